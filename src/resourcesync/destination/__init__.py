@@ -1,0 +1,1 @@
+"""Mirror: baseline synchronization, incremental synchronization and audit (§5)."""

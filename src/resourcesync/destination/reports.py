@@ -1,0 +1,200 @@
+"""What a run did and what it found: the values that the command line prints."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class MirrorState(StrEnum):
+    """The six words for the state of a mirror, the same everywhere."""
+
+    NEW = "new"
+    IN_SYNC = "in sync"
+    BEHIND = "behind"
+    SYNCING = "syncing"
+    FAILING = "failing"
+    STOPPED = "stopped"
+
+
+class Mode(StrEnum):
+    """How a pull brought the mirror in step."""
+
+    BASELINE = "baseline"
+    INCREMENTAL = "incremental"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a pull is going to do, or would do.
+
+    Attributes:
+        mode: Baseline or incremental.
+        same, create, update, delete: Resources; ``delete`` counts what the Source took away.
+        size: Bytes to fetch as far as the lists tell.
+        unsized: Resources to fetch whose length the lists do not tell.
+    """
+
+    mode: Mode
+    same: int = 0
+    create: int = 0
+    update: int = 0
+    delete: int = 0
+    size: int = 0
+    unsized: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """One listed resource that is not here as listed, and why."""
+
+    uri: str
+    code: str
+    reason: str
+    tries: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """The outcome of one pull.
+
+    Attributes:
+        run: The run's id.
+        mode: How it was done.
+        state: The mirror's state now. ``IN_SYNC`` means: every selected resource that the Source
+            lists is here, equal, and verified as the policy asks.
+        dry_run: Whether nothing was changed on purpose.
+        resources: Resources in the mirror now.
+        same, created, updated, deleted: What the run found and did.
+        failed: Listed resources that are not here as listed.
+        refused: Entries that cannot be used (unsafe path, foreign host, malformed).
+        held: Deletions that wait for a second list or for the operator.
+        unlisted: Resources here that the Source lists no more and that policy keeps.
+        verified, weak, unverified: How the resources fetched in this run were proven.
+        requests: Requests sent.
+        received: Bytes received, documents included.
+        useful: Bytes of the resources installed.
+        seconds: Duration.
+        as_of: The Source's time up to which the mirror is complete, UTC.
+        failures: The first failures, at most 1,000.
+    """
+
+    run: str
+    mode: Mode
+    state: MirrorState
+    dry_run: bool = False
+    resources: int = 0
+    same: int = 0
+    created: int = 0
+    updated: int = 0
+    deleted: int = 0
+    failed: int = 0
+    refused: int = 0
+    held: int = 0
+    unlisted: int = 0
+    verified: int = 0
+    weak: int = 0
+    unverified: int = 0
+    requests: int = 0
+    received: int = 0
+    useful: int = 0
+    seconds: float = 0.0
+    as_of: datetime | None = None
+    failures: tuple[Failing, ...] = ()
+
+
+class FindingKind(StrEnum):
+    """What an audit says of one resource; the value is the symbol that is printed."""
+
+    MISSING = "+"
+    DIFFERENT = "*"
+    EXTRA = "-"
+    FAILED = "!"
+    UNPROVEN = "?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One resource that an audit has something to say of."""
+
+    kind: FindingKind
+    uri: str
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReport:
+    """The outcome of one audit (§5.2). Nothing was written.
+
+    Attributes:
+        run: The run's id.
+        at: The moment of the Source that was compared with, UTC.
+        listed: Resources that the Source lists and that are selected.
+        present: How many of them are here.
+        accurate: How many of those are equal, as far as the lists let one tell.
+        unproven: How many of those could not be proven by a hash.
+        extra: Copies here that the Source does not list.
+        foreign: Files here that we did not fetch.
+        read: Bytes of copies that were read.
+        seconds: Duration.
+        findings: The first findings, at most 10,000; the counts are complete.
+    """
+
+    run: str
+    at: datetime | None
+    listed: int = 0
+    present: int = 0
+    accurate: int = 0
+    unproven: int = 0
+    extra: int = 0
+    foreign: int = 0
+    refused: int = 0
+    read: int = 0
+    seconds: float = 0.0
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def in_sync(self) -> bool:
+        """Whether everything listed is here and equal, and nothing else is."""
+        return self.accurate == self.listed and not self.extra and not self.refused
+
+    @property
+    def coverage(self) -> float:
+        """The share of the listed resources that are here, 0 to 1."""
+        return self.present / self.listed if self.listed else 1.0
+
+    @property
+    def accuracy(self) -> float:
+        """The share of the resources here that are equal to what is listed, 0 to 1."""
+        return self.accurate / self.present if self.present else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorStatus:
+    """What a mirror's own state says, without asking the Source.
+
+    Attributes:
+        folder: The mirror's folder.
+        source: The address that it follows.
+        state: One of the six words.
+        resources: Copies here.
+        pending: Listed resources that are not here as listed.
+        refused: Entries of the Source that cannot be used.
+        held: Deletions on hold.
+        as_of: The Source's time up to which the mirror is complete, UTC.
+        last_run: When the last run ended, UTC.
+        outcome: What the last run said, one of its codes or ``ok``.
+    """
+
+    folder: str
+    source: str
+    state: MirrorState
+    resources: int = 0
+    pending: int = 0
+    refused: int = 0
+    held: int = 0
+    as_of: datetime | None = None
+    last_run: datetime | None = None
+    outcome: str = ""
+    failures: tuple[Failing, ...] = ()

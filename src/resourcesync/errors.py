@@ -1,0 +1,304 @@
+"""Every error this package raises, in one tree.
+
+::
+
+    ResourceSyncError
+    ├── ConfigurationError           what the operator wrote cannot work
+    ├── DocumentError                the bytes are not a usable ResourceSync document
+    │   ├── MalformedDocumentError       not XML, or XML that breaks the grammar
+    │   ├── TruncatedDocumentError       the document stops before its end (transient)
+    │   ├── NotAListError                well-formed, but no sitemap of any kind
+    │   ├── UnexpectedDocumentError      a good document of another capability
+    │   └── DocumentLimitError           over a limit: bytes, entries, depth, text
+    ├── SourceError                  the remote Source did not give what it lists
+    │   ├── SourceNotFoundError          no ResourceSync document and no sitemap at the address
+    │   ├── SourceUnavailableError       it does not answer now (transient); carries ``retry_after``
+    │   ├── BadResponseError             it answers, but not in a way that can be used
+    │   ├── SourceRefusedError           401, 403, robots.txt, TLS, egress or redirect policy
+    │   └── ResourceMissingError         404 or 410 for something that is listed
+    ├── VerificationError            the bytes are not what the list says
+    │   ├── LengthMismatchError
+    │   └── DigestMismatchError
+    ├── SyncError                    going on would risk the copies
+    │   ├── DiscontinuityError           the Change Lists do not reach back to the last state
+    │   ├── RollbackError                the Source went back in time
+    │   ├── OutOfScopeError              a URI outside the Source, or with no safe path
+    │   └── DeletionLimitError           more deletions than allowed in one run
+    └── StorageError                 this machine: originals, copies, documents or state failed
+        ├── DiskFullError                no space, no quota, no inodes
+        ├── StateError                   the state is damaged or from a newer version
+        ├── MirrorChangedError           the mirror's folder is not the one we knew
+        ├── OriginalChangedError         an original changed or vanished while it was read
+        └── LockedError                  another run holds this mirror or this tree
+"""
+
+from typing import ClassVar
+
+Evidence = tuple[tuple[str, str], ...]
+"""Pairs of a short label (``tried``, ``got``, ``kept``) and what it says, most specific first."""
+
+
+class ResourceSyncError(Exception):
+    """The base of every error of this package.
+
+    Args:
+        message: What happened, in one sentence.
+        evidence: What shows it, most specific first; includes what was kept.
+        hint: One command or one edit that helps now; empty when there is none.
+        code: A stable word for programs and for ``--json``; each class has its own default.
+    """
+
+    default_code: ClassVar[str] = "error"
+    transient: ClassVar[bool] = False
+
+    def __init__(
+        self, message: str, *, evidence: Evidence = (), hint: str = "", code: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.evidence = evidence
+        self.hint = hint
+        self.code = code or self.default_code
+
+
+class ConfigurationError(ResourceSyncError):
+    """What the operator wrote cannot work; nothing was attempted."""
+
+    default_code = "config"
+
+
+class DocumentError(ResourceSyncError):
+    """The bytes are not a usable ResourceSync document.
+
+    Args:
+        uri: The document's address.
+        line: 1-based line of the fault; 0 when it has no place.
+        column: 1-based column of the fault; 0 when it has no place.
+    """
+
+    default_code = "document"
+
+    def __init__(  # noqa: PLR0913 - the place of a fault is three values
+        self,
+        message: str,
+        *,
+        uri: str = "",
+        line: int = 0,
+        column: int = 0,
+        evidence: Evidence = (),
+        hint: str = "",
+        code: str = "",
+    ) -> None:
+        super().__init__(message, evidence=evidence, hint=hint, code=code)
+        self.uri = uri
+        self.line = line
+        self.column = column
+
+
+class MalformedDocumentError(DocumentError):
+    """Not XML, or XML that breaks the Sitemap or ResourceSync grammar."""
+
+    default_code = "xml"
+
+
+class TruncatedDocumentError(DocumentError):
+    """The document stops before its end; a later read may give all of it."""
+
+    default_code = "xml-cut-short"
+    transient = True
+
+
+class NotAListError(DocumentError):
+    """Well-formed, but neither a sitemap nor a ResourceSync document (often an HTML error page)."""
+
+    default_code = "not-a-list"
+
+
+class UnexpectedDocumentError(DocumentError):
+    """A good document, but of another capability than the one asked for."""
+
+    default_code = "unexpected-document"
+
+
+class DocumentLimitError(DocumentError):
+    """A document over one of the limits that keep memory and time bounded."""
+
+    default_code = "document-limit"
+
+
+class SourceError(ResourceSyncError):
+    """The remote Source did not give what it lists.
+
+    Args:
+        uri: What was asked for.
+        status: The HTTP status, or 0 when there was no answer.
+    """
+
+    default_code = "source"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        uri: str = "",
+        status: int = 0,
+        evidence: Evidence = (),
+        hint: str = "",
+        code: str = "",
+    ) -> None:
+        super().__init__(message, evidence=evidence, hint=hint, code=code)
+        self.uri = uri
+        self.status = status
+
+
+class SourceNotFoundError(SourceError):
+    """No ResourceSync document and no sitemap was found at the address."""
+
+    default_code = "source-not-found"
+
+
+class SourceUnavailableError(SourceError):
+    """The Source does not answer now: DNS, refused, timeout, cut short, 5xx, 429.
+
+    Args:
+        retry_after: Seconds the Source asked to wait; ``None`` when it did not say.
+    """
+
+    default_code = "unavailable"
+    transient = True
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        uri: str = "",
+        status: int = 0,
+        retry_after: float | None = None,
+        evidence: Evidence = (),
+        code: str = "",
+    ) -> None:
+        super().__init__(message, uri=uri, status=status, evidence=evidence, code=code)
+        self.retry_after = retry_after
+
+
+class BadResponseError(SourceError):
+    """The server answered, but not in a way that can be used (protocol, coding, range, size)."""
+
+    default_code = "bad-response"
+
+
+class SourceRefusedError(SourceError):
+    """401, 403, robots.txt, TLS, or a redirect or address that policy does not allow."""
+
+    default_code = "refused"
+
+
+class ResourceMissingError(SourceError):
+    """404 or 410 for something that the Source lists."""
+
+    default_code = "missing"
+
+
+class VerificationError(ResourceSyncError):
+    """The bytes are not what the list says; they are never installed.
+
+    Args:
+        uri: The resource.
+        expected: What the list says.
+        actual: What was received.
+    """
+
+    default_code = "mismatch"
+
+    def __init__(self, message: str, *, uri: str, expected: str, actual: str) -> None:
+        super().__init__(message, evidence=(("list", expected), ("got", actual)))
+        self.uri = uri
+        self.expected = expected
+        self.actual = actual
+
+
+class LengthMismatchError(VerificationError):
+    """The number of bytes is not the listed ``length``."""
+
+    default_code = "length-mismatch"
+
+
+class DigestMismatchError(VerificationError):
+    """A digest of the bytes is not the listed ``hash``."""
+
+    default_code = "hash-mismatch"
+
+
+class SyncError(ResourceSyncError):
+    """Going on would risk the copies."""
+
+    default_code = "sync"
+
+
+class DiscontinuityError(SyncError):
+    """The Change Lists do not reach back to the last state, and no newer Resource List helps."""
+
+    default_code = "change-gap"
+    transient = True
+
+
+class RollbackError(SyncError):
+    """The Source offers an older state than the one already processed."""
+
+    default_code = "rollback"
+
+
+class OutOfScopeError(SyncError):
+    """A URI that this Source may not speak for, or that maps to no safe path.
+
+    Args:
+        uri: The refused URI, as written by the Source.
+    """
+
+    default_code = "unsafe-path"
+
+    def __init__(self, message: str, *, uri: str, code: str = "") -> None:
+        super().__init__(message, evidence=(("uri", uri),), code=code)
+        self.uri = uri
+
+
+class DeletionLimitError(SyncError):
+    """More deletions than one run may make; nothing was deleted."""
+
+    default_code = "max-delete"
+
+
+class StorageError(ResourceSyncError):
+    """This machine failed: originals, copies, documents or state."""
+
+    default_code = "storage"
+
+
+class DiskFullError(StorageError):
+    """No space, no quota or no inodes are left."""
+
+    default_code = "disk"
+
+
+class StateError(StorageError):
+    """The state or the catalogue is damaged, or was written by a newer version."""
+
+    default_code = "state"
+
+
+class MirrorChangedError(StorageError):
+    """The mirror's folder is not the one we knew: moved, replaced or not mounted."""
+
+    default_code = "mirror-changed"
+
+
+class OriginalChangedError(StorageError):
+    """An original changed or vanished while it was read; it is left for the next run."""
+
+    default_code = "original-changed"
+
+
+class LockedError(StorageError):
+    """Another run holds this mirror or this tree."""
+
+    default_code = "locked"

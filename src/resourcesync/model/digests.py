@@ -1,0 +1,99 @@
+"""Digests: ``rs:md/@hash``, parsed, ranked and compared (§7)."""
+
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+ALGORITHMS: Final = {
+    "sha-512": 128,
+    "sha-384": 96,
+    "sha-256": 64,
+    "sha-224": 56,
+    "sha-1": 40,
+    "md5": 32,
+}
+"""Algorithms we can compute, strongest first, with the length of the digest in hex digits."""
+
+STRONG: Final = frozenset({"sha-512", "sha-384", "sha-256", "sha-224"})
+"""Algorithms for which a match proves the bytes; md5 and sha-1 only detect accidents."""
+
+_SPELLINGS: Final = {
+    "sha1": "sha-1",
+    "sha224": "sha-224",
+    "sha256": "sha-256",
+    "sha384": "sha-384",
+    "sha512": "sha-512",
+    "md-5": "md5",
+}
+_MAX_TOKENS: Final = 16
+_HEX: Final = re.compile(r"[0-9a-f]+")
+
+
+class Digest(NamedTuple):
+    """One algorithm and the digest of a representation in lower-case hex."""
+
+    algorithm: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.algorithm}:{self.value}"
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether we can compute this algorithm and the value has its form.
+
+        Anything else is unverifiable, never a mismatch.
+        """
+        length = ALGORITHMS.get(self.algorithm)
+        return length == len(self.value) and _HEX.fullmatch(self.value) is not None
+
+
+def parse_digests(text: str) -> tuple[Digest, ...]:
+    """Return the digests in a ``hash`` attribute, in the order written (§7).
+
+    Unknown algorithms and odd values are kept, so that they can be written back. Only the first
+    16 tokens count.
+    """
+    return tuple(_parse_one(token) for token in text.split()[:_MAX_TOKENS])
+
+
+def _parse_one(token: str) -> Digest:
+    name, _, value = token.partition(":")
+    algorithm = name.lower()
+    algorithm = _SPELLINGS.get(algorithm, algorithm)
+    if algorithm in ALGORITHMS and len(value) == ALGORITHMS[algorithm]:
+        value = value.lower()
+    return Digest(algorithm, value)
+
+
+def format_digests(digests: Iterable[Digest]) -> str:
+    """Return a ``hash`` attribute: one blank between the tokens."""
+    return " ".join(f"{algorithm}:{value}" for algorithm, value in digests)
+
+
+def usable(digests: Iterable[Digest]) -> tuple[Digest, ...]:
+    """Return the digests that can be checked, strongest first."""
+    found = [digest for digest in digests if digest.is_usable]
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(digest: Digest) -> int:
+    return tuple(ALGORITHMS).index(digest.algorithm)
+
+
+def disagree(one: Iterable[Digest], other: Iterable[Digest]) -> bool:
+    """Whether the two accounts give different values for an algorithm that both can check."""
+    known = {digest.algorithm: digest.value for digest in one if digest.is_usable}
+    return any(
+        digest.is_usable and known.get(digest.algorithm, digest.value) != digest.value
+        for digest in other
+    )
+
+
+def agree(one: Iterable[Digest], other: Iterable[Digest]) -> bool:
+    """Whether the two accounts share an algorithm and agree on every one they share."""
+    left, right = tuple(one), tuple(other)
+    shared = {d.algorithm for d in left if d.is_usable} & {
+        d.algorithm for d in right if d.is_usable
+    }
+    return bool(shared) and not disagree(left, right)

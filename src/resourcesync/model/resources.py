@@ -1,0 +1,56 @@
+"""Resources and their changes: the entries of Resource Lists and Change Lists (§10.1, §12.1)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from resourcesync.model.digests import Digest
+from resourcesync.model.links import Extra, Link
+from resourcesync.model.vocabulary import ChangeKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """A URI and what the Source says of its representation (§7, §10.1).
+
+    Attributes:
+        uri: ``loc``, exactly as the Source wrote it (surrounding blanks removed).
+        lastmod: Last-Modified of the resource, UTC; in 1.0 Change Lists also the time of change.
+        length: Bytes of the representation as transferred (Content-Length).
+        digests: ``hash`` of the representation.
+        media_type: ``type``.
+        encoding: Content coding of the representation.
+        changefreq: The Sitemap hint, as written.
+        links: ``rs:ln`` of this entry.
+        extra: Attributes of other communities on ``rs:md``.
+    """
+
+    uri: str
+    lastmod: datetime | None = None
+    length: int | None = None
+    digests: tuple[Digest, ...] = ()
+    media_type: str = ""
+    encoding: str = ""
+    changefreq: str = ""
+    links: tuple[Link, ...] = ()
+    extra: Extra = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of one resource (§12.1).
+
+    Attributes:
+        kind: What happened.
+        time: When it happened, UTC: ``datetime`` (1.1), else ``lastmod`` (1.0), else ``None``,
+            and then only the position in the list orders it.
+        resource: The resource after the change; for a deletion usually the URI alone.
+    """
+
+    kind: ChangeKind
+    time: datetime | None = None
+    resource: Resource
+
+    @property
+    def uri(self) -> str:
+        """The URI of the resource that changed."""
+        return self.resource.uri

@@ -1,0 +1,83 @@
+"""W3C Datetimes: the times of the specification, always aware and in UTC (§7)."""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Final
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+_W3C: Final = re.compile(
+    r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})"
+    r"(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,30}))?)?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})?)?)?)?"
+)
+_PLAIN_LENGTH: Final = len("2013-01-03T09:00:00Z")
+
+
+def parse_w3c(text: str) -> datetime:
+    """Return the moment that a W3C Datetime names, in UTC (§7).
+
+    Missing parts mean the start: ``2013`` is 2013-01-01T00:00:00Z. A time without a zone is taken
+    as UTC, as old Sources write it. Fractions finer than a microsecond are cut.
+
+    Raises:
+        ValueError: ``text`` is not a W3C Datetime, or names no moment (month 13, year 0000).
+    """
+    if (
+        len(text) == _PLAIN_LENGTH
+        and text[10] == "T"
+        and text[19] == "Z"
+        and text[4] == "-" == text[7]
+        and text[5] != "W"
+    ):
+        return datetime.fromisoformat(text)
+    match = _W3C.fullmatch(text)
+    if match is None:
+        raise ValueError(f"not a W3C Datetime: {text[:64]!r}")
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    local = datetime(
+        int(year),
+        int(month or 1),
+        int(day or 1),
+        int(hour or 0),
+        int(minute or 0),
+        int(second or 0),
+        int((fraction or "0")[:6].ljust(6, "0")),
+        tzinfo=_zone(zone),
+    )
+    try:
+        return local.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"out of range: {text[:64]!r}") from error
+
+
+def _zone(text: str | None) -> timezone:
+    if text is None or text == "Z":
+        return UTC
+    hours, minutes = int(text[1:3]), int(text[4:6])
+    if hours > 14 or minutes > 59:  # noqa: PLR2004 - the widest zone there is, and a clock's minutes
+        raise ValueError(f"no such time zone: {text}")
+    offset = timedelta(hours=hours, minutes=minutes)
+    return timezone(-offset if text[0] == "-" else offset)
+
+
+def format_w3c(moment: datetime) -> str:
+    """Return ``moment`` as a complete UTC W3C Datetime, with a fraction only when it has one."""
+    # isoformat pads the year and writes six digits of fraction, or none, on every platform.
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+
+
+def to_microseconds(moment: datetime) -> int:
+    """Return ``moment`` as whole microseconds since 1970-01-01T00:00:00Z."""
+    return (moment - EPOCH) // _MICROSECOND
+
+
+def from_microseconds(value: int) -> datetime:
+    """Return the UTC moment ``value`` microseconds after 1970-01-01T00:00:00Z."""
+    return EPOCH + timedelta(microseconds=value)
+
+
+def floor_to_second(moment: datetime) -> datetime:
+    """Return ``moment`` without its fraction of a second."""
+    return moment.replace(microsecond=0)

@@ -1,0 +1,1 @@
+"""Publish: originals into the catalogue, the catalogue into documents."""
