@@ -1,0 +1,350 @@
+"""The mirror's memory in one SQLite file (``DEST/.resourcesync/state.db``).
+
+WAL and ``synchronous=FULL``: what a commit stored survives a power cut. One connection writes.
+Readers of the mirror's state by other programs should open the file read-only.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from resourcesync.errors import DiskFullError, StateError, StorageError
+from resourcesync.ports.mirror import (
+    Copy,
+    Pending,
+    Refused,
+    RunRow,
+    SeenDocument,
+    Step,
+    Task,
+    TrashRow,
+)
+
+APPLICATION_ID: Final = 0x52534D31  # "RSM1"
+SCHEMA_VERSION: Final = 1
+_PAGE: Final = 2_000
+_KEPT_RUNS: Final = 1_000
+
+_SCHEMA: Final = """
+CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE copy (
+    uri TEXT PRIMARY KEY, path TEXT NOT NULL, length INTEGER NOT NULL, digests TEXT NOT NULL,
+    listed TEXT NOT NULL, lastmod INTEGER, etag TEXT NOT NULL, last_modified TEXT NOT NULL,
+    signature TEXT NOT NULL, fixity TEXT NOT NULL, installed INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE pending (
+    uri TEXT PRIMARY KEY, loc TEXT NOT NULL, path TEXT NOT NULL, task TEXT NOT NULL,
+    listed TEXT NOT NULL, length INTEGER, lastmod INTEGER, code TEXT NOT NULL,
+    reason TEXT NOT NULL, tries INTEGER NOT NULL, due INTEGER NOT NULL, first INTEGER NOT NULL,
+    first_at INTEGER NOT NULL, generation INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE document (
+    uri TEXT NOT NULL, from_ INTEGER NOT NULL, until INTEGER, entries INTEGER NOT NULL,
+    prefix TEXT NOT NULL, etag TEXT NOT NULL, last_modified TEXT NOT NULL,
+    read INTEGER NOT NULL, PRIMARY KEY (uri, from_)
+) WITHOUT ROWID;
+CREATE TABLE refused (
+    uri TEXT PRIMARY KEY, code TEXT NOT NULL, reason TEXT NOT NULL, seen INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE trash (
+    place TEXT PRIMARY KEY, uri TEXT NOT NULL, path TEXT NOT NULL, removed INTEGER NOT NULL,
+    reason TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE run (
+    run TEXT PRIMARY KEY, started INTEGER NOT NULL, ended INTEGER NOT NULL, mode TEXT NOT NULL,
+    outcome TEXT NOT NULL, counts TEXT NOT NULL
+);
+"""
+
+_PUT_COPY: Final = "INSERT OR REPLACE INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+_PUT_PENDING: Final = """
+INSERT INTO pending VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+ON CONFLICT (uri) DO UPDATE SET
+    loc = excluded.loc, path = excluded.path, listed = excluded.listed,
+    length = excluded.length, lastmod = excluded.lastmod, code = excluded.code,
+    reason = excluded.reason, tries = excluded.tries, due = excluded.due,
+    generation = excluded.generation,
+    first = CASE WHEN task = excluded.task THEN first ELSE excluded.first END,
+    first_at = CASE WHEN task = excluded.task THEN first_at ELSE excluded.first_at END,
+    task = excluded.task
+"""
+
+
+class SqliteMirrorState:
+    """A ``MirrorState`` in a SQLite file, or in memory for the path ``:memory:``.
+
+    Args:
+        path: The file; it is made when it does not exist.
+        read_only: Open an existing file for reading only, without taking part in its writing.
+
+    Raises:
+        StateError: The file is damaged, is not a mirror's state, or was written by a newer version.
+    """
+
+    def __init__(self, path: Path | str, *, read_only: bool = False) -> None:
+        self._path = str(path)
+        with self._guard():
+            if read_only:
+                uri = f"{Path(path).absolute().as_uri()}?mode=ro"
+                self._db = sqlite3.connect(uri, uri=True, isolation_level=None)
+            else:
+                self._db = sqlite3.connect(self._path, isolation_level=None)
+        try:
+            with self._guard():
+                self._open(read_only=read_only)
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _open(self, *, read_only: bool) -> None:
+        db = self._db
+        db.execute("PRAGMA busy_timeout = 5000")
+        db.execute("PRAGMA trusted_schema = OFF")
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise StateError(
+                f"the mirror's state was written by a newer version (schema {version})",
+                evidence=(("file", self._path), ("kept", "nothing was changed")),
+                hint="use the newer resourcesync for this mirror",
+            )
+        if not read_only:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+        if version == 0 and not read_only:
+            db.executescript(
+                f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA application_id = {APPLICATION_ID};"
+                f"PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"
+            )
+        elif db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise StateError(
+                "this is not the state of a mirror",
+                evidence=(("file", self._path),),
+                hint="name the folder of a mirror",
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; a clean close also folds the write-ahead log back in."""
+        self._db.close()
+
+    def check(self) -> None:
+        """Read the whole file and check its structure.
+
+        Raises:
+            StateError: It is damaged.
+        """
+        with self._guard():
+            verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise self._damaged(verdict)
+
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise self._failed(error) from error
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(str(error)) from error
+
+    def _failed(self, error: sqlite3.OperationalError) -> StorageError:
+        full = "full" in str(error) or error.sqlite_errorname == "SQLITE_FULL"
+        kind = DiskFullError if full else StorageError
+        return kind(
+            f"the mirror's state cannot be written: {error}",
+            evidence=(("file", self._path), ("kept", "the last complete step")),
+            hint="make room or mend permissions, then run the same command",
+        )
+
+    def _damaged(self, detail: str) -> StateError:
+        return StateError(
+            f"the mirror's state is damaged: {detail}",
+            evidence=(("file", self._path), ("kept", "all copies")),
+            hint=f"move {self._path} away and pull again: good copies are kept, not fetched",
+        )
+
+    # --- reading ---
+
+    def note(self, key: str) -> str | None:
+        """Return a remembered value, or ``None``."""
+        with self._guard():
+            row = self._db.execute("SELECT value FROM note WHERE key = ?", (key,)).fetchone()
+        return None if row is None else row[0]
+
+    def copies(self) -> Iterator[Copy]:
+        """Yield the copies in rising URI order; rows may be written behind the reader meanwhile."""
+        after = ""
+        while True:
+            with self._guard():
+                rows = self._db.execute(
+                    "SELECT * FROM copy WHERE uri > ? ORDER BY uri LIMIT ?", (after, _PAGE)
+                ).fetchall()
+            yield from map(Copy._make, rows)
+            if len(rows) < _PAGE:
+                return
+            after = rows[-1][0]
+
+    def copy(self, uri: str) -> Copy | None:
+        """Return the copy of a URI, or ``None``."""
+        with self._guard():
+            row = self._db.execute("SELECT * FROM copy WHERE uri = ?", (uri,)).fetchone()
+        return None if row is None else Copy._make(row)
+
+    def count(self) -> int:
+        """Return the number of copies."""
+        with self._guard():
+            return int(self._db.execute("SELECT count(*) FROM copy").fetchone()[0])
+
+    def pending(self, task: Task) -> Iterator[Pending]:
+        """Yield the pending rows of a task in rising URI order; safe while rows are written."""
+        after = ""
+        while True:
+            with self._guard():
+                rows = self._db.execute(
+                    "SELECT * FROM pending WHERE task = ? AND uri > ? ORDER BY uri LIMIT ?",
+                    (task, after, _PAGE),
+                ).fetchall()
+            yield from map(Pending._make, rows)
+            if len(rows) < _PAGE:
+                return
+            after = rows[-1][0]
+
+    def pending_of(self, uri: str) -> Pending | None:
+        """Return the pending row of a URI, or ``None``."""
+        with self._guard():
+            row = self._db.execute("SELECT * FROM pending WHERE uri = ?", (uri,)).fetchone()
+        return None if row is None else Pending._make(row)
+
+    def pending_count(self, task: Task, *, met_before: int, listed_before: int) -> int:
+        """Count the rows of a task with ``first <= met_before`` and ``first_at < listed_before``."""
+        with self._guard():
+            row = self._db.execute(
+                "SELECT count(*) FROM pending WHERE task = ? AND first <= ? AND first_at < ?",
+                (task, met_before, listed_before),
+            ).fetchone()
+        return int(row[0])
+
+    def document(self, uri: str, from_: int | None = None) -> SeenDocument | None:
+        """Return what is known of a document: of one ``from``, or the one read last."""
+        columns = "uri, from_, until, entries, prefix, etag, last_modified"
+        with self._guard():
+            if from_ is None:
+                row = self._db.execute(
+                    f"SELECT {columns} FROM document WHERE uri = ? ORDER BY read DESC LIMIT 1",  # noqa: S608 - a constant
+                    (uri,),
+                ).fetchone()
+            else:
+                row = self._db.execute(
+                    f"SELECT {columns} FROM document WHERE uri = ? AND from_ = ?",  # noqa: S608 - a constant
+                    (uri, from_),
+                ).fetchone()
+        return None if row is None else SeenDocument._make(row)
+
+    def refused(self) -> Sequence[Refused]:
+        """Return the refused entries that are remembered (a bounded number)."""
+        with self._guard():
+            rows = self._db.execute("SELECT uri, code, reason FROM refused ORDER BY uri").fetchall()
+        return [Refused._make(row) for row in rows]
+
+    def trash(self, *, removed_before: int) -> Iterator[TrashRow]:
+        """Yield what went to the trash before a moment."""
+        with self._guard():
+            rows = self._db.execute(
+                "SELECT * FROM trash WHERE removed < ? ORDER BY removed LIMIT 100000",
+                (removed_before,),
+            ).fetchall()
+        yield from map(TrashRow._make, rows)
+
+    def last_run(self) -> RunRow | None:
+        """Return the newest run, or ``None``."""
+        with self._guard():
+            row = self._db.execute(
+                "SELECT run, started, ended, mode, outcome, counts FROM run"
+                " ORDER BY ended DESC, rowid DESC LIMIT 1"
+            ).fetchone()
+        if row is None:
+            return None
+        run, started, ended, mode, outcome, counts = row
+        return RunRow(
+            run=run, started=started, ended=ended, mode=mode, outcome=outcome, counts=counts
+        )
+
+    # --- writing ---
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._guard():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def commit(self, step: Step) -> None:
+        """Store a step durably: all of it, or nothing."""
+        settled = [(uri,) for uri in step.settled]
+        settled += [(copy.uri,) for copy in step.installed]
+        settled += [(uri,) for uri in step.removed]
+        with self._transaction() as db:
+            if step.installed:
+                db.executemany(_PUT_COPY, step.installed)
+            if step.removed:
+                db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
+            if settled:
+                db.executemany("DELETE FROM pending WHERE uri = ?", settled)
+            if step.pending:
+                db.executemany(_PUT_PENDING, step.pending)
+            if step.documents:
+                tick = db.execute("SELECT coalesce(max(read), 0) FROM document").fetchone()[0]
+                db.executemany(
+                    "INSERT OR REPLACE INTO document VALUES (?,?,?,?,?,?,?,?)",
+                    [(*seen, tick + n) for n, seen in enumerate(step.documents, 1)],
+                )
+            if step.notes:
+                db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?)", step.notes.items())
+            if step.trashed:
+                db.executemany("INSERT OR REPLACE INTO trash VALUES (?,?,?,?,?)", step.trashed)
+            if step.purged:
+                db.executemany("DELETE FROM trash WHERE place = ?", [(p,) for p in step.purged])
+
+    def drop_pending(self, *, older_than: int) -> int:
+        """Forget the rows of readings older than a generation; return how many."""
+        with self._transaction() as db:
+            return db.execute("DELETE FROM pending WHERE generation < ?", (older_than,)).rowcount
+
+    def replace_refused(self, refused: Sequence[Refused], now: int) -> None:
+        """Replace what is remembered of refused entries."""
+        with self._transaction() as db:
+            db.execute("DELETE FROM refused")
+            db.executemany(
+                "INSERT OR REPLACE INTO refused VALUES (?,?,?,?)", [(*row, now) for row in refused]
+            )
+
+    def add_run(self, row: RunRow) -> None:
+        """Remember a run; only the newest 1,000 are kept."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO run VALUES (?,?,?,?,?,?)",
+                (row.run, row.started, row.ended, row.mode, row.outcome, row.counts),
+            )
+            db.execute(
+                "DELETE FROM run WHERE rowid NOT IN"
+                " (SELECT rowid FROM run ORDER BY ended DESC LIMIT ?)",
+                (_KEPT_RUNS,),
+            )

@@ -1,0 +1,236 @@
+"""The mirror's memory: what a Destination must remember between runs (``MirrorState``).
+
+Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+
+class Fixity(StrEnum):
+    """How well the bytes of a copy are proven to be what the Source lists."""
+
+    VERIFIED = "verified"
+    WEAK = "weak"
+    UNVERIFIED = "unverified"
+
+
+class Copy(NamedTuple):
+    """One resource that the mirror holds. A named tuple, since millions are read in a row.
+
+    Attributes:
+        uri: Its URI, normalised (RFC 3986 §6.2.2).
+        path: Its place in the mirror, relative, with ``/``.
+        length: Bytes.
+        digests: Digests of the bytes, computed here, as in a ``hash`` attribute.
+        listed: The ``hash`` that the Source listed when it was installed; empty unless it matched.
+        lastmod: The ``lastmod`` that the Source listed, or ``None``.
+        etag: The answer's ``ETag``, for conditional requests.
+        last_modified: The answer's ``Last-Modified``, for conditional requests.
+        signature: The file's stat signature when it was installed.
+        fixity: A ``Fixity``.
+        installed: When it was installed.
+    """
+
+    uri: str
+    path: str
+    length: int
+    digests: str
+    listed: str
+    lastmod: int | None
+    etag: str
+    last_modified: str
+    signature: str
+    fixity: str
+    installed: int
+
+
+class Task(StrEnum):
+    """What is still to be done for a URI."""
+
+    FETCH = "fetch"
+    DELETE = "delete"
+
+
+class Pending(NamedTuple):
+    """A listed resource that is not here as listed, or a deletion that is not done yet.
+
+    Attributes:
+        uri: Its URI, normalised.
+        loc: Its URI as the Source wrote it.
+        path: Its place in the mirror.
+        task: A ``Task``.
+        listed: The ``hash`` that the Source lists now.
+        length: The ``length`` that the Source lists now, or ``None``.
+        lastmod: The ``lastmod`` that the Source lists now, or ``None``.
+        code: A stable word for why it is not done; empty when it was not tried yet.
+        reason: The same in a sentence.
+        tries: How often it was tried, over all runs.
+        due: Not before this moment.
+        first: When it was first met (kept when the row is written again).
+        first_at: The Source's time then (kept likewise): the second of two lists must be later.
+        generation: The reading of the Source that told of it last.
+    """
+
+    uri: str
+    loc: str
+    path: str
+    task: str
+    listed: str
+    length: int | None
+    lastmod: int | None
+    code: str
+    reason: str
+    tries: int
+    due: int
+    first: int
+    first_at: int
+    generation: int
+
+
+class SeenDocument(NamedTuple):
+    """A document that was read: what must be known to read only what is new.
+
+    Attributes:
+        uri: Where it is.
+        from_: The Change List's ``from``; a list at the same URI with another ``from`` is another
+            list. 0 when it has none.
+        until: Its ``until``, or ``None`` when it is open.
+        entries: How many of its changes have been processed.
+        prefix: SHA-256 over those changes.
+        etag: For conditional requests.
+        last_modified: For conditional requests.
+    """
+
+    uri: str
+    from_: int
+    until: int | None
+    entries: int
+    prefix: str
+    etag: str
+    last_modified: str
+
+
+class Refused(NamedTuple):
+    """An entry of the Source that cannot be used."""
+
+    uri: str
+    code: str
+    reason: str
+
+
+class TrashRow(NamedTuple):
+    """A copy that was taken away and waits in the trash."""
+
+    place: str
+    uri: str
+    path: str
+    removed: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One transaction of the mirror's memory: all of it is stored, or none.
+
+    Attributes:
+        installed: Copies that are in place now (their pending rows end).
+        removed: URIs whose copies are gone (their pending rows end).
+        pending: Rows to write; ``first`` and ``first_at`` of an existing row are kept.
+        settled: URIs with nothing left to do.
+        documents: Documents that were read.
+        notes: Values to remember; the cursor is among them.
+        trashed: Copies that went to the trash.
+        purged: Places in the trash that are empty now.
+    """
+
+    installed: Sequence[Copy] = ()
+    removed: Sequence[str] = ()
+    pending: Sequence[Pending] = ()
+    settled: Sequence[str] = ()
+    documents: Sequence[SeenDocument] = ()
+    notes: Mapping[str, str] | None = None
+    trashed: Sequence[TrashRow] = ()
+    purged: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One run, for ``status``."""
+
+    run: str
+    started: int
+    ended: int
+    mode: str
+    outcome: str
+    counts: str
+
+
+class MirrorState(Protocol):
+    """What a mirror remembers. All writes go through ``commit``; one process writes at a time."""
+
+    def note(self, key: str) -> str | None:
+        """Return a remembered value, or ``None``."""
+        ...
+
+    def copies(self) -> Iterator[Copy]:
+        """Yield the copies in rising URI order; rows may be written behind the reader meanwhile."""
+        ...
+
+    def copy(self, uri: str) -> Copy | None:
+        """Return the copy of a URI, or ``None``."""
+        ...
+
+    def count(self) -> int:
+        """Return the number of copies."""
+        ...
+
+    def pending(self, task: Task) -> Iterator[Pending]:
+        """Yield the pending rows of a task in rising URI order; safe while rows are written."""
+        ...
+
+    def pending_of(self, uri: str) -> Pending | None:
+        """Return the pending row of a URI, or ``None``."""
+        ...
+
+    def pending_count(self, task: Task, *, met_before: int, listed_before: int) -> int:
+        """Count the rows of a task with ``first <= met_before`` and ``first_at < listed_before``."""
+        ...
+
+    def drop_pending(self, *, older_than: int) -> int:
+        """Forget the rows of readings older than a generation; return how many."""
+        ...
+
+    def document(self, uri: str, from_: int | None = None) -> SeenDocument | None:
+        """Return what is known of a document: of one ``from``, or the one read last."""
+        ...
+
+    def commit(self, step: Step) -> None:
+        """Store a step durably.
+
+        Raises:
+            StorageError: It was not stored; nothing of it.
+        """
+        ...
+
+    def replace_refused(self, refused: Sequence[Refused], now: int) -> None:
+        """Replace what is remembered of refused entries."""
+        ...
+
+    def refused(self) -> Sequence[Refused]:
+        """Return the refused entries that are remembered (a bounded number)."""
+        ...
+
+    def trash(self, *, removed_before: int) -> Iterator[TrashRow]:
+        """Yield what went to the trash before a moment."""
+        ...
+
+    def add_run(self, row: RunRow) -> None:
+        """Remember a run; only the newest 1,000 are kept."""
+        ...
+
+    def last_run(self) -> RunRow | None:
+        """Return the newest run, or ``None``."""
+        ...
