@@ -27,6 +27,7 @@ APPLICATION_ID: Final = 0x52534D31  # "RSM1"
 SCHEMA_VERSION: Final = 1
 _PAGE: Final = 2_000
 _KEPT_RUNS: Final = 1_000
+_KEPT_DOCUMENTS: Final = 100_000
 
 _SCHEMA: Final = """
 CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -229,7 +230,7 @@ class SqliteMirrorState:
         return None if row is None else Pending._make(row)
 
     def pending_count(self, task: Task, *, met_before: int, listed_before: int) -> int:
-        """Count the rows of a task with ``first <= met_before`` and ``first_at < listed_before``."""
+        """Count a task's rows with ``first <= met_before`` and ``first_at < listed_before``."""
         with self._guard():
             row = self._db.execute(
                 "SELECT count(*) FROM pending WHERE task = ? AND first <= ? AND first_at < ?",
@@ -302,26 +303,21 @@ class SqliteMirrorState:
         settled += [(copy.uri,) for copy in step.installed]
         settled += [(uri,) for uri in step.removed]
         with self._transaction() as db:
-            if step.installed:
-                db.executemany(_PUT_COPY, step.installed)
-            if step.removed:
-                db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
-            if settled:
-                db.executemany("DELETE FROM pending WHERE uri = ?", settled)
-            if step.pending:
-                db.executemany(_PUT_PENDING, step.pending)
+            db.executemany(_PUT_COPY, step.installed)
+            db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
+            db.executemany("DELETE FROM pending WHERE uri = ?", settled)
+            db.executemany(_PUT_PENDING, step.pending)
+            db.executemany(
+                "INSERT OR REPLACE INTO note VALUES (?, ?)", list((step.notes or {}).items())
+            )
+            db.executemany("INSERT OR REPLACE INTO trash VALUES (?,?,?,?,?)", step.trashed)
+            db.executemany("DELETE FROM trash WHERE place = ?", [(p,) for p in step.purged])
             if step.documents:
-                tick = db.execute("SELECT coalesce(max(read), 0) FROM document").fetchone()[0]
-                db.executemany(
-                    "INSERT OR REPLACE INTO document VALUES (?,?,?,?,?,?,?,?)",
-                    [(*seen, tick + n) for n, seen in enumerate(step.documents, 1)],
-                )
-            if step.notes:
-                db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?)", step.notes.items())
-            if step.trashed:
-                db.executemany("INSERT OR REPLACE INTO trash VALUES (?,?,?,?,?)", step.trashed)
-            if step.purged:
-                db.executemany("DELETE FROM trash WHERE place = ?", [(p,) for p in step.purged])
+                _put_documents(db, step.documents)
+
+    def remember(self, key: str, value: str) -> None:
+        """Remember one value."""
+        self.commit(Step(notes={key: value}))
 
     def drop_pending(self, *, older_than: int) -> int:
         """Forget the rows of readings older than a generation; return how many."""
@@ -348,3 +344,13 @@ class SqliteMirrorState:
                 " (SELECT rowid FROM run ORDER BY ended DESC LIMIT ?)",
                 (_KEPT_RUNS,),
             )
+
+
+def _put_documents(db: sqlite3.Connection, documents: Sequence[SeenDocument]) -> None:
+    tick = db.execute("SELECT coalesce(max(read), 0) FROM document").fetchone()[0]
+    db.executemany(
+        "INSERT OR REPLACE INTO document VALUES (?,?,?,?,?,?,?,?)",
+        [(*seen, tick + n) for n, seen in enumerate(documents, 1)],
+    )
+    # A list that was reset or replaced is never asked for again: only the newest rows matter.
+    db.execute("DELETE FROM document WHERE read <= ?", (tick + len(documents) - _KEPT_DOCUMENTS,))

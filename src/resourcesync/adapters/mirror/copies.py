@@ -1,0 +1,305 @@
+"""The mirror's files: bytes at paths under one root, and nothing outside it (``Copies``).
+
+All work is relative to held folder descriptors and never follows a symbolic link, so neither a
+hostile list nor somebody who plants links in the mirror can lead a write out of it.
+
+The order of an installation is: temporary file in ``.resourcesync/tmp`` (same file system),
+write and hash, fsync, rename, fsync of the folders; only then may the state be committed. Each
+step is needed: see ``docs/explanation/crash-order.md``.
+"""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, Final
+
+from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, HeldFolders, sync_folder
+from resourcesync.adapters.mirror.staged import (
+    StagedFile,
+    digest_of,
+    is_regular,
+    signature_of,
+    storage_error,
+)
+from resourcesync.errors import StorageError
+from resourcesync.model.digests import Digest, agree
+from resourcesync.ports import Installation, Removal
+
+OWN_FOLDER: Final = ".resourcesync"
+_READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_LEAF: Final = 100
+
+
+class FileTreeCopies:
+    """Copies in a folder.
+
+    Args:
+        root: Descriptor of the mirror's root folder; it stays the caller's.
+        own: Descriptor of its ``.resourcesync`` folder, which holds ``tmp``, ``trash`` and
+            ``quarantine``; it stays the caller's.
+    """
+
+    def __init__(self, root: int, own: int) -> None:
+        self._root = root
+        self._tmp = os.open("tmp", FOLDER_FLAGS, dir_fd=own)
+        self._trash = os.open("trash", FOLDER_FLAGS, dir_fd=own)
+        self._quarantine = os.open("quarantine", FOLDER_FLAGS, dir_fd=own)
+        self._names = 0
+        self._tag = secrets.token_hex(4)
+
+    def close(self) -> None:
+        """Close the folders."""
+        for folder in (self._tmp, self._trash, self._quarantine):
+            os.close(folder)
+
+    def clear_temporary(self) -> None:
+        """Remove what a run that was killed left half-written."""
+        with os.scandir(self._tmp) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    os.unlink(entry.name, dir_fd=self._tmp)
+
+    # --- staging and installing ---
+
+    def stage(self, algorithms: Sequence[str]) -> StagedFile:
+        """Start a copy beside the mirror; digests are computed while the bytes pass."""
+        self._names += 1
+        return StagedFile(self._tmp, f"{self._tag}-{self._names}", algorithms)
+
+    def scratch(self) -> BinaryIO:
+        """Open a nameless temporary file on the mirror's file system, to read and write."""
+        self._names += 1
+        name = f"{self._tag}-{self._names}"
+        try:
+            file = os.open(
+                name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=self._tmp
+            )
+            os.unlink(name, dir_fd=self._tmp)
+        except OSError as error:
+            raise storage_error(error, "making a temporary file") from error
+        return os.fdopen(file, "w+b")
+
+    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+        """Put a batch in place durably; return for each its stat signature or its error.
+
+        Raises:
+            StorageError: The folders could not be made durable; nothing may be committed.
+        """
+        results: list[str | StorageError] = []
+        with self._folders() as folders:
+            synced = [self._sync(installation) for installation in batch]
+            for installation, failed in zip(batch, synced, strict=True):
+                results.append(failed or self._place(folders, installation))
+            folders.sync()
+        return results
+
+    def _sync(self, installation: Installation) -> StorageError | None:
+        try:
+            _file(installation).sync(installation.lastmod)
+        except OSError as error:
+            # After a failed fsync the kernel may call the lost pages clean: never try it again.
+            _file(installation).discard()
+            return storage_error(error, "making a copy durable")
+        return None
+
+    def _place(self, folders: HeldFolders, installation: Installation) -> str | StorageError:
+        staged, path = _file(installation), installation.path
+        try:
+            signature = staged.signature()
+            folder, leaf = folders.parent(path, create=True)
+            self._make_way(folder, leaf, installation)
+            os.rename(staged.name, leaf, src_dir_fd=self._tmp, dst_dir_fd=folder)
+            folders.changed(path)
+        except StorageError as error:
+            staged.discard()
+            return error
+        except OSError as error:
+            staged.discard()
+            return storage_error(error, f"putting {path} in place")
+        staged.close()
+        return signature
+
+    def _make_way(self, folder: int, leaf: str, installation: Installation) -> None:
+        """Move what is not ours out of the way; it is kept in quarantine, never overwritten."""
+        try:
+            info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        if stat.S_ISDIR(info.st_mode):
+            raise StorageError(
+                f"a folder is where a copy belongs: {installation.path}",
+                evidence=(("kept", "the folder is untouched"),),
+                hint="move it away, then run the same command",
+                code="path-in-the-way",
+            )
+        if is_regular(info):
+            if installation.replaces == signature_of(info):
+                return
+            staged = _file(installation)
+            if info.st_size == staged.length and self._equal(folder, leaf, staged.digests):
+                return
+        self._set_aside(folder, leaf)
+
+    def _equal(self, folder: int, leaf: str, digests: Sequence[Digest]) -> bool:
+        file = os.open(leaf, _READ_FLAGS, dir_fd=folder)
+        try:
+            found = digest_of(file, [digest.algorithm for digest in digests])[1]
+        finally:
+            os.close(file)
+        return agree(found, digests)
+
+    def _set_aside(self, folder: int, leaf: str) -> None:
+        place = f"{secrets.token_hex(8)}-{leaf[:_LEAF]}"
+        os.rename(leaf, place, src_dir_fd=folder, dst_dir_fd=self._quarantine)
+        sync_folder(self._quarantine)
+
+    # --- removing ---
+
+    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+        """Move a batch to the trash durably; return for each where it went (empty: nothing there).
+
+        Raises:
+            StorageError: The folders could not be made durable; nothing may be committed.
+        """
+        del reason  # the state remembers it; the file needs none
+        with self._folders() as folders:
+            results = [self._throw_away(folders, removal) for removal in batch]
+            try:
+                sync_folder(self._trash)
+            except OSError as error:
+                raise storage_error(error, "making the trash durable") from error
+            folders.sync()
+        self._drop_empty_folders({removal.path for removal in batch})
+        return results
+
+    def _throw_away(self, folders: HeldFolders, removal: Removal) -> str | StorageError:
+        try:
+            folder, leaf = folders.parent(removal.path, create=False)
+            info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+            if signature_of(info) != removal.signature or not is_regular(info):
+                return StorageError(
+                    f"{removal.path} was changed here since we fetched it",
+                    evidence=(("kept", "the changed file is untouched"),),
+                    hint="move it away if you want to keep it, then run the same command",
+                    code="local-change",
+                )
+            place = f"{secrets.token_hex(8)}-{leaf[:_LEAF]}"
+            os.rename(leaf, place, src_dir_fd=folder, dst_dir_fd=self._trash)
+            folders.changed(removal.path)
+        except FileNotFoundError:
+            return ""
+        except StorageError as error:
+            return error
+        except OSError as error:
+            return storage_error(error, f"moving {removal.path} to the trash")
+        return place
+
+    def _drop_empty_folders(self, paths: set[str]) -> None:
+        folders = {path.rpartition("/")[0] for path in paths} - {""}
+        for folder in sorted(folders, key=len, reverse=True):
+            with suppress(OSError, StorageError), self._folders() as held:
+                name = folder
+                while name:
+                    parent, leaf = held.parent(name, create=False)
+                    os.rmdir(leaf, dir_fd=parent)
+                    name = name.rpartition("/")[0]
+
+    def purge(self, place: str) -> None:
+        """Remove one file of the trash for good; it is no error when it is gone.
+
+        Raises:
+            StorageError: It could not be removed.
+        """
+        try:
+            os.unlink(place, dir_fd=self._trash)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_error(error, "emptying the trash") from error
+
+    # --- looking ---
+
+    @contextmanager
+    def _folders(self) -> Iterator[HeldFolders]:
+        folders = HeldFolders(self._root)
+        try:
+            yield folders
+        finally:
+            folders.close()
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[int | None]:
+        file = None
+        with self._folders() as folders:
+            try:
+                folder, leaf = folders.parent(path, create=False)
+                file = os.open(leaf, _READ_FLAGS, dir_fd=folder)
+            except StorageError:
+                file = None
+            except OSError as error:
+                if error.errno not in _NOT_THERE:
+                    raise storage_error(error, f"reading {path}") from error
+        try:
+            regular = file is not None and is_regular(os.fstat(file))
+            yield file if regular else None
+        finally:
+            if file is not None:
+                os.close(file)
+
+    def signature(self, path: str) -> str | None:
+        """Return the stat signature of the copy at ``path``, or ``None`` when there is none."""
+        with self._folders() as folders:
+            try:
+                folder, leaf = folders.parent(path, create=False)
+                info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+            except StorageError:
+                return None
+            except OSError as error:
+                if error.errno in _NOT_THERE:
+                    return None
+                raise storage_error(error, f"looking at {path}") from error
+        return signature_of(info) if is_regular(info) else None
+
+    def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
+        """Read a copy; return its length and digests, or ``None`` when there is none."""
+        with self._opened(path) as file:
+            if file is None:
+                return None
+            try:
+                return digest_of(file, algorithms)
+            except OSError as error:
+                raise storage_error(error, f"reading {path}") from error
+
+    def paths(self) -> Iterator[str]:
+        """Yield the path of every file in the mirror, in no order, its own folder left out."""
+        waiting = [""]
+        while waiting:
+            prefix = waiting.pop()
+            try:
+                with self._listing(prefix) as entries:
+                    for entry in entries:
+                        name = f"{prefix}{entry.name}"
+                        if entry.is_dir(follow_symlinks=False):
+                            if name != OWN_FOLDER:
+                                waiting.append(f"{name}/")
+                        else:
+                            yield name
+            except OSError as error:
+                raise storage_error(error, f"listing {prefix or 'the mirror'}") from error
+
+    @contextmanager
+    def _listing(self, prefix: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        with self._folders() as folders:
+            folder, _ = folders.parent(prefix, create=False)
+            with os.scandir(folder) as entries:
+                yield entries
+
+
+def _file(installation: Installation) -> StagedFile:
+    staged = installation.staged
+    assert isinstance(staged, StagedFile), "copies install only what they staged"
+    return staged

@@ -1,0 +1,182 @@
+"""A mirror's root folder: who may write to it, and whether it is still the one we knew."""
+
+import errno
+import fcntl
+import json
+import os
+import secrets
+import socket
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
+from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, sync_folder
+from resourcesync.adapters.mirror.staged import storage_error
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.errors import LockedError, MirrorChangedError
+from resourcesync.model.timestamps import format_w3c
+from resourcesync.ports import Clock
+
+STATE_FILE: Final = "state.db"
+_SUBFOLDERS: Final = ("tmp", "trash", "quarantine")
+_LOCK_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_MARKER: Final = "marker"
+_MARKER_NOTE: Final = "marker"
+_MARKER_BYTES: Final = 64
+
+
+def is_mirror(folder: Path) -> bool:
+    """Whether ``folder`` is a mirror: it has a memory of its own."""
+    return (folder / OWN_FOLDER / STATE_FILE).is_file()
+
+
+class MirrorFolder:
+    """An open mirror: its lock is held, its memory and its files are at hand.
+
+    Args:
+        root: The mirror's folder; made when it does not exist.
+        clock: Tells since when the lock is held.
+
+    Raises:
+        LockedError: Another run holds the mirror; the message says who.
+        MirrorChangedError: The folder is not the one that its memory tells of.
+        StorageError: The folder cannot be used.
+        StateError: The memory is damaged or from a newer version.
+    """
+
+    def __init__(self, root: Path, clock: Clock) -> None:
+        self.root = root
+        self._descriptors: list[int] = []
+        self.state: SqliteMirrorState | None = None
+        self.copies: FileTreeCopies | None = None
+        try:
+            self._prepare(clock)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, clock: Clock) -> None:
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            root = self._hold(os.open(self.root, FOLDER_FLAGS & ~os.O_NOFOLLOW))
+            with suppress(FileExistsError):
+                os.mkdir(OWN_FOLDER, 0o700, dir_fd=root)
+                sync_folder(root)
+            self._own = self._hold(os.open(OWN_FOLDER, FOLDER_FLAGS, dir_fd=root))
+            for name in _SUBFOLDERS:
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=self._own)
+            self._lock(clock)
+        except OSError as error:
+            raise storage_error(error, f"opening the mirror {self.root}") from error
+        self.copies = FileTreeCopies(root, self._own)
+        self.copies.clear_temporary()
+        was_clean = not (self.root / OWN_FOLDER / f"{STATE_FILE}-wal").exists()
+        self.state = SqliteMirrorState(self.root / OWN_FOLDER / STATE_FILE)
+        if not was_clean:
+            self.state.check()
+        self.check_marker()
+
+    def _hold(self, descriptor: int) -> int:
+        self._descriptors.append(descriptor)
+        return descriptor
+
+    def _lock(self, clock: Clock) -> None:
+        lock = self._hold(os.open("lock", _LOCK_FLAGS, 0o600, dir_fd=self._own))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise
+            holder = os.pread(lock, 4096, 0).decode("utf-8", "replace")
+            raise LockedError(
+                f"another run holds {self.root}",
+                evidence=(("who", _holder(holder)),),
+                hint="wait until it ends, then run the same command",
+            ) from error
+        holder = json.dumps(
+            {"pid": os.getpid(), "host": socket.gethostname(), "since": format_w3c(clock.now())}
+        )
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, holder.encode(), 0)
+
+    def check_marker(self) -> None:
+        """Check that the folder is still the one that the memory tells of.
+
+        A disk that is not mounted looks like an empty mirror; without this check everything would
+        be fetched again, and everything that is listed no more would seem to be gone.
+
+        Raises:
+            MirrorChangedError: It is another folder.
+        """
+        assert self.state is not None
+        expected = self.state.note(_MARKER_NOTE)
+        found = self._read_marker()
+        if expected is None:
+            from_before = found or self._write_marker()
+            self.state.remember(_MARKER_NOTE, from_before)
+        elif found != expected:
+            raise MirrorChangedError(
+                f"{self.root} is not the folder that this mirror's memory tells of",
+                evidence=(
+                    ("here", found or f"no {OWN_FOLDER}/{_MARKER}"),
+                    ("known", expected),
+                    ("kept", "nothing was changed"),
+                ),
+                hint="mount the disk or restore the folder, then run the same command",
+            )
+
+    def _read_marker(self) -> str:
+        try:
+            file = os.open(_MARKER, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._own)
+        except OSError:
+            return ""
+        with os.fdopen(file, "rb") as stream:
+            return stream.read(_MARKER_BYTES).decode("ascii", "replace").strip()
+
+    def _write_marker(self) -> str:
+        marker = secrets.token_hex(16)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+            file = os.open(_MARKER, flags, 0o600, dir_fd=self._own)
+            with os.fdopen(file, "wb") as stream:
+                stream.write(marker.encode())
+                stream.flush()
+                os.fsync(stream.fileno())
+            sync_folder(self._own)
+        except OSError as error:
+            raise storage_error(error, "writing the mirror's marker") from error
+        return marker
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close files and memory, and let go of the lock."""
+        if self.copies is not None:
+            self.copies.clear_temporary()
+            self.copies.close()
+            self.copies = None
+        if self.state is not None:
+            self.state.close()
+            self.state = None
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+
+
+def _holder(text: str) -> str:
+    try:
+        holder = json.loads(text)
+        return f"pid {int(holder['pid'])} on {holder['host']}, since {holder['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "unknown (its lock file says nothing)"

@@ -1,0 +1,111 @@
+"""Folders of the mirror, held by descriptor and walked without following a link."""
+
+import errno
+import os
+from contextlib import suppress
+from typing import Final
+
+from resourcesync.adapters.mirror.staged import storage_error
+from resourcesync.errors import StorageError
+
+FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_HELD: Final = 128
+_IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.ELOOP})
+# Some file systems have no way to sync a folder; they say so with one of these.
+_NO_FOLDER_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
+
+
+def sync_folder(folder: int) -> None:
+    """Make the names in a folder durable."""
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
+
+
+class HeldFolders:
+    """The folders that one batch of work touches, opened once each and closed together.
+
+    Args:
+        root: Descriptor of the mirror's root; it stays the caller's.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._held: dict[str, int] = {}
+        self._changed: set[str] = set()
+
+    def parent(self, path: str, *, create: bool) -> tuple[int, str]:
+        """Return the descriptor of the folder that ``path`` is in, and the last part of it.
+
+        Raises:
+            FileNotFoundError: The folder does not exist and ``create`` is false.
+            StorageError: Something that is no folder is in the way (a link, a file).
+        """
+        folder, _, leaf = path.rpartition("/")
+        return self._open(folder, create=create), leaf
+
+    def _open(self, folder: str, *, create: bool) -> int:
+        if not folder:
+            return self._root
+        held = self._held.get(folder)
+        if held is not None:
+            return held
+        above, _, name = folder.rpartition("/")
+        parent = self._open(above, create=create)
+        if len(self._held) >= _HELD:
+            self._make_room(keep=above)
+            parent = self._open(above, create=create)
+        self._held[folder] = opened = self._step(parent, above, name, create=create)
+        return opened
+
+    def _step(self, parent: int, above: str, name: str, *, create: bool) -> int:
+        try:
+            return os.open(name, FOLDER_FLAGS, dir_fd=parent)
+        except FileNotFoundError:
+            if not create:
+                raise
+        except OSError as error:
+            if error.errno in _IN_THE_WAY:
+                raise StorageError(
+                    "something that is no folder is in the way of a copy",
+                    evidence=(("path", f"{above}/{name}".lstrip("/")), ("kept", "it is untouched")),
+                    hint="move it away, then run the same command",
+                    code="path-in-the-way",
+                ) from error
+            raise
+        with suppress(FileExistsError):
+            os.mkdir(name, 0o755, dir_fd=parent)
+        self._changed.add(above)
+        return os.open(name, FOLDER_FLAGS, dir_fd=parent)
+
+    def _make_room(self, *, keep: str) -> None:
+        for folder in [f for f in self._held if not f"{keep}/".startswith(f"{f}/")]:
+            if folder in self._changed:
+                sync_folder(self._held[folder])
+                self._changed.discard(folder)
+            os.close(self._held.pop(folder))
+
+    def changed(self, path: str) -> None:
+        """Note that a name in the folder of ``path`` came, went or was replaced."""
+        self._changed.add(path.rpartition("/")[0])
+
+    def sync(self) -> None:
+        """Make all changed folders durable.
+
+        Raises:
+            StorageError: A folder could not be synced; nothing of the batch may be committed.
+        """
+        for folder in sorted(self._changed, reverse=True):
+            try:
+                sync_folder(self._held.get(folder, self._root))
+            except OSError as error:
+                raise storage_error(error, "making a folder durable") from error
+        self._changed.clear()
+
+    def close(self) -> None:
+        """Close all folders."""
+        for descriptor in self._held.values():
+            os.close(descriptor)
+        self._held.clear()

@@ -1,0 +1,135 @@
+"""A copy on its way: a temporary file beside the mirror, hashed while it is written."""
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Final
+
+from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.model.digests import Digest
+from resourcesync.model.timestamps import to_microseconds
+
+_NEW_FILE_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_BLOCK: Final = 1 << 20
+_LAST_SECOND: Final = 1 << 33
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def storage_error(error: OSError, doing: str) -> StorageError:
+    """Return our error for a failure of the file system."""
+    if error.errno in _NO_ROOM:
+        return DiskFullError(
+            f"no room left while {doing}",
+            evidence=(("got", os.strerror(error.errno or 0)), ("kept", "all complete copies")),
+            hint="make room, then run the same command; the trash may be emptied",
+        )
+    return StorageError(
+        f"failed while {doing}: {os.strerror(error.errno or 0)}",
+        evidence=(("kept", "all complete copies"),),
+        hint="mend permissions or the disk, then run the same command",
+    )
+
+
+def new_hashers(algorithms: Sequence[str]) -> "dict[str, hashlib._Hash]":
+    """Return a fresh hash object for each algorithm, by its name in the specification."""
+    return {name: hashlib.new(name.replace("-", ""), usedforsecurity=False) for name in algorithms}
+
+
+def signature_of(info: os.stat_result) -> str:
+    """Return what tells a file from another one or from an edited one, without reading it."""
+    return f"{info.st_size}:{info.st_mtime_ns}:{info.st_ino}"
+
+
+class StagedFile:
+    """A copy on its way, in a temporary file of its own."""
+
+    def __init__(self, folder: int, name: str, algorithms: Sequence[str]) -> None:
+        self._folder = folder
+        self.name = name
+        self._algorithms = algorithms
+        self._hashers = new_hashers(algorithms)
+        self._file = -1
+        self.length = 0
+        self.digests: tuple[Digest, ...] = ()
+
+    def _open(self) -> int:
+        if self._file < 0:
+            try:
+                self._file = os.open(self.name, _NEW_FILE_FLAGS, 0o600, dir_fd=self._folder)
+            except OSError as error:
+                raise storage_error(error, "making a temporary file") from error
+        return self._file
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes."""
+        file = self._file if self._file >= 0 else self._open()
+        try:
+            written = os.write(file, chunk)
+            while written < len(chunk):
+                written += os.write(file, chunk[written:])
+        except OSError as error:
+            raise storage_error(error, "writing a temporary file") from error
+        self.length += len(chunk)
+        for hasher in self._hashers.values():
+            hasher.update(chunk)
+
+    def restart(self) -> None:
+        """Forget all bytes so far."""
+        if self._file >= 0:
+            os.ftruncate(self._file, 0)
+            os.lseek(self._file, 0, os.SEEK_SET)
+        self.length = 0
+        self._hashers = new_hashers(self._algorithms)
+
+    def seal(self) -> tuple[int, tuple[Digest, ...]]:
+        """End the writing; return the length in bytes and the digests asked for."""
+        self._open()
+        self.digests = tuple(
+            Digest(name, hasher.hexdigest()) for name, hasher in self._hashers.items()
+        )
+        return self.length, self.digests
+
+    def sync(self, lastmod: datetime | None) -> None:
+        """Give the file its mode and time, and make its bytes durable."""
+        file = self._open()
+        os.fchmod(file, 0o644)
+        if lastmod is not None:
+            moment = max(0, min(to_microseconds(lastmod), _LAST_SECOND * 1_000_000)) * 1_000
+            os.utime(file, ns=(moment, moment))
+        os.fsync(file)
+
+    def signature(self) -> str:
+        """Return the stat signature that the file keeps when it is renamed."""
+        return signature_of(os.fstat(self._file))
+
+    def close(self) -> None:
+        """Close the file; its bytes stay."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def discard(self) -> None:
+        """Throw the bytes away; it is no error to do so twice."""
+        self.close()
+        with suppress(OSError):
+            os.unlink(self.name, dir_fd=self._folder)
+
+
+def digest_of(file: int, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]]:
+    """Read an open file from its start; return its length and digests."""
+    hashers = new_hashers(algorithms)
+    length = 0
+    while chunk := os.pread(file, _BLOCK, length):
+        length += len(chunk)
+        for hasher in hashers.values():
+            hasher.update(chunk)
+    return length, tuple(Digest(name, hasher.hexdigest()) for name, hasher in hashers.items())
+
+
+def is_regular(info: os.stat_result) -> bool:
+    """Whether it is an ordinary file: no folder, link, device, socket or pipe."""
+    return stat.S_ISREG(info.st_mode)
