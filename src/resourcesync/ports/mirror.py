@@ -196,7 +196,7 @@ class MirrorState(Protocol):
         ...
 
     def pending_count(self, task: Task, *, met_before: int, listed_before: int) -> int:
-        """Count the rows of a task with ``first <= met_before`` and ``first_at < listed_before``."""
+        """Count a task's rows with ``first <= met_before`` and ``first_at < listed_before``."""
         ...
 
     def drop_pending(self, *, older_than: int) -> int:
