@@ -1,0 +1,268 @@
+"""Read what is new in a Source's Change Lists into a spool (§12).
+
+The lists are read whole and checked against each other first: an old copy of a list, a hole in an
+index, a list that was rewritten or reset. Only then does the mirror act on them.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urljoin
+
+from resourcesync.destination.cursor import (
+    Prefix,
+    Span,
+    advance,
+    chain,
+    check_announced,
+    is_new,
+    span_of,
+)
+from resourcesync.destination.ordering import Spool
+from resourcesync.destination.plan import Listed
+from resourcesync.destination.resource_lists import expect, parts_of, seen_document
+from resourcesync.destination.selection import Selection
+from resourcesync.discovery import DocumentFetcher, FetchedDocument
+from resourcesync.documents.reading import Document
+from resourcesync.errors import SourceUnavailableError
+from resourcesync.model.capabilities import Part
+from resourcesync.model.resources import Change
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import Capability, Dialect, Relation
+from resourcesync.ports import Clock
+from resourcesync.ports.mirror import MirrorState, SeenDocument
+
+_log = logging.getLogger(__name__)
+_REREADS: Final = (0.5, 1.0, 2.0)
+"""Seconds to wait before an index and its lists are read again when they do not fit together."""
+_PASSING: Final = frozenset({"mixed-copies", "stale-copy"})
+
+
+@dataclass(slots=True, kw_only=True)
+class History:
+    """Change Lists as read.
+
+    Attributes:
+        spool: What is new, in the order of the lists. Close it after use.
+        since: The old T: everything up to it was known.
+        through: The new T: everything up to it is in the spool or was known.
+        reaches: Whether the lists reach back to the old T without a hole; without it the spool is
+            not whole.
+        changes: How many new changes were found.
+        seen: The lists, for the next time.
+        open_list: The list that further changes will be added to, if it is not the head itself.
+        unchanged: Whether the Source said that nothing is new.
+        dialect: How the last list is written.
+    """
+
+    spool: Spool[Listed]
+    since: int
+    through: int
+    reaches: bool = True
+    changes: int = 0
+    seen: list[SeenDocument] = field(default_factory=list)
+    open_list: str = ""
+    unchanged: bool = False
+    dialect: Dialect | None = None
+
+
+def open_list_key(head: str) -> str:
+    """Return the note under which the open list of an index is remembered."""
+    return f"open-list {head}"
+
+
+class ChangeListReader:
+    """Reads Change Lists.
+
+    Args:
+        documents: Gets documents.
+        selection: Turns entries into rows.
+        clock: Time.
+        new_spool: Opens an empty spool.
+    """
+
+    def __init__(
+        self,
+        documents: DocumentFetcher,
+        selection: Selection,
+        clock: Clock,
+        new_spool: Callable[[], Spool[Listed]],
+    ) -> None:
+        self._documents = documents
+        self._selection = selection
+        self._clock = clock
+        self._new_spool = new_spool
+
+    def read(self, uri: str, *, since: int, state: MirrorState | None) -> History:
+        """Read what is new in the Change List at ``uri``, or in the lists of its index.
+
+        Args:
+            uri: The head: a Change List or a Change List Index.
+            since: T: everything up to here is known, microseconds.
+            state: What is known of the lists; ``None`` reads all since T anew.
+
+        Raises:
+            SourceUnavailableError: Lists do not fit together, even when read again.
+            SourceError: A document could not be had.
+            DocumentError: A document cannot be used.
+        """
+        waits = iter(_REREADS)
+        while True:
+            mark = self._selection.refusals.mark()
+            history = History(spool=self._new_spool(), since=since, through=since)
+            try:
+                self._read_head(uri, history, state)
+            except BaseException as error:
+                history.spool.close()
+                wait = next(waits, None)
+                passing = isinstance(error, SourceUnavailableError) and error.code in _PASSING
+                if not passing or wait is None:
+                    raise
+                _log.info("reading the Change Lists again: %s", error)
+                self._selection.refusals.back_to(mark)
+                self._clock.sleep(wait)
+            else:
+                return history
+
+    def _read_head(
+        self, uri: str, history: History, state: MirrorState | None, *, climbed: bool = False
+    ) -> None:
+        with ExitStack() as opened:
+            head = self._get(uri, state, opened)
+            if head is None:
+                self._read_open_list(uri, history, state, opened)
+                return
+            document = head.open()
+            expect(document, Capability.CHANGE_LIST)
+            if document.header.is_index:
+                self._read_index(document, history, state)
+                history.seen.append(seen_document(head))
+                return
+            span = span_of(uri, document.header)
+            history.reaches = chain([span], history.since).reaches
+            index = document.header.link(Relation.INDEX)
+            above = None if index is None else urljoin(document.uri, index)
+            if above is not None and not history.reaches and not climbed:
+                self._read_head(above, history, state, climbed=True)
+            else:
+                self._take(head, span, history, state)
+
+    def _get(
+        self, uri: str, state: MirrorState | None, opened: ExitStack
+    ) -> FetchedDocument | None:
+        known = None if state is None else state.document(uri)
+        fetched = self._documents.get(
+            uri,
+            etag=known.etag if known else "",
+            last_modified=known.last_modified if known else "",
+        )
+        return None if fetched is None else opened.enter_context(fetched)
+
+    def _read_open_list(
+        self, head: str, history: History, state: MirrorState | None, opened: ExitStack
+    ) -> None:
+        """The head did not change; if it is an index, its open list may have."""
+        open_list = "" if state is None else state.note(open_list_key(head)) or ""
+        history.open_list = open_list
+        fetched = self._get(open_list, state, opened) if open_list else None
+        if fetched is None:
+            history.unchanged = True
+            return
+        document = fetched.open()
+        expect(document, Capability.CHANGE_LIST)
+        span = span_of(open_list, document.header)
+        history.reaches = chain([span], history.since).reaches
+        self._take(fetched, span, history, state)
+
+    def _read_index(self, index: Document, history: History, state: MirrorState | None) -> None:
+        history.dialect = index.dialect
+        lists = chain([_span(*item) for item in parts_of(index).items()], history.since)
+        history.reaches = lists.reaches
+        end: int | None = None
+        for announced in lists.lists:
+            fetched = self._documents.get(announced.uri)
+            assert fetched is not None, "an unconditional request is never answered with 304"
+            with fetched:
+                document = fetched.open()
+                expect(document, Capability.CHANGE_LIST)
+                check_announced(announced, document.header)
+                span = span_of(announced.uri, document.header)
+                if end is not None and span.from_ is not None and span.from_ > end:
+                    history.reaches = False
+                    return
+                self._take(fetched, span, history, state)
+            end = span.until
+            history.open_list = span.uri if end is None else ""
+
+    def _take(
+        self, fetched: FetchedDocument, span: Span, history: History, state: MirrorState | None
+    ) -> None:
+        """Spool what is new in one list."""
+        seen = None if state is None else state.document(span.uri, span.from_ or 0)
+        intact = seen is None or _is_intact(fetched, seen)
+        document = fetched.open(self._selection.refusals.entry)
+        prefix = Prefix()
+        last: int | None = None
+        for change in _changes(document):
+            position = prefix.entries
+            prefix.add(change)
+            if change.time is not None:
+                last = max(last or 0, to_microseconds(change.time))
+            if is_new(change, position, seen=seen, intact=intact, through=history.since):
+                history.changes += 1
+                row = self._selection.change(change)
+                if row is not None:
+                    history.spool.add(row)
+        now = to_microseconds(self._clock.now())
+        history.through = advance(history.through, until=span.until, last=last, now=now)
+        history.dialect = document.dialect
+        history.seen.append(
+            seen_document(fetched)._replace(
+                from_=span.from_ or 0,
+                until=span.until,
+                entries=prefix.entries,
+                prefix=prefix.hexdigest(),
+            )
+        )
+
+
+def _is_intact(fetched: FetchedDocument, seen: SeenDocument) -> bool:
+    """Whether the changes that were processed still stand at the start of the list.
+
+    Raises:
+        SourceUnavailableError: It has fewer changes than were processed: an old copy.
+    """
+    prefix = Prefix()
+    for change in _changes(fetched.open()):
+        if prefix.entries == seen.entries:
+            break
+        prefix.add(change)
+    if prefix.entries < seen.entries:
+        raise SourceUnavailableError(
+            "a Change List is shorter than it was (an old copy)",
+            uri=seen.uri,
+            evidence=(
+                ("here", f"{seen.entries} changes were processed"),
+                ("got", f"{prefix.entries} changes"),
+                ("kept", "nothing was changed"),
+            ),
+            code="stale-copy",
+        )
+    return prefix.hexdigest() == seen.prefix
+
+
+def _changes(document: Document) -> Iterator[Change]:
+    for entry in document.entries():
+        assert isinstance(entry, Change), "a Change List that is no index has changes"
+        yield entry
+
+
+def _span(uri: str, part: Part) -> Span:
+    return Span(
+        uri=uri,
+        from_=None if part.from_ is None else to_microseconds(part.from_),
+        until=None if part.until is None else to_microseconds(part.until),
+        announced=part.from_ is not None,
+    )

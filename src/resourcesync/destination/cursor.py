@@ -1,0 +1,161 @@
+"""Where in the Source's history a mirror is: a chain of Change Lists, not a timestamp.
+
+A timestamp alone loses changes: times repeat, are missing, come late, and lists are rewritten.
+So the cursor is: T (everything up to it is known), and for each list how many of its changes were
+processed, proven by a digest over them. What is new is what stands after that prefix.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from resourcesync.errors import SourceUnavailableError
+from resourcesync.model.capabilities import Header
+from resourcesync.model.digests import format_digests
+from resourcesync.model.resources import Change
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.ports.mirror import SeenDocument
+
+DAY: Final = 24 * 3_600_000_000
+OVERLAP: Final = 1_000_000
+"""How far before T a list is read again when it is met anew: one second, in microseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One Change List: where it is and which interval it covers, in microseconds.
+
+    Attributes:
+        uri: The list's URI.
+        from_: All changes since here; ``None`` when nobody says.
+        until: All changes up to here; ``None`` when it is open, or nobody says.
+        announced: Whether an index said so, so that the list itself must agree.
+    """
+
+    uri: str
+    from_: int | None = None
+    until: int | None = None
+    announced: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """The Change Lists to read, oldest first, and whether they reach back to T without a hole."""
+
+    lists: tuple[Span, ...]
+    reaches: bool
+
+
+def chain(spans: Sequence[Span], through: int) -> Chain:
+    """Choose the lists that may tell of changes after ``through`` (§12.2).
+
+    Both ends of an interval belong to it, so a list that ends exactly at ``through`` is read.
+    """
+    ordered = sorted(spans, key=lambda span: -1 if span.from_ is None else span.from_)
+    useful = [span for span in ordered if span.until is None or span.until >= through]
+    if not useful:
+        return Chain(lists=(), reaches=True)
+    first = useful[0]
+    reaches = first.from_ is None or first.from_ <= through
+    kept = [first]
+    for span in useful[1:]:
+        end = kept[-1].until
+        if end is not None and span.from_ is not None and span.from_ > end:
+            reaches = False  # a hole: what stands behind it must not be applied
+            break
+        kept.append(span)
+    return Chain(lists=tuple(kept), reaches=reaches)
+
+
+def span_of(uri: str, header: Header) -> Span:
+    """Return the interval that a Change List gives of itself."""
+    return Span(uri=uri, from_=_us(header.from_), until=_us(header.until))
+
+
+def _us(moment: datetime | None) -> int | None:
+    return None if moment is None else to_microseconds(moment)
+
+
+def check_announced(announced: Span, header: Header) -> None:
+    """Check that a list is the one that its index tells of, not an old or a mixed copy.
+
+    A list that was closed after the index was read is no older than the index, so that is fine.
+
+    Raises:
+        SourceUnavailableError: It is not; a later try may find them in agreement.
+    """
+    own = span_of(announced.uri, header)
+    from_agrees = announced.from_ is None or own.from_ == announced.from_
+    until_agrees = announced.until is None or own.until == announced.until
+    if announced.announced and not (from_agrees and until_agrees):
+        raise SourceUnavailableError(
+            "a Change List is not the one that its index tells of (an old or mixed copy)",
+            uri=announced.uri,
+            evidence=(
+                ("index", f"from {_text(announced.from_)} until {_text(announced.until)}"),
+                ("list", f"from {_text(own.from_)} until {_text(own.until)}"),
+                ("kept", "nothing was changed"),
+            ),
+            code="mixed-copies",
+        )
+
+
+def _text(moment: int | None) -> str:
+    return "-" if moment is None else from_microseconds(moment).isoformat()
+
+
+class Prefix:
+    """Counts and digests the changes of a list, in order."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self.entries = 0
+
+    def add(self, change: Change) -> None:
+        """Take the next change."""
+        resource = change.resource
+        time = change.time
+        self._hash.update(
+            f"{resource.uri}\0{change.kind}\0{'' if time is None else to_microseconds(time)}"
+            f"\0{format_digests(resource.digests)}\0{resource.length}\n".encode(
+                "utf-8", "surrogatepass"
+            )
+        )
+        self.entries += 1
+
+    def hexdigest(self) -> str:
+        """Return the digest over all changes so far."""
+        return self._hash.hexdigest()
+
+
+def is_new(
+    change: Change, position: int, *, seen: SeenDocument | None, intact: bool, through: int
+) -> bool:
+    """Whether a change has to be processed.
+
+    Args:
+        change: The change.
+        position: Its place in the list, from 0.
+        seen: What is known of this list.
+        intact: Whether the prefix that is known stands there unaltered.
+        through: T: everything up to here is known.
+    """
+    if seen is not None and intact:
+        return position >= seen.entries
+    if change.time is None:
+        return True
+    return to_microseconds(change.time) >= through - OVERLAP
+
+
+def advance(through: int, *, until: int | None, last: int | None, now: int) -> int:
+    """Return the new T after a list was read to its end.
+
+    Never more than a day ahead of ``now``: a Source with a clock in the far future would otherwise
+    hide all its later changes.
+    """
+    reached = until if until is not None else last
+    if reached is None:
+        return through
+    return max(through, min(reached, now + DAY))

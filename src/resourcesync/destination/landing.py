@@ -1,0 +1,224 @@
+"""Put what was fetched in place, in groups: durable first, then remembered in one transaction."""
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from resourcesync.destination.plan import Fetch, pending_fetch
+from resourcesync.destination.reports import Failing
+from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.ports import Clock, Copies, Installation, Reporter, Staged
+from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Step
+
+_GROUP: Final = 256
+_GROUP_SECONDS: Final = 1.0
+_KEPT_FAILURES: Final = 1_000
+_OF_ONE_RESOURCE: Final = frozenset({"path-in-the-way", "local-change"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferPolicy:
+    """How strict a transfer is.
+
+    Attributes:
+        lenient: Keep bytes that are not what the list says, marked ``unverified``.
+        own_algorithm: The digest computed of every copy, besides those that the Source gives.
+        fail_fast: Stop at the first failure.
+        generation: The reading of the Source that the plan comes from.
+        at: The Source's time of that reading, microseconds.
+    """
+
+    lenient: bool = False
+    own_algorithm: str = "sha-256"
+    fail_fast: bool = False
+    generation: int = 0
+    at: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """What a transfer has done so far."""
+
+    created: int = 0
+    updated: int = 0
+    same: int = 0
+    failed: int = 0
+    useful: int = 0
+    fixity: dict[str, int] = field(default_factory=dict)
+    failures: list[Failing] = field(default_factory=list)
+
+    @property
+    def done(self) -> int:
+        """How many fetches have ended, in whatever way."""
+        return self.created + self.updated + self.same + self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A resource whose bytes are good and wait for their group.
+
+    Attributes:
+        fetch: What was wanted.
+        copy: What will be remembered; its signature comes when it is in place.
+        staged: The bytes; ``None`` when they are in place already.
+        counts: Whether it is news: not so when the Source said that our copy is still good.
+    """
+
+    fetch: Fetch
+    copy: Copy
+    staged: Staged | None
+    counts: bool = True
+
+
+class Landing:
+    """Takes finished fetches; installs and remembers them group by group.
+
+    Args:
+        copies: The mirror's files.
+        state: The mirror's memory.
+        clock: Time.
+        policy: How strict.
+        report: Takes events.
+    """
+
+    def __init__(
+        self,
+        *,
+        copies: Copies,
+        state: MirrorState,
+        clock: Clock,
+        policy: TransferPolicy,
+        report: Reporter,
+    ) -> None:
+        self._copies = copies
+        self._state = state
+        self._clock = clock
+        self._policy = policy
+        self._report = report
+        self._group: list[Ready] = []
+        self._failed: list[Pending] = []
+        self._settled: list[str] = []
+        self._since = clock.monotonic()
+        self.tally = Tally()
+
+    def now(self) -> int:
+        """Return the present moment in microseconds."""
+        return to_microseconds(self._clock.now())
+
+    def add(self, ready: Ready) -> None:
+        """Take a resource whose bytes are good."""
+        self._group.append(ready)
+
+    def settle(self, uri: str) -> None:
+        """Take a resource with nothing left to do."""
+        self._settled.append(uri)
+
+    def fail(self, fetch: Fetch, code: str, reason: str, tries: int) -> None:
+        """Take a resource that could not be had; the copy that is here stays."""
+        listed, policy = fetch.listed, self._policy
+        self.tally.failed += 1
+        if len(self.tally.failures) < _KEPT_FAILURES:
+            self.tally.failures.append(
+                Failing(uri=listed.uri, code=code, reason=reason, tries=tries)
+            )
+        self._failed.append(
+            pending_fetch(
+                listed,
+                known=self._state.pending_of(listed.uri),
+                now=self.now(),
+                at=policy.at,
+                generation=policy.generation,
+                code=code,
+                reason=reason,
+            )
+        )
+        self._report(
+            "item",
+            {
+                "status": "error",
+                "action": "create" if fetch.before is None else "update",
+                "uri": listed.loc,
+                "path": listed.path,
+                "code": code,
+                "reason": reason,
+                "tries": tries,
+                "kept": fetch.before is not None,
+            },
+        )
+
+    def flush_when_due(self) -> None:
+        """Finish the group when it is large or old enough."""
+        waiting = len(self._group) + len(self._failed) + len(self._settled)
+        if waiting >= _GROUP or (
+            waiting and self._clock.monotonic() - self._since >= _GROUP_SECONDS
+        ):
+            self.flush()
+
+    def flush(self) -> None:
+        """Make the group durable, then remember it.
+
+        Raises:
+            DiskFullError: No room is left; what could be installed is remembered.
+            StorageError: The mirror cannot be written; the same holds.
+        """
+        group, self._group = self._group, []
+        self._since = self._clock.monotonic()
+        staged = [ready for ready in group if ready.staged is not None]
+        results = self._copies.install([_installation(ready) for ready in staged])
+        installed = [ready for ready in group if ready.staged is None]
+        broken: StorageError | None = None
+        for ready, result in zip(staged, results, strict=True):
+            if isinstance(result, str):
+                copy = ready.copy._replace(signature=result)
+                installed.append(replace(ready, copy=copy))
+            elif result.code in _OF_ONE_RESOURCE:
+                self.fail(ready.fetch, result.code, result.message, 1)
+            else:
+                broken = result if broken is None or isinstance(result, DiskFullError) else broken
+        failed, self._failed = self._failed, []
+        settled, self._settled = self._settled, []
+        if installed or failed or settled:
+            self._state.commit(
+                Step(installed=[ready.copy for ready in installed], pending=failed, settled=settled)
+            )
+        for ready in installed:
+            if ready.counts:
+                self._count(ready)
+        if broken is not None:
+            raise broken
+
+    def _count(self, ready: Ready) -> None:
+        fetch, copy, tally = ready.fetch, ready.copy, self.tally
+        before = fetch.before
+        if before is None:
+            tally.created += 1
+        else:
+            tally.updated += 1
+        tally.useful += copy.length if ready.staged is not None else 0
+        tally.fixity[copy.fixity] = tally.fixity.get(copy.fixity, 0) + 1
+        self._report(
+            "item",
+            {
+                "status": "ok",
+                "action": "create" if before is None else "update",
+                "uri": fetch.listed.loc,
+                "path": copy.path,
+                "bytes": copy.length,
+                "was_bytes": None if before is None else before.length,
+                "hash": copy.digests,
+                "verified": copy.fixity == Fixity.VERIFIED,
+                "fixity": copy.fixity,
+                "adopted": ready.staged is None,
+            },
+        )
+
+
+def _installation(ready: Ready) -> Installation:
+    assert ready.staged is not None
+    before, lastmod = ready.fetch.before, ready.fetch.listed.lastmod
+    return Installation(
+        staged=ready.staged,
+        path=ready.copy.path,
+        lastmod=None if lastmod is None else from_microseconds(lastmod),
+        replaces=None if before is None else before.signature,
+    )

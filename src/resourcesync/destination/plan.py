@@ -1,0 +1,251 @@
+"""What is to be done, decided from values alone: no network, no disk, no clock."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from resourcesync.model.digests import STRONG, agree, disagree, parse_digests, usable
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.mirror import Copy, Fixity, Pending, Task
+
+FILTERED: Final = "filtered"
+"""In ``Listed.change``: the Source lists it, the operator's filters do not want it."""
+
+ALWAYS_ALLOWED_DELETIONS: Final = 25
+_CONFIRMED_AFTER: Final = 3_600_000_000  # an hour, in microseconds
+_PATIENT_TRIES: Final = 5
+_MINUTE: Final = 60_000_000
+_LONGEST_WAIT: Final = 24 * 60 * _MINUTE
+
+
+class Listed(NamedTuple):
+    """What the Source says of one resource, ready to be compared with a copy.
+
+    Attributes:
+        uri: Its URI, normalised: what accounts are ordered by.
+        loc: Its URI as the Source wrote it: what is requested.
+        path: Its place in the mirror.
+        hash: The ``hash`` as the Source wrote it, in our form.
+        length: Bytes, or ``None``.
+        lastmod: ``lastmod``, else the time of the change, in microseconds; or ``None``.
+        change: Empty in a Resource List, else a ``ChangeKind``, or ``FILTERED``.
+    """
+
+    uri: str
+    loc: str
+    path: str
+    hash: str
+    length: int | None
+    lastmod: int | None
+    change: str
+
+
+class Match(Enum):
+    """Whether a copy is what the Source lists."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNKNOWN = "unknown"
+    """The list does not tell: only the Source itself can, by a conditional request."""
+
+
+def match(copy: Copy, listed: Listed) -> Match:
+    """Compare a copy with what the Source lists: by hash, else by length and ``lastmod`` (§5.2)."""
+    if listed.length is not None and listed.length != copy.length:
+        return Match.DIFFERENT
+    if listed.hash:
+        if listed.hash == copy.listed:
+            return Match.SAME
+        digests = usable(parse_digests(listed.hash))
+        known = parse_digests(copy.digests)
+        if digests and agree(known, digests):
+            return Match.SAME
+        if digests:
+            return Match.DIFFERENT
+    if listed.lastmod is not None:
+        return Match.SAME if listed.lastmod == copy.lastmod else Match.DIFFERENT
+    return Match.UNKNOWN
+
+
+class Fetch(NamedTuple):
+    """Fetch a resource and put it in place.
+
+    Attributes:
+        listed: What the Source says of it.
+        before: The copy that is here now, or ``None``.
+        ask: Whether the Source may answer that our copy is still good (a conditional request).
+    """
+
+    listed: Listed
+    before: Copy | None
+    ask: bool = False
+
+
+def settle(
+    rows: Iterable[Listed], on_conflict: Callable[[Listed, Listed], None]
+) -> Iterator[Listed]:
+    """Yield one row for each URI: its last change, else its one entry in the Resource List.
+
+    A URI that a Resource List gives twice with different content is told to ``on_conflict`` and
+    yields nothing: neither telling can be trusted.
+
+    Args:
+        rows: In URI order; those of one URI in the order in which the Source gave them.
+        on_conflict: Takes the first and the differing row.
+    """
+    current: Listed | None = None
+    conflict = False
+    for row in rows:
+        if current is not None and row.uri != current.uri:
+            if not conflict:
+                yield current
+            current, conflict = None, False
+        if current is None or row.change:
+            current, conflict = row, False
+        elif not current.change and _content(row) != _content(current):
+            on_conflict(current, row)
+            conflict = True
+    if current is not None and not conflict:
+        yield current
+
+
+def _content(row: Listed) -> tuple[str, int | None, int | None]:
+    return row.hash, row.length, row.lastmod
+
+
+def judge_bytes(
+    listed: Listed, length: int, digests: str
+) -> tuple[Fixity, tuple[str, str, str] | None]:
+    """Say how well received bytes are proven, and what is wrong with them if anything is.
+
+    Args:
+        listed: What the Source says.
+        length: Bytes received.
+        digests: Their digests, as in a ``hash`` attribute.
+
+    Returns:
+        The fixity, and ``None`` or ``(code, expected, actual)`` of a mismatch.
+    """
+    if listed.length is not None and listed.length != length:
+        return Fixity.UNVERIFIED, ("length-mismatch", f"{listed.length} B", f"{length} B")
+    claims = usable(parse_digests(listed.hash))
+    found = parse_digests(digests)
+    if claims and disagree(found, claims):
+        actual = next((str(d) for d in found if d.algorithm == claims[0].algorithm), digests)
+        return Fixity.UNVERIFIED, ("hash-mismatch", str(claims[0]), actual)
+    if claims and agree(found, claims):
+        strong = any(claim.algorithm in STRONG for claim in claims)
+        return (Fixity.VERIFIED if strong else Fixity.WEAK), None
+    return (Fixity.WEAK if listed.length is not None else Fixity.UNVERIFIED), None
+
+
+def algorithms_for(listed: Listed, own: str) -> tuple[str, ...]:
+    """Return the algorithms to compute: our own and each that the Source lets us check."""
+    if listed.hash.startswith(f"{own}:") and " " not in listed.hash:
+        return (own,)
+    claims = usable(parse_digests(listed.hash))
+    return tuple(dict.fromkeys((own, *(claim.algorithm for claim in claims))))
+
+
+def next_try(tries: int, now: int) -> int:
+    """Return when a resource that failed ``tries`` times is due again, in microseconds.
+
+    The first five tries come with the next runs; then the wait doubles, from a minute to a day.
+    """
+    if tries < _PATIENT_TRIES:
+        return now
+    doublings = min(tries - _PATIENT_TRIES, 16)
+    return now + min(_LONGEST_WAIT, _MINUTE << doublings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionLimit:
+    """How many copies one run may delete.
+
+    Attributes:
+        count: A number; wins over ``percent``.
+        percent: A share of the copies, 0 to 100.
+    """
+
+    count: int | None = None
+    percent: float = 10.0
+
+    def allows(self, deletions: int, copies: int) -> bool:
+        """Whether one run may delete this many; a few are always allowed, unless a count is set."""
+        if self.count is not None:
+            return deletions <= self.count
+        return deletions <= max(ALWAYS_ALLOWED_DELETIONS, int(copies * self.percent / 100))
+
+    def __str__(self) -> str:
+        return f"{self.percent:g} %" if self.count is None else str(self.count)
+
+
+def confirmed_before(now: int) -> int:
+    """Return the moment before which a deletion must have been met to count as confirmed."""
+    return now - _CONFIRMED_AFTER
+
+
+def pending_fetch(  # noqa: PLR0913 - a row has that many columns
+    listed: Listed,
+    *,
+    known: Pending | None,
+    now: int,
+    at: int,
+    generation: int,
+    code: str = "",
+    reason: str = "",
+    failed: bool = True,
+) -> Pending:
+    """Return the row for a resource to fetch, after a failure or before a try."""
+    before = known.tries if known is not None and known.task == Task.FETCH else 0
+    tries = before + 1 if failed else before
+    return Pending(
+        uri=listed.uri,
+        loc=listed.loc,
+        path=listed.path,
+        task=Task.FETCH,
+        listed=listed.hash,
+        length=listed.length,
+        lastmod=listed.lastmod,
+        code=code,
+        reason=reason,
+        tries=tries,
+        due=next_try(tries, now) if failed else now,
+        first=now,
+        first_at=at,
+        generation=generation,
+    )
+
+
+def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: int) -> Pending:
+    """Return the row for a copy that is to be taken away."""
+    return Pending(
+        uri=copy.uri,
+        loc=copy.uri,
+        path=copy.path,
+        task=Task.DELETE,
+        listed="",
+        length=None,
+        lastmod=None,
+        code="",
+        reason=reason,
+        tries=0,
+        due=now,
+        first=now,
+        first_at=at,
+        generation=generation,
+    )
+
+
+def listed_again(pending: Pending) -> Listed:
+    """Return what the Source lists of a resource that is pending."""
+    return Listed(
+        uri=pending.uri,
+        loc=pending.loc,
+        path=pending.path,
+        hash=pending.listed,
+        length=pending.length,
+        lastmod=pending.lastmod,
+        change=ChangeKind.UPDATED,
+    )

@@ -1,0 +1,191 @@
+"""Read a Source's Resource List, or a plain sitemap, into a spool (§10).
+
+Everything is read and checked whole before anything is acted on, so one bad document changes
+nothing. The entries wait in a spool on disk: memory does not grow with the size of the Source.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urljoin
+
+from resourcesync.destination.ordering import Spool
+from resourcesync.destination.plan import Listed
+from resourcesync.destination.selection import Selection
+from resourcesync.discovery import DocumentFetcher, FetchedDocument
+from resourcesync.documents.reading import Document
+from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
+from resourcesync.model.capabilities import Header, Part
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import Capability, Dialect
+from resourcesync.ports.mirror import SeenDocument
+
+_MAX_PARTS: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A Resource List as read.
+
+    Attributes:
+        at: Every entry includes all changes up to here, microseconds; ``None`` when it says no such
+            thing (a plain sitemap).
+        entries: How many entries it has.
+        complete: Whether every part fits its index, so that what is not listed is really gone.
+        dialect: How it is written.
+        seen: The documents, for conditional requests.
+    """
+
+    at: int | None
+    entries: int
+    complete: bool
+    dialect: Dialect
+    seen: tuple[SeenDocument, ...]
+
+
+class ResourceListReader:
+    """Reads Resource Lists.
+
+    Args:
+        documents: Gets documents.
+        selection: Turns entries into rows.
+    """
+
+    def __init__(self, documents: DocumentFetcher, selection: Selection) -> None:
+        self._documents = documents
+        self._selection = selection
+
+    def read(
+        self, uri: str, spool: Spool[Listed], known: SeenDocument | None = None
+    ) -> Snapshot | None:
+        """Read a Resource List, its index, or a plain sitemap, into the spool (§10).
+
+        Args:
+            uri: Its address.
+            spool: Takes the rows.
+            known: What is known of it; then ``None`` is returned when it did not change.
+
+        Raises:
+            SourceError: A document could not be had.
+            DocumentError: A document cannot be used.
+        """
+        fetched = self._documents.get(
+            uri,
+            etag=known.etag if known else "",
+            last_modified=known.last_modified if known else "",
+        )
+        if fetched is None:
+            return None
+        with fetched:
+            document = fetched.open(self._selection.refusals.entry)
+            expect(document, Capability.RESOURCE_LIST)
+            seen = seen_document(fetched)
+            if not document.header.is_index:
+                entries = self._add_resources(document, spool)
+                return Snapshot(
+                    at=_at(document.header),
+                    entries=entries,
+                    complete=True,
+                    dialect=document.dialect,
+                    seen=(seen,),
+                )
+            parts = parts_of(document)
+        return self._read_parts(document, parts, spool, seen)
+
+    def _read_parts(
+        self, index: Document, parts: dict[str, Part], spool: Spool[Listed], seen: SeenDocument
+    ) -> Snapshot:
+        ats = [_at(index.header)]
+        entries, complete = 0, True
+        for fetched in self._documents.get_all(parts):
+            with fetched:
+                document = fetched.open(self._selection.refusals.entry)
+                expect(document, Capability.RESOURCE_LIST)
+                if document.header.is_index:
+                    raise UnexpectedDocumentError("an index lists another index", uri=fetched.uri)
+                ats.append(_at(document.header))
+                complete = complete and _fits(parts[fetched.uri], document.header, index.header)
+                entries += self._add_resources(document, spool)
+        stated = [at for at in ats if at is not None]
+        return Snapshot(
+            at=min(stated) if stated else None,
+            entries=entries,
+            complete=complete,
+            dialect=index.dialect,
+            seen=(seen,),
+        )
+
+    def _add_resources(self, document: Document, spool: Spool[Listed]) -> int:
+        select, add = self._selection.resource, spool.add
+        entries = 0
+        for entry in document.entries():
+            assert isinstance(entry, Resource), "a list that is no index has resources"
+            entries += 1
+            row = select(entry)
+            if row is not None:
+                add(row)
+        return entries
+
+
+def expect(document: Document, capability: Capability) -> None:
+    """Check that a document is of the capability wanted; a plain sitemap passes for a list.
+
+    Raises:
+        UnexpectedDocumentError: It is another document.
+    """
+    found = document.header.capability
+    plain = found is None and capability is Capability.RESOURCE_LIST
+    if found is not capability and not plain:
+        raise UnexpectedDocumentError(
+            f"expected a {capability.phrase}, got a {document.header.phrase}",
+            uri=document.uri,
+            hint="run the pull again with the Source's own address, so that it is found anew",
+        )
+
+
+def parts_of(document: Document) -> dict[str, Part]:
+    """Return the documents that an index lists, by absolute URI, in its order.
+
+    Raises:
+        DocumentLimitError: There are too many.
+        UnexpectedDocumentError: It lists itself.
+    """
+    parts: dict[str, Part] = {}
+    for entry in document.entries():
+        assert isinstance(entry, Part), "an index has parts"
+        parts.setdefault(urljoin(document.uri, entry.uri), entry)
+        if len(parts) > _MAX_PARTS:
+            raise DocumentLimitError(
+                "an index lists too many documents",
+                uri=document.uri,
+                evidence=(("limit", f"{_MAX_PARTS}"),),
+            )
+    if document.uri in parts:
+        raise UnexpectedDocumentError("an index lists itself", uri=document.uri)
+    return parts
+
+
+def _at(header: Header) -> int | None:
+    return None if header.at is None else to_microseconds(header.at)
+
+
+def _fits(announced: Part, header: Header, index: Header) -> bool:
+    """Whether a part is of the same making as its index (reading while it is rewritten)."""
+    if header.at is None:
+        return index.at is None
+    if announced.at is not None:
+        return header.at == announced.at
+    return index.at is None or header.at >= index.at
+
+
+def seen_document(fetched: FetchedDocument) -> SeenDocument:
+    """Return what to remember of a document that is asked for with a condition the next time."""
+    return SeenDocument(
+        uri=fetched.uri,
+        from_=0,
+        until=None,
+        entries=0,
+        prefix="",
+        etag=fetched.etag,
+        last_modified=fetched.last_modified,
+    )

@@ -1,0 +1,90 @@
+"""From what a Source lists to what this mirror wants, each with its place; pure."""
+
+from collections.abc import Callable
+from typing import Final
+
+from resourcesync.destination.mapping import TreeMapping, normalise
+from resourcesync.destination.plan import FILTERED, Listed
+from resourcesync.destination.scope import Scope, Verdict
+from resourcesync.errors import OutOfScopeError
+from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.model.digests import format_digests
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports.mirror import Refused
+
+_REMEMBERED: Final = 1_000
+
+
+class Refusals:
+    """Entries that cannot be used: all are counted, the first thousand are remembered."""
+
+    def __init__(self, tell: Callable[[Refused], None]) -> None:
+        self._tell = tell
+        self.count = 0
+        self.kept: list[Refused] = []
+
+    def add(self, uri: str, code: str, reason: str) -> None:
+        """Take one more."""
+        self.count += 1
+        if len(self.kept) < _REMEMBERED:
+            refused = Refused(uri=uri, code=code, reason=reason)
+            self.kept.append(refused)
+            self._tell(refused)
+
+    def entry(self, entry: RefusedEntry) -> None:
+        """Take one that the reader of a document could not use."""
+        self.add(entry.uri or f"entry at line {entry.line}", entry.code, entry.reason)
+
+    def mark(self) -> tuple[int, int]:
+        """Return where we are, to come back to when a document is read again."""
+        return self.count, len(self.kept)
+
+    def back_to(self, mark: tuple[int, int]) -> None:
+        """Forget what was taken since ``mark``."""
+        self.count = mark[0]
+        del self.kept[mark[1] :]
+
+
+class Selection:
+    """What of a Source's entries this mirror wants, and where each belongs.
+
+    Args:
+        scope: Which origins the Source speaks for, and the operator's filters.
+        mapping: From URI to path.
+        refusals: Takes what cannot be used.
+    """
+
+    def __init__(self, scope: Scope, mapping: TreeMapping, refusals: Refusals) -> None:
+        self._scope = scope
+        self._mapping = mapping
+        self.refusals = refusals
+
+    def resource(self, resource: Resource) -> Listed | None:
+        """Return the row for an entry of a Resource List; ``None`` when it cannot be used."""
+        lastmod = resource.lastmod
+        return self._row(resource, None if lastmod is None else to_microseconds(lastmod), "")
+
+    def change(self, change: Change) -> Listed | None:
+        """Return the row for an entry of a Change List; ``None`` when it cannot be used."""
+        moment = change.resource.lastmod or change.time
+        lastmod = None if moment is None else to_microseconds(moment)
+        return self._row(change.resource, lastmod, change.kind)
+
+    def _row(self, resource: Resource, lastmod: int | None, change: str) -> Listed | None:
+        try:
+            verdict = self._scope.judge(resource)
+            uri = normalise(resource.uri)
+            path = self._mapping.path(resource.uri)
+        except OutOfScopeError as error:
+            self.refusals.add(error.uri, error.code, error.message)
+            return None
+        return Listed(
+            uri=uri,
+            loc=resource.uri,
+            path=path,
+            hash=format_digests(resource.digests),
+            length=resource.length,
+            lastmod=lastmod,
+            change=change if verdict is Verdict.SELECTED else FILTERED,
+        )

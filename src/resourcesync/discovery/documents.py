@@ -1,0 +1,169 @@
+"""Fetch documents whole into temporary files, so that nothing is used before all of it is here."""
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from resourcesync.documents.reading import Document, read
+from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response
+
+Scratch = Callable[[], BinaryIO]
+"""Opens a nameless temporary file."""
+
+
+class _FileSink:
+    """Takes a body into a temporary file that is made when the first byte comes."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch
+        self._stream: BinaryIO | None = None
+
+    def write(self, chunk: bytes) -> None:
+        self.stream().write(chunk)
+
+    def restart(self) -> None:
+        if self._stream is not None:
+            self._stream.seek(0)
+            self._stream.truncate()
+
+    def stream(self) -> BinaryIO:
+        if self._stream is None:
+            self._stream = self._scratch()
+        return self._stream
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedDocument:
+    """A document as it came: all its bytes, not read yet. Close it after use.
+
+    Attributes:
+        uri: What was asked for; the document is known by it.
+        final_uri: Where it came from, after redirects.
+        stream: Its bytes.
+        etag, last_modified: For conditional requests.
+        links: The answer's ``Link`` fields, joined with commas.
+        media_type: The answer's ``Content-Type``.
+    """
+
+    uri: str
+    final_uri: str
+    stream: BinaryIO
+    etag: str
+    last_modified: str
+    links: str
+    media_type: str
+
+    def open(self, on_refused: Callable[[RefusedEntry], None] | None = None) -> Document:
+        """Begin to read it, from its start.
+
+        Raises:
+            DocumentError: It is not a document that can be used.
+        """
+        self.stream.seek(0)
+        return read(self.stream, uri=self.final_uri, on_refused=on_refused)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stream.close()
+
+
+class DocumentFetcher:
+    """Gets documents through a ``Fetcher``.
+
+    Args:
+        fetcher: The network.
+        scratch: Opens temporary files, on a disk with room for the largest document.
+    """
+
+    def __init__(self, fetcher: Fetcher, scratch: Scratch) -> None:
+        self._fetcher = fetcher
+        self._scratch = scratch
+
+    def get(
+        self,
+        uri: str,
+        *,
+        purpose: Purpose = Purpose.DOCUMENT,
+        etag: str = "",
+        last_modified: str = "",
+        uncached: bool = False,
+    ) -> FetchedDocument | None:
+        """Fetch one document; ``None`` when it is what ``etag`` or ``last_modified`` tell of.
+
+        Raises:
+            SourceError: It could not be had.
+            StorageError: It could not be kept.
+        """
+        request = Request(
+            uri=uri,
+            sink=_FileSink(self._scratch),
+            purpose=purpose,
+            etag=etag,
+            last_modified=last_modified,
+            uncached=uncached,
+        )
+        return next(self._outcomes([request]))
+
+    def get_all(self, uris: Iterable[str]) -> Iterator[FetchedDocument]:
+        """Fetch many documents, several at a time; yield each as it comes, in no order.
+
+        Raises:
+            SourceError: One of them could not be had; the others do not matter then.
+            StorageError: One of them could not be kept.
+        """
+        requests = (
+            Request(uri=uri, sink=_FileSink(self._scratch), purpose=Purpose.DOCUMENT)
+            for uri in uris
+        )
+        for document in self._outcomes(requests):
+            assert document is not None, "only a conditional request is answered with 304"
+            yield document
+
+    def _outcomes(self, requests: Iterable[Request]) -> Iterator[FetchedDocument | None]:
+        with closing(_generator(self._fetcher.fetch(requests))) as outcomes:
+            for outcome in outcomes:
+                sink = outcome.request.sink
+                assert isinstance(sink, _FileSink)
+                match outcome:
+                    case Failure():
+                        sink.close()
+                        raise outcome.error
+                    case Response(status=304):
+                        sink.close()
+                        yield None
+                    case Response():
+                        yield _fetched(outcome, sink.stream())
+
+
+def _generator(
+    outcomes: Iterator[Response | Failure],
+) -> Generator[Response | Failure, None, None]:
+    """Return a generator over ``outcomes``, so that it can be closed whatever the fetcher gave."""
+    yield from outcomes
+
+
+def _fetched(response: Response, stream: BinaryIO) -> FetchedDocument:
+    headers = response.headers
+    return FetchedDocument(
+        uri=response.request.uri,
+        final_uri=response.uri,
+        stream=stream,
+        etag=headers.get("etag", ""),
+        last_modified=headers.get("last-modified", ""),
+        links=headers.get("link", ""),
+        media_type=headers.get("content-type", ""),
+    )
