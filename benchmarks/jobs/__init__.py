@@ -1,0 +1,1 @@
+"""The jobs: each module measures one kind of work and returns its results."""

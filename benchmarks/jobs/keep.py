@@ -1,0 +1,110 @@
+"""A mirror that exists: a pull that finds nothing new, and an audit that reads every byte."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import inputs, ours, peers, web
+from benchmarks.bench import Bench, Skipped, settle
+from benchmarks.results import (
+    Contender,
+    JobResult,
+    Sample,
+    at_most,
+    interleave,
+    times_as_fast,
+)
+
+
+def run(bench: Bench) -> Iterator[JobResult]:
+    """Measure the pull without changes, and the audit."""
+    if not web.installed():
+        raise Skipped("nginx is not installed")
+    if not ours.installed():
+        raise Skipped("the resourcesync command is not installed")
+    files = bench.size(20_000, 3_000)
+    with bench.folder(bench.fast) as folder, bench.folder(bench.fast) as scratch:
+        port = web.free_port()
+        tree = inputs.make_tree(folder / "tree", files, 1024)
+        bench.must(ours.publish(tree.root, f"http://127.0.0.1:{port}"))
+        log = folder / "requests"
+        with web.serve(tree.root, folder / "nginx", port, log=log) as url:
+            mirror = folder / "mirror"
+            bench.must(ours.pull(url, mirror))
+            yield _no_change(bench, url, mirror, log)
+        # The audit is given the neutral documents, so that both clients read the same list.
+        inputs.offer(tree, f"http://127.0.0.1:{port}")
+        with web.serve(tree.root, folder / "nginx", port) as url:
+            yield _audit(bench, tree, url, folder, scratch)
+
+
+def _no_change(bench: Bench, url: str, mirror: Path, log: Path) -> JobResult:
+    counts: list[int] = []
+
+    def once() -> Sample:
+        before = _lines(log)
+        settle()
+        sample = bench.once(ours.pull(url, mirror))
+        counts.append(_lines(log) - before)
+        return sample
+
+    contenders = [Contender(name="resourcesync pull", role="ours", items=1, once=once)]
+    rows = interleave(contenders, max(bench.runs, 5))
+    return JobResult(
+        name="no-change",
+        title="pull when nothing changed (start of Python included)",
+        rows=rows,
+        targets=[
+            at_most(rows[0].seconds, 0.3, "s", "takes less than 0.3 s"),
+            at_most(max(counts), 2, "GETs", "sends at most two small requests"),
+        ],
+        notes=[f"requests seen by nginx in each run: {sorted(set(counts))}"],
+    )
+
+
+def _lines(log: Path) -> int:
+    return log.read_bytes().count(b"\n") if log.exists() else 0
+
+
+def _audit(bench: Bench, tree: inputs.Tree, url: str, folder: Path, scratch: Path) -> JobResult:
+    mirror, other = folder / "mirror-2", folder / "mirror-resync"
+    bench.must(ours.pull(url, mirror))
+    contenders = [
+        Contender(
+            name="resourcesync audit",
+            role="ours",
+            items=tree.files,
+            once=lambda: bench.once(ours.audit(mirror)),
+            note="reads and hashes every copy",
+        )
+    ]
+    if peers.script("resync-sync"):
+        bench.must(peers.resync_pull(f"{url}/", other))
+        contenders.append(
+            Contender(
+                name="resync-sync --audit",
+                role="peer",
+                items=tree.files,
+                once=lambda: bench.once(peers.resync_audit(f"{url}/", other), cwd=scratch),
+                note="compares sizes and times only",
+            )
+        )
+    hash_all = f"find '{mirror}' -type f -print0 | xargs -0 sha256sum > /dev/null"
+    contenders.append(
+        Contender(
+            name="find + sha256sum",
+            role="floor",
+            items=tree.files,
+            once=lambda: bench.once(["sh", "-c", hash_all]),
+        )
+    )
+    rows = interleave(contenders, bench.runs)
+    return JobResult(
+        name="audit",
+        title=f"audit {tree.files:,} copies of 1 KiB",
+        rows=rows,
+        targets=[
+            times_as_fast(
+                rows, rows[0].name, "resync-sync --audit", 3, ">= 3 x resync, reading every byte"
+            )
+        ],
+    )

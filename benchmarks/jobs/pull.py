@@ -1,0 +1,183 @@
+"""A Source on loopback is mirrored: into memory, onto disk, and over a slow line."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import inputs, ours, peers, web
+from benchmarks.bench import Bench, Skipped, count_files, settle
+from benchmarks.processes import Outcome
+from benchmarks.results import (
+    Contender,
+    JobResult,
+    Role,
+    Sample,
+    interleave,
+    times_as_fast,
+)
+
+_OURS = "resourcesync pull"
+_RESYNC = "resync-sync"
+_CURL = "curl, 50 parallel"
+_WGET = "wget2, 16 threads"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where copies go, and over which server they come."""
+
+    bench: Bench
+    tree: inputs.Tree
+    url: str
+    into: Path
+    scratch: Path
+
+    def sample(self, build: Callable[[Path], Sequence[str | Path]], expected: int) -> Sample:
+        """Pull once into an empty folder and check that everything came."""
+        into = self.into / "mirror"
+        shutil.rmtree(into, ignore_errors=True)
+        command = build(into)
+        settle()
+        outcome = self.bench.run(command, cwd=self.scratch)
+        sample = _checked(outcome, into, expected)
+        shutil.rmtree(into, ignore_errors=True)
+        return sample
+
+
+def _checked(outcome: Outcome, into: Path, expected: int) -> Sample:
+    if outcome.sample.problem:
+        return outcome.sample
+    found = count_files(into)
+    if found != expected:
+        return Sample(seconds=0.0, problem=f"{found} of {expected} files came")
+    return outcome.sample
+
+
+def run(bench: Bench) -> Iterator[JobResult]:
+    """Measure the first pull in three settings."""
+    if not web.installed():
+        raise Skipped("nginx is not installed")
+    files = bench.size(20_000, 3_000)
+    with bench.folder(bench.fast) as folder:
+        port = web.free_port()
+        tree = inputs.make_tree(folder / "tree", files, 1024)
+        inputs.offer(tree, f"http://127.0.0.1:{port}")
+        with web.serve(tree.root, folder / "nginx", port) as url:
+            if bench.memory:
+                yield _into(bench, tree, url, bench.memory)
+            yield _into(bench, tree, url, bench.disk)
+    if not web.can_delay():
+        raise Skipped("the slow line needs nginx's echo module")
+    yield _slow(bench)
+
+
+def _into(bench: Bench, tree: inputs.Tree, url: str, where: Path) -> JobResult:
+    in_memory = where is bench.memory
+    with bench.folder(where) as into, bench.folder(bench.fast) as scratch:
+        place = _Place(bench=bench, tree=tree, url=url, into=into, scratch=scratch)
+        contenders = _contenders(place, tree.files)
+        if not in_memory:
+            contenders += _synced(place)
+        rows = interleave(contenders, bench.runs)
+    if in_memory:
+        title, name = "into memory (tmpfs)", "pull-memory"
+        targets = [times_as_fast(rows, _OURS, _RESYNC, 3, ">= 3 x resync-sync, hashes verified")]
+    else:
+        title, name = "onto disk", "pull-disk"
+        targets = [
+            times_as_fast(rows, _OURS, _RESYNC, 1.5, ">= 1.5 x resync-sync, and durable"),
+            times_as_fast(rows, _OURS, _CURL, 0.9, ">= 0.9 x curl, which does not sync"),
+        ]
+    return JobResult(
+        name=name,
+        title=f"pull {tree.files:,} files of 1 KiB from nginx on loopback {title}",
+        rows=rows,
+        targets=targets,
+        notes=["only resourcesync verifies hashes and syncs to disk"],
+    )
+
+
+def _contenders(place: _Place, expected: int) -> list[Contender]:
+    def contender(
+        name: str, role: Role, build: Callable[[Path], Sequence[str | Path]]
+    ) -> Contender:
+        return Contender(
+            name=name, role=role, items=expected, once=lambda: place.sample(build, expected)
+        )
+
+    url, names, scratch = place.url, list(place.tree.names()), place.scratch
+    found = []
+    if ours.installed():
+        found.append(contender(_OURS, "ours", lambda to: ours.pull(url, to)))
+    if peers.script("resync-sync"):
+        found.append(contender(_RESYNC, "peer", lambda to: peers.resync_pull(f"{url}/", to)))
+    if shutil.which("curl"):
+        found.append(
+            contender(_CURL, "peer", lambda to: peers.curl(url, names, to, scratch / "curl"))
+        )
+    if shutil.which("wget2"):
+        found.append(
+            contender(_WGET, "peer", lambda to: peers.wget2(url, names, to, scratch / "wget2"))
+        )
+    return found
+
+
+def _synced(place: _Place) -> list[Contender]:
+    """Return what curl would take if its files had to survive a power cut, as ours do."""
+    if not shutil.which("curl"):
+        return []
+    files = place.tree.files
+
+    def build(into: Path) -> Sequence[str | Path]:
+        command = peers.curl(place.url, place.tree.names(), into, place.scratch / "curl")
+        return ["sh", "-c", '"$@" && sync -f "$0"', into, *command]
+
+    return [
+        Contender(
+            name="curl, then sync",
+            role="floor",
+            items=files,
+            once=lambda: place.sample(build, files),
+            note="one sync of the file system at the end",
+        )
+    ]
+
+
+def _slow(bench: Bench) -> JobResult:
+    files, few = bench.size(5_000, 1_500), bench.size(400, 150)
+    with bench.folder(bench.fast) as folder, bench.folder(bench.fast) as scratch:
+        port, short_port = web.free_port(), web.free_port()
+        tree = inputs.make_tree(folder / "tree", files, 1024)
+        inputs.offer(tree, f"http://127.0.0.1:{port}")
+        short = inputs.make_tree(folder / "short", few, 1024)
+        inputs.offer(short, f"http://127.0.0.1:{short_port}")
+        with (
+            web.serve(tree.root, folder / "nginx", port, slow=True) as url,
+            web.serve(short.root, folder / "nginx-short", short_port, slow=True) as short_url,
+            bench.folder(bench.fast) as into,
+        ):
+            place = _Place(bench=bench, tree=tree, url=url, into=into, scratch=scratch)
+            contenders = [c for c in _contenders(place, files) if c.name != _RESYNC]
+            if peers.script("resync-sync"):
+                contenders.append(
+                    Contender(
+                        name=_RESYNC,
+                        role="peer",
+                        items=few,
+                        once=lambda: place.sample(
+                            lambda to: peers.resync_pull(f"{short_url}/", to), few
+                        ),
+                        note=f"{few} files; compared per file",
+                    )
+                )
+            rows = interleave(contenders, bench.runs)
+    return JobResult(
+        name="pull-20ms",
+        title=f"pull {files:,} files of 1 KiB, 20 ms before each answer, into memory",
+        rows=rows,
+        targets=[
+            times_as_fast(rows, _OURS, _RESYNC, 25, ">= 25 x resync-sync"),
+            times_as_fast(rows, _OURS, _CURL, 1, ">= curl"),
+        ],
+    )

@@ -1,0 +1,41 @@
+"""How long a user waits for the help screen."""
+
+from collections.abc import Iterator
+
+from benchmarks import ours, peers
+from benchmarks.bench import Bench, Skipped
+from benchmarks.results import Contender, JobResult, at_most, interleave
+
+
+def run(bench: Bench) -> Iterator[JobResult]:
+    """Measure ``--help``."""
+    if not ours.installed():
+        raise Skipped("the resourcesync command is not installed")
+    contenders = [
+        Contender(
+            name="resourcesync --help",
+            role="ours",
+            items=1,
+            once=lambda: bench.once(ours.help_screen()),
+        )
+    ]
+    sync = peers.script("resync-sync")
+    if sync:
+        contenders.append(
+            Contender(
+                name="resync-sync --help",
+                role="peer",
+                items=1,
+                once=lambda: bench.once([sync, "--help"]),
+            )
+        )
+    rows = interleave(contenders, max(bench.runs, 5))
+    seconds = rows[0].seconds
+    yield JobResult(
+        name="startup",
+        title="print the help screen",
+        rows=rows,
+        targets=[
+            at_most(None if seconds is None else seconds * 1000, 150, "ms", "answers within 150 ms")
+        ],
+    )

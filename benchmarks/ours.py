@@ -1,0 +1,42 @@
+"""Our own commands, and an environment in which nothing of the user's is touched."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def installed() -> bool:
+    """Whether the command is here."""
+    return _command().exists()
+
+
+def _command() -> Path:
+    return Path(sys.executable).parent / "resourcesync"
+
+
+def environment(home: Path) -> Mapping[str, str]:
+    """Return an environment with a home of its own and none of the user's settings."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("RESOURCESYNC_", "XDG_"))}
+    return {**kept, "HOME": str(home), "NO_COLOR": "1"}
+
+
+def help_screen() -> list[str | Path]:
+    """Return the command that prints the help."""
+    return [_command(), "--help"]
+
+
+def publish(tree: Path, url: str, out: Path | None = None) -> list[str | Path]:
+    """Return the command that publishes a tree."""
+    to: list[str | Path] = ["--out", out] if out else []
+    return [_command(), "publish", tree, "--url", url, "--quiet", *to]
+
+
+def pull(url: str, into: Path) -> list[str | Path]:
+    """Return the command that pulls a Source; its last line is the summary as JSON."""
+    return [_command(), "pull", url, into, "--json", "--quiet"]
+
+
+def audit(mirror: Path) -> list[str | Path]:
+    """Return the command that audits a mirror, reading every byte."""
+    return [_command(), "audit", mirror, "--quiet"]
