@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from resourcesync.compare import Created, Deleted, Same, Updated, compare
+from resourcesync.destination.reports import Mode, Plan
 from resourcesync.model.digests import STRONG, agree, disagree, parse_digests, usable
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Fixity, Pending, Task
 
 FILTERED: Final = "filtered"
 """In ``Listed.change``: the Source lists it, the operator's filters do not want it."""
+
+_NOT_HERE: Final = frozenset({FILTERED, ChangeKind.DELETED})
 
 ALWAYS_ALLOWED_DELETIONS: Final = 25
 _CONFIRMED_AFTER: Final = 3_600_000_000  # an hour, in microseconds
@@ -50,7 +54,7 @@ class Match(Enum):
     """The list does not tell: only the Source itself can, by a conditional request."""
 
 
-def match(copy: Copy, listed: Listed) -> Match:
+def match_copy(copy: Copy, listed: Listed) -> Match:
     """Compare a copy with what the Source lists: by hash, else by length and ``lastmod`` (§5.2)."""
     if listed.length is not None and listed.length != copy.length:
         return Match.DIFFERENT
@@ -68,6 +72,11 @@ def match(copy: Copy, listed: Listed) -> Match:
     return Match.UNKNOWN
 
 
+def forgotten(copy: Copy) -> Copy:
+    """Return a copy of which nothing is known but where it was: it equals nothing listed."""
+    return copy._replace(length=-1, digests="", listed="", lastmod=-1, etag="", last_modified="")
+
+
 class Fetch(NamedTuple):
     """Fetch a resource and put it in place.
 
@@ -82,31 +91,122 @@ class Fetch(NamedTuple):
     ask: bool = False
 
 
+class TakeAway(NamedTuple):
+    """Delete a copy, because the Source took the resource away."""
+
+    copy: Copy
+    reason: str
+
+
+class Keep(NamedTuple):
+    """Leave a copy that the Source lists no more, or that the filters do not want any more."""
+
+    copy: Copy
+
+
+class InStep(NamedTuple):
+    """A copy is what the Source lists."""
+
+    copy: Copy
+
+
+Decision = Fetch | TakeAway | Keep | InStep
+
+
+def decide(
+    copies: Iterable[Copy], rows: Iterable[Listed], *, sweeping: bool, obeying: bool
+) -> Iterator[Decision]:
+    """Compare what the mirror holds with what the Source says, and decide for each URI.
+
+    Args:
+        copies: What the mirror holds, in URI order.
+        rows: What the Source says, one row for each URI, in URI order.
+        sweeping: Whether a copy that is not listed is to be deleted.
+        obeying: Whether a copy that a Change List calls deleted is to be deleted.
+    """
+    for difference in compare(copies, rows, same=_is_same):
+        match difference:
+            case Same(copy):
+                yield InStep(copy)
+            case Deleted(copy):
+                yield TakeAway(copy, "no longer listed") if sweeping else Keep(copy)
+            case Created(row):
+                if row.change not in _NOT_HERE:
+                    yield Fetch(row, None)
+            case Updated(copy, row):
+                yield _decide_updated(copy, row, obeying=obeying)
+
+
+def _decide_updated(copy: Copy, row: Listed, *, obeying: bool) -> Decision:
+    if row.change == FILTERED:
+        return Keep(copy)
+    if row.change == ChangeKind.DELETED:
+        return TakeAway(copy, "deleted by the Source") if obeying else Keep(copy)
+    return Fetch(row, copy, ask=match_copy(copy, row) is Match.UNKNOWN)
+
+
+def _is_same(copy: Copy, row: Listed) -> bool:
+    return row.change not in _NOT_HERE and match_copy(copy, row) is Match.SAME
+
+
+def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
+    """Count decisions.
+
+    Returns:
+        The plan; how many copies are kept though not listed; and whether some entry tells too
+        little to see from the list alone that a copy is still good.
+    """
+    same = create = update = delete = kept = size = unsized = 0
+    unsure = False
+    for decision in decisions:
+        match decision:
+            case InStep():
+                same += 1
+            case TakeAway():
+                delete += 1
+            case Keep():
+                kept += 1
+            case Fetch(row, before):
+                create += before is None
+                update += before is not None
+                size += row.length or 0
+                unsized += row.length is None
+                unsure = unsure or not (row.hash or row.lastmod is not None)
+    plan = Plan(
+        mode=mode,
+        same=same,
+        create=create,
+        update=update,
+        delete=delete,
+        size=size,
+        unsized=unsized,
+    )
+    return plan, kept, unsure
+
+
 def settle(
     rows: Iterable[Listed], on_conflict: Callable[[Listed, Listed], None]
 ) -> Iterator[Listed]:
     """Yield one row for each URI: its last change, else its one entry in the Resource List.
 
-    A URI that a Resource List gives twice with different content is told to ``on_conflict`` and
-    yields nothing: neither telling can be trusted.
+    A URI that a Resource List gives twice with different content is told to ``on_conflict``;
+    neither telling can be trusted, so its row is marked ``FILTERED``: the copy here stays.
 
     Args:
         rows: In URI order; those of one URI in the order in which the Source gave them.
         on_conflict: Takes the first and the differing row.
     """
     current: Listed | None = None
-    conflict = False
     for row in rows:
         if current is not None and row.uri != current.uri:
-            if not conflict:
-                yield current
-            current, conflict = None, False
+            yield current
+            current = None
         if current is None or row.change:
-            current, conflict = row, False
+            current = row
         elif not current.change and _content(row) != _content(current):
             on_conflict(current, row)
-            conflict = True
-    if current is not None and not conflict:
+            current = current._replace(change=FILTERED)
+    if current is not None:
         yield current
 
 

@@ -4,6 +4,7 @@ Everything is read and checked whole before anything is acted on, so one bad doc
 nothing. The entries wait in a spool on disk: memory does not grow with the size of the Source.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urljoin
@@ -14,7 +15,7 @@ from resourcesync.destination.selection import Selection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reading import Document
 from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
-from resourcesync.model.capabilities import Header, Part
+from resourcesync.model.capabilities import Header, Part, RefusedEntry
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
@@ -33,7 +34,8 @@ class Snapshot:
         entries: How many entries it has.
         complete: Whether every part fits its index, so that what is not listed is really gone.
         dialect: How it is written.
-        seen: The documents, for conditional requests.
+        seen: The document, for a conditional request; empty for an index, whose parts may change
+            without it.
     """
 
     at: int | None
@@ -77,9 +79,8 @@ class ResourceListReader:
         if fetched is None:
             return None
         with fetched:
-            document = fetched.open(self._selection.refusals.entry)
+            document = fetched.open(self._refuser(spool))
             expect(document, Capability.RESOURCE_LIST)
-            seen = seen_document(fetched)
             if not document.header.is_index:
                 entries = self._add_resources(document, spool)
                 return Snapshot(
@@ -87,19 +88,19 @@ class ResourceListReader:
                     entries=entries,
                     complete=True,
                     dialect=document.dialect,
-                    seen=(seen,),
+                    seen=(seen_document(fetched),),
                 )
             parts = parts_of(document)
-        return self._read_parts(document, parts, spool, seen)
+        return self._read_parts(document, parts, spool)
 
     def _read_parts(
-        self, index: Document, parts: dict[str, Part], spool: Spool[Listed], seen: SeenDocument
+        self, index: Document, parts: dict[str, Part], spool: Spool[Listed]
     ) -> Snapshot:
         ats = [_at(index.header)]
         entries, complete = 0, True
         for fetched in self._documents.get_all(parts):
             with fetched:
-                document = fetched.open(self._selection.refusals.entry)
+                document = fetched.open(self._refuser(spool))
                 expect(document, Capability.RESOURCE_LIST)
                 if document.header.is_index:
                     raise UnexpectedDocumentError("an index lists another index", uri=fetched.uri)
@@ -112,8 +113,18 @@ class ResourceListReader:
             entries=entries,
             complete=complete,
             dialect=index.dialect,
-            seen=(seen,),
+            seen=(),
         )
+
+    def _refuser(self, spool: Spool[Listed]) -> Callable[[RefusedEntry], None]:
+        def refuse(entry: RefusedEntry) -> None:
+            """Count it; and keep the copy of a URI whose entry cannot be used but is there."""
+            self._selection.refusals.entry(entry)
+            row = self._selection.protected(entry.uri)
+            if row is not None:
+                spool.add(row)
+
+        return refuse
 
     def _add_resources(self, document: Document, spool: Spool[Listed]) -> int:
         select, add = self._selection.resource, spool.add

@@ -71,6 +71,25 @@ class Selection:
         lastmod = None if moment is None else to_microseconds(moment)
         return self._row(change.resource, lastmod, change.kind)
 
+    def uri_of(self, path: str) -> str | None:
+        """Return the URI whose copy belongs at ``path``; ``None`` when there is none."""
+        return self._mapping.uri(path)
+
+    def protected(self, uri: str) -> Listed | None:
+        """Return a row that keeps the copy of ``uri`` as it is; ``None`` when there can be none."""
+        try:
+            return Listed(
+                uri=normalise(uri),
+                loc=uri,
+                path=self._mapping.path(uri),
+                hash="",
+                length=None,
+                lastmod=None,
+                change=FILTERED,
+            )
+        except OutOfScopeError:
+            return None
+
     def _row(self, resource: Resource, lastmod: int | None, change: str) -> Listed | None:
         try:
             verdict = self._scope.judge(resource)

@@ -70,6 +70,11 @@ class Transfer:
         self._stop = False
         self._totals = (0, 0)
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it ended early, because a failure was to end it."""
+        return self._stop
+
     def carry_out(self, fetches: Iterable[Fetch], *, total: int, size: int) -> Tally:
         """Carry out the fetches; return what was done.
 

@@ -1,0 +1,216 @@
+"""Audit: what the mirror really holds against what the Source lists (§5.2). Nothing is written."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from heapq import merge
+from operator import attrgetter
+from typing import Final, Literal
+
+from resourcesync.compare import Created, Deleted, Same, Updated, compare
+from resourcesync.destination.baseline import ignore_conflict
+from resourcesync.destination.plan import FILTERED, Listed, Match, match_copy, settle
+from resourcesync.destination.pulling import Pull
+from resourcesync.destination.reports import AuditReport, Finding, FindingKind
+from resourcesync.errors import SourceNotFoundError
+from resourcesync.model.digests import agree, disagree, format_digests, parse_digests, usable
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.mirror import Copy
+
+AuditMethod = Literal["lists", "stat", "hash"]
+_KEPT_FINDINGS: Final = 10_000
+
+
+@dataclass(slots=True, kw_only=True)
+class _Counts:
+    listed: int = 0
+    present: int = 0
+    accurate: int = 0
+    unproven: int = 0
+    extra: int = 0
+    foreign: int = 0
+    read: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
+class Audit:
+    """One audit.
+
+    Args:
+        pull: What it works with; only its reading side is used.
+        method: ``lists``: the mirror's memory against the lists; ``stat``: also size and time of
+            each file; ``hash``: also every byte.
+    """
+
+    def __init__(self, pull: Pull, method: AuditMethod) -> None:
+        self._pull = pull
+        self._method = method
+        self._counts = _Counts()
+
+    def run(self, run: str, *, offline: bool) -> AuditReport:
+        """Compare and count.
+
+        Args:
+            run: The run's id.
+            offline: Compare with what was listed when each copy was fetched; ask nobody.
+
+        Raises:
+            SourceError: The lists cannot be had.
+            DocumentError: A list cannot be used.
+            StorageError: The mirror cannot be read.
+        """
+        at: int | None = self._pull.memory.through
+        with ExitStack() as held:
+            if offline:
+                rows = (_as_listed(copy) for copy in self._pull.state.copies())
+            else:
+                at, rows = self._listed(held)
+            self._compare(rows)
+        self._look_for_foreign_files()
+        counts = self._counts
+        return AuditReport(
+            run=run,
+            at=None if not at else from_microseconds(at),
+            listed=counts.listed,
+            present=counts.present,
+            accurate=counts.accurate,
+            unproven=counts.unproven,
+            extra=counts.extra,
+            foreign=counts.foreign,
+            refused=self._pull.selection.refusals.count,
+            read=counts.read,
+            findings=tuple(counts.findings),
+        )
+
+    def _listed(self, held: ExitStack) -> tuple[int | None, Iterator[Listed]]:
+        pull, found = self._pull, self._pull.found
+        if found.resource_list is None:
+            raise SourceNotFoundError(
+                "the Source offers no Resource List: there is nothing to compare with",
+                uri=found.entry,
+                hint="audit against the mirror's own memory: resourcesync audit --offline",
+            )
+        spools = [held.enter_context(pull.new_spool())]
+        snapshot = pull.resource_lists.read(found.resource_list, spools[0])
+        assert snapshot is not None, "an unconditional reading always returns a snapshot"
+        at = snapshot.at
+        if found.change_list is not None and at is not None:
+            history = pull.change_lists.read(found.change_list, since=at, state=None)
+            spools.append(held.enter_context(history.spool))
+            at = history.through
+        return at, settle(merge(*spools, key=attrgetter("uri")), ignore_conflict)
+
+    def _compare(self, rows: Iterator[Listed]) -> None:
+        wanted = (row for row in rows if row.change != ChangeKind.DELETED)
+        for difference in compare(self._pull.state.copies(), wanted, same=_never):
+            match difference:
+                case Created(row):
+                    if row.change != FILTERED:
+                        self._counts.listed += 1
+                        self._find(FindingKind.MISSING, row.uri, row.path, "missing")
+                case Deleted(copy):
+                    self._extra(copy)
+                case Updated(copy, row) if row.change == FILTERED:
+                    continue  # listed, but not wanted any more: neither missing nor extra
+                case Updated(copy, row) | Same(copy, row):
+                    self._counts.listed += 1
+                    self._check(copy, row)
+
+    def _extra(self, copy: Copy) -> None:
+        self._counts.extra += 1
+        self._find(FindingKind.EXTRA, copy.uri, copy.path, "not listed by the Source")
+
+    def _check(self, copy: Copy, row: Listed) -> None:
+        counts = self._counts
+        if self._method != "lists":
+            signature = self._pull.equipment.copies.signature(copy.path)
+            if signature is None:
+                self._find(FindingKind.MISSING, copy.uri, copy.path, "missing")
+                return
+            counts.present += 1
+            if self._method == "stat" and signature != copy.signature:
+                self._find(
+                    FindingKind.DIFFERENT, copy.uri, copy.path, "changed here since it was fetched"
+                )
+                return
+        else:
+            counts.present += 1
+        if self._method == "hash":
+            self._check_bytes(copy, row)
+        else:
+            self._check_memory(copy, row)
+
+    def _check_memory(self, copy: Copy, row: Listed) -> None:
+        match match_copy(copy, row):
+            case Match.DIFFERENT:
+                self._find(FindingKind.DIFFERENT, copy.uri, copy.path, "the Source lists another")
+            case Match.UNKNOWN:
+                self._counts.unproven += 1
+                self._counts.accurate += 1
+            case Match.SAME:
+                self._counts.accurate += 1
+                self._counts.unproven += not usable(parse_digests(row.hash))
+
+    def _check_bytes(self, copy: Copy, row: Listed) -> None:
+        claims = usable(parse_digests(row.hash))
+        ours = parse_digests(copy.digests)
+        wanted = tuple(dict.fromkeys(digest.algorithm for digest in (*claims, *ours)))
+        found = self._pull.equipment.copies.digest(copy.path, wanted)
+        if found is None:
+            self._counts.present -= 1
+            self._find(FindingKind.MISSING, copy.uri, copy.path, "missing")
+            return
+        length, digests = found
+        self._counts.read += length
+        if disagree(digests, ours):
+            same = " (same length)" if length == copy.length else ""
+            reason = f"{wanted[0]} differs{same}: silent corruption or local edit"
+            self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
+        elif row.length is not None and row.length != length:
+            reason = f"{length} B here, the Source lists {row.length} B"
+            self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
+        elif claims and not agree(digests, claims):
+            reason = f"{claims[0].algorithm} differs from what the Source lists"
+            self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
+        elif claims:
+            self._counts.accurate += 1
+        else:
+            self._check_memory(copy._replace(digests=format_digests(digests)), row)
+
+    def _look_for_foreign_files(self) -> None:
+        """Count files that we did not fetch; they are named, and never touched."""
+        if self._method == "lists":
+            return
+        mapping_uri = self._pull.selection.uri_of
+        for path in self._pull.equipment.copies.paths():
+            uri = mapping_uri(path)
+            if uri is None or self._pull.state.copy(uri) is None:
+                self._counts.foreign += 1
+                self._find(FindingKind.EXTRA, uri or "", path, "not fetched by resourcesync")
+
+    def _find(self, kind: FindingKind, uri: str, path: str, reason: str) -> None:
+        finding = Finding(kind=kind, uri=uri, path=path, reason=reason)
+        if len(self._counts.findings) < _KEPT_FINDINGS:
+            self._counts.findings.append(finding)
+        self._pull.equipment.report(
+            "finding", {"kind": kind.value, "uri": uri, "path": path, "reason": reason}
+        )
+
+
+def _never(copy: Copy, row: Listed) -> bool:
+    del copy, row
+    return False
+
+
+def _as_listed(copy: Copy) -> Listed:
+    """Return what the Source listed of a copy when it was fetched."""
+    return Listed(
+        uri=copy.uri,
+        loc=copy.uri,
+        path=copy.path,
+        hash=copy.listed or copy.digests,
+        length=copy.length,
+        lastmod=copy.lastmod,
+        change="",
+    )

@@ -1,0 +1,231 @@
+"""Baseline synchronization: the mirror against the Resource List and the changes since (§5.2)."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
+from heapq import merge
+from operator import attrgetter
+from typing import Final
+
+from resourcesync.destination.change_lists import History
+from resourcesync.destination.deletion import sweep
+from resourcesync.destination.memory import encode
+from resourcesync.destination.ordering import Spool
+from resourcesync.destination.plan import (
+    Decision,
+    Fetch,
+    Keep,
+    Listed,
+    TakeAway,
+    count,
+    decide,
+    forgotten,
+    settle,
+)
+from resourcesync.destination.pulling import Pull, Pulled
+from resourcesync.destination.reports import Mode
+from resourcesync.destination.resource_lists import Snapshot
+from resourcesync.errors import DiscontinuityError, RollbackError, SourceNotFoundError
+from resourcesync.model.timestamps import format_w3c, from_microseconds
+from resourcesync.ports.mirror import Copy, Pending, SeenDocument, Step, Task
+
+_CHUNK: Final = 1_000
+
+
+class Baseline:
+    """Baseline synchronization.
+
+    Args:
+        pull: What the pull works with.
+    """
+
+    def __init__(self, pull: Pull) -> None:
+        self._pull = pull
+
+    def run(self, *, gap: bool, known: SeenDocument | None = None) -> Pulled | None:
+        """Bring the mirror in step with the Resource List and the changes since.
+
+        Args:
+            gap: The Change Lists do not reach back: only a newer Resource List helps.
+            known: What is known of the Resource List; ``None`` is returned when it did not change.
+
+        Raises:
+            ResourceSyncError: It cannot be done now; what was here is still here.
+        """
+        uri = self._pull.found.resource_list
+        if uri is None:
+            raise SourceNotFoundError(
+                "the Source offers no Resource List: there is nothing to start from",
+                uri=self._pull.found.entry,
+                evidence=(("found", self._pull.found.change_list or self._pull.found.entry),),
+                hint="ask the Source for a Resource List",
+            )
+        with ExitStack() as held:
+            spool = held.enter_context(self._pull.new_spool())
+            snapshot = self._pull.resource_lists.read(uri, spool, known)
+            if snapshot is None:
+                return None
+            self._check_time(snapshot, gap=gap)
+            history = self._since(snapshot, held)
+            spools = [spool] if history is None else [spool, history.spool]
+            return self._bring_in_step(snapshot, history, spools)
+
+    def _check_time(self, snapshot: Snapshot, *, gap: bool) -> None:
+        known, through = self._pull.memory.at, self._pull.memory.through
+        if snapshot.at is None or self._pull.options.mode == "baseline":
+            return
+        if known is not None and snapshot.at < known:
+            raise RollbackError(
+                "the Source's Resource List is older than the one already processed",
+                evidence=(
+                    ("here", f"Resource List at {_text(known)}"),
+                    ("got", f"Resource List at {_text(snapshot.at)}"),
+                    ("kept", "nothing was changed"),
+                ),
+                hint="if the Source was really set back: resourcesync pull --mode baseline",
+            )
+        if gap and through is not None and snapshot.at <= through:
+            raise DiscontinuityError(
+                "the Change Lists no longer reach back to our last state, and the Resource List"
+                " is no newer",
+                evidence=(
+                    ("here", f"complete to {_text(through)}"),
+                    ("got", f"Resource List at {_text(snapshot.at)}"),
+                    ("kept", "nothing was changed"),
+                ),
+                hint="wait for the Source's next Resource List and run again",
+            )
+
+    def _since(self, snapshot: Snapshot, held: ExitStack) -> History | None:
+        """Read the changes since the Resource List, so that each resource is fetched once."""
+        if self._pull.found.change_list is None or snapshot.at is None:
+            return None
+        history = self._pull.change_lists.read(
+            self._pull.found.change_list, since=snapshot.at, state=None
+        )
+        held.enter_context(history.spool)
+        if not history.reaches:
+            self._pull.warn(
+                "change-gap",
+                "the Change Lists do not reach back to the Resource List: what was created in"
+                " between comes with the next Resource List",
+            )
+        return history
+
+    def _bring_in_step(
+        self, snapshot: Snapshot, history: History | None, spools: list[Spool[Listed]]
+    ) -> Pulled:
+        through = snapshot.at or 0 if history is None else history.through
+        sweeping = self._may_sweep(snapshot, through)
+        decisions = self._decisions(spools, self._conflict, sweeping=sweeping)
+        plan, kept, unsure = count(decisions, Mode.BASELINE)
+        self._pull.tell_plan(plan)
+        pulled = Pulled(mode=Mode.BASELINE, plan=plan, unlisted=kept)
+        if self._pull.options.dry_run:
+            return pulled
+        transfer = self._pull.transfer(through)
+        decisions = self._decisions(spools, ignore_conflict, sweeping=sweeping)
+        fetches = self._fetches(decisions, through)
+        total = plan.create + plan.update
+        with closing(fetches):
+            pulled.tally = transfer.carry_out(fetches, total=total, size=plan.size)
+        pulled.complete = not transfer.stopped
+        if pulled.complete:
+            self._finish(snapshot, history, through, unsure=unsure)
+            pulled.swept = sweep(self._pull.equipment, self._pull.options.max_delete, through)
+        return pulled
+
+    def _may_sweep(self, snapshot: Snapshot, through: int) -> bool:
+        """Whether what is not listed is really gone, and policy lets it go."""
+        delete = self._pull.options.delete
+        if delete in ("never", "signalled") or not snapshot.complete:
+            return False
+        if snapshot.at is None:
+            return delete == "absent"
+        return through >= (self._pull.memory.through or 0)
+
+    def _decisions(
+        self,
+        spools: list[Spool[Listed]],
+        on_conflict: Callable[[Listed, Listed], None],
+        *,
+        sweeping: bool,
+    ) -> Iterator[Decision]:
+        rows = settle(merge(*spools, key=attrgetter("uri")), on_conflict)
+        obeying = self._pull.options.delete != "never"
+        return decide(self._copies(), rows, sweeping=sweeping, obeying=obeying)
+
+    def _copies(self) -> Iterator[Copy]:
+        """What the mirror holds; a baseline that was asked for also looks whether it is there."""
+        copies = self._pull.state.copies()
+        if self._pull.options.mode != "baseline":
+            return copies
+        there = self._pull.equipment.copies.signature
+        return (c if there(c.path) == c.signature else forgotten(c) for c in copies)
+
+    def _conflict(self, first: Listed, other: Listed) -> None:
+        del other
+        self._pull.selection.refusals.add(
+            first.loc, "duplicate-uri", "the Resource List gives it twice, with different content"
+        )
+
+    def _fetches(self, decisions: Iterable[Decision], at: int) -> Iterator[Fetch]:
+        """Yield what is to be fetched; write down what is to be deleted, and what still rests."""
+        has_pending = any(True for task in Task for _ in self._pull.state.pending(task))
+        waiting: list[Pending] = []
+        for decision in decisions:
+            rests: Pending | None = None
+            match decision:
+                case TakeAway(copy, reason):
+                    rests = self._pull.deletion(copy, reason, at)
+                case Keep(copy) if has_pending:
+                    rests = self._still_to_delete(copy)
+                case Fetch(row) if has_pending:
+                    rests = self._not_due(row)
+            if rests is not None:
+                waiting.append(rests)
+            elif isinstance(decision, Fetch):
+                yield decision
+            if len(waiting) >= _CHUNK:
+                self._pull.state.commit(Step(pending=waiting))
+                waiting = []
+        self._pull.state.commit(Step(pending=waiting))
+
+    def _still_to_delete(self, copy: Copy) -> Pending | None:
+        """Return the task of a copy that the Source called deleted before, and that was held."""
+        known = self._pull.state.pending_of(copy.uri)
+        if known is None or known.task != Task.DELETE or self._pull.options.delete == "never":
+            return None
+        return known._replace(generation=self._pull.generation)
+
+    def _not_due(self, listed: Listed) -> Pending | None:
+        """Return the row of a resource that failed often and rests; ``None`` when it is due."""
+        known = self._pull.state.pending_of(listed.uri)
+        if known is None or known.task != Task.FETCH or known.due <= self._pull.now:
+            return None
+        if (known.listed, known.length, known.lastmod) != listed[3:6]:
+            return None  # the Source lists something new: try at once
+        return known._replace(generation=self._pull.generation)
+
+    def _finish(
+        self, snapshot: Snapshot, history: History | None, through: int, *, unsure: bool
+    ) -> None:
+        seen = [*snapshot.seen, *([] if history is None else history.seen)]
+        notes = encode(
+            through=through,
+            at=snapshot.at,
+            generation=self._pull.generation,
+            unsure=unsure,
+            found=self._pull.found,
+        )
+        self._pull.state.commit(Step(documents=seen, notes=notes | self._pull.open_list(history)))
+        self._pull.state.drop_pending(older_than=self._pull.generation)
+        self._pull.remember_refused(add=False)
+
+
+def ignore_conflict(first: Listed, other: Listed) -> None:
+    """Take a conflict that was told of already."""
+    del first, other
+
+
+def _text(moment: int) -> str:
+    return format_w3c(from_microseconds(moment))

@@ -1,0 +1,112 @@
+"""Take away what the Source took away: into the trash, never many at once without a second word."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from resourcesync.destination.options import Equipment
+from resourcesync.destination.plan import DeletionLimit, confirmed_before
+from resourcesync.destination.reports import Failing
+from resourcesync.errors import StorageError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Removal
+from resourcesync.ports.mirror import Pending, Step, Task, TrashRow
+
+_GROUP: Final = 256
+_DAY: Final = 24 * 3_600_000_000
+_FOREVER: Final = (1 << 63) - 1
+
+
+@dataclass(slots=True, kw_only=True)
+class Swept:
+    """What was deleted, and what was not."""
+
+    deleted: int = 0
+    held: int = 0
+    failures: list[Failing] = field(default_factory=list)
+
+
+def sweep(equipment: Equipment, limit: DeletionLimit, at: int) -> Swept:
+    """Delete the copies whose deletion is pending, as far as the limit allows.
+
+    A deletion is confirmed when it was met at least an hour ago and the Source's newest word,
+    which must be a later one, has not taken it back; confirmed deletions need no limit.
+
+    Args:
+        equipment: What to work with.
+        limit: How many unconfirmed deletions one run may do.
+        at: The Source's time now known, microseconds.
+
+    Raises:
+        MirrorChangedError: The folder is not the one we knew; nothing was deleted.
+        StorageError: The mirror cannot be written.
+    """
+    state = equipment.state
+    now = to_microseconds(equipment.clock.now())
+    hour_ago = confirmed_before(now)
+    waiting = state.pending_count(Task.DELETE, met_before=_FOREVER, listed_before=_FOREVER)
+    if not waiting:
+        return Swept()
+    confirmed = state.pending_count(Task.DELETE, met_before=hour_ago, listed_before=at)
+    all_allowed = limit.allows(waiting - confirmed, state.count())
+    swept = Swept(held=0 if all_allowed else waiting - confirmed)
+    equipment.check_folder()
+    rows = (
+        row
+        for row in state.pending(Task.DELETE)
+        if all_allowed or (row.first <= hour_ago and row.first_at < at)
+    )
+    while group := list(islice(rows, _GROUP)):
+        _delete(equipment, group, now, swept)
+    return swept
+
+
+def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) -> None:
+    state = equipment.state
+    known = [(row, state.copy(row.uri)) for row in group]
+    gone = [row.uri for row, copy in known if copy is None]
+    there = [(row, copy) for row, copy in known if copy is not None]
+    results = equipment.copies.remove(
+        [Removal(path=copy.path, signature=copy.signature) for _, copy in there], "deleted"
+    )
+    removed: list[str] = []
+    trashed: list[TrashRow] = []
+    for (row, copy), result in zip(there, results, strict=True):
+        if isinstance(result, StorageError):
+            swept.failures.append(Failing(uri=row.uri, code=result.code, reason=result.message))
+            continue
+        removed.append(row.uri)
+        if result:
+            trashed.append(
+                TrashRow(place=result, uri=row.uri, path=copy.path, removed=now, reason=row.reason)
+            )
+    state.commit(Step(removed=removed, settled=gone, trashed=trashed))
+    swept.deleted += len(removed)
+    failed = {failing.uri for failing in swept.failures}
+    for row, copy in there:
+        if row.uri not in failed:
+            equipment.report(
+                "item",
+                {
+                    "status": "ok",
+                    "action": "delete",
+                    "uri": row.loc,
+                    "path": copy.path,
+                    "was_bytes": copy.length,
+                    "reason": row.reason,
+                },
+            )
+
+
+def empty_trash(equipment: Equipment, days: float) -> int:
+    """Remove for good what has waited in the trash for longer than ``days``; return how many."""
+    now = to_microseconds(equipment.clock.now())
+    old: Iterator[TrashRow] = equipment.state.trash(removed_before=now - int(days * _DAY) + 1)
+    count = 0
+    while group := list(islice(old, _GROUP)):
+        for row in group:
+            equipment.purge(row.place)
+        equipment.state.commit(Step(purged=[row.place for row in group]))
+        count += len(group)
+    return count

@@ -1,0 +1,301 @@
+"""The Destination: pull, audit and status of one mirror (§5)."""
+
+import logging
+import secrets
+from dataclasses import asdict, replace
+from typing import Final
+
+import msgspec
+
+from resourcesync.destination.auditing import Audit, AuditMethod
+from resourcesync.destination.baseline import Baseline
+from resourcesync.destination.deletion import empty_trash
+from resourcesync.destination.incremental import Incremental
+from resourcesync.destination.mapping import Profile, origin
+from resourcesync.destination.memory import Identity, Memory
+from resourcesync.destination.options import Equipment, Filters, PullOptions
+from resourcesync.destination.pulling import Pull, Pulled
+from resourcesync.destination.reports import AuditReport, Failing, Mode, RunReport
+from resourcesync.destination.reports import MirrorState as Word
+from resourcesync.destination.scope import Scope
+from resourcesync.destination.selection import Refusals, Selection
+from resourcesync.discovery import Discovered, DocumentFetcher, discover
+from resourcesync.errors import (
+    ConfigurationError,
+    NotAListError,
+    ResourceMissingError,
+    ResourceSyncError,
+    UnexpectedDocumentError,
+)
+from resourcesync.model.timestamps import format_w3c, to_microseconds
+from resourcesync.ports.mirror import Fixity, Refused, RunRow, Task
+
+_log = logging.getLogger(__name__)
+_KEPT_FAILURES: Final = 1_000
+_ALL: Final = (1 << 63) - 1
+_MOVED: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
+"""Errors that a list at its remembered place may give when the Source moved its lists."""
+
+
+class Destination:
+    """One mirror of one Source.
+
+    Args:
+        equipment: What to work with; the mirror's lock must be held.
+    """
+
+    def __init__(self, equipment: Equipment) -> None:
+        self._equipment = equipment
+        self._memory = Memory(equipment.state)
+
+    # --- pull ---
+
+    def pull(self, source: str | None, options: PullOptions) -> RunReport:
+        """Bring the mirror in step with its Source; run again to update.
+
+        Args:
+            source: Any address of the Source; ``None`` takes the one of the last pull.
+            options: How.
+
+        Raises:
+            ConfigurationError: No address is known, or the mirror follows another Source.
+            SourceError: The Source does not answer, refuses, or offers no list.
+            DocumentError: A list cannot be used; nothing was changed.
+            SyncError: Going on would risk the copies; nothing was changed.
+            StorageError: The mirror cannot be written; what was complete is kept.
+        """
+        clock = self._equipment.clock
+        run, began, started = _new_run(), to_microseconds(clock.now()), clock.monotonic()
+        try:
+            self._equipment.check_folder()
+            pulled = self._pull(source, options)
+            if not options.dry_run:
+                empty_trash(self._equipment, options.trash_days)
+        except BaseException as error:
+            if not options.dry_run and self._memory.identity is not None:
+                code = error.code if isinstance(error, ResourceSyncError) else "interrupted"
+                self._close_run(run, began, mode="", outcome=code, counts="{}", word=Word.FAILING)
+            raise
+        report = self._report(run, pulled, options)
+        report = replace(report, seconds=clock.monotonic() - started)
+        if not options.dry_run:
+            counts = msgspec.json.encode(asdict(report) | {"failures": []}).decode()
+            outcome = "ok" if report.state is Word.IN_SYNC else report.state.value
+            self._close_run(
+                run, began, mode=report.mode, outcome=outcome, counts=counts, word=report.state
+            )
+        return report
+
+    def _close_run(  # noqa: PLR0913 - a row has that many columns
+        self, run: str, began: int, *, mode: str, outcome: str, counts: str, word: Word
+    ) -> None:
+        ended = to_microseconds(self._equipment.clock.now())
+        self._equipment.state.add_run(
+            RunRow(run=run, started=began, ended=ended, mode=mode, outcome=outcome, counts=counts)
+        )
+        self._memory.write(word=word)
+
+    def _pull(self, source: str | None, options: PullOptions) -> Pulled:
+        address = self._address(source)
+        filters, reselected = self._filters(options)
+        remembered = None if options.mode == "baseline" else self._memory.found
+        try:
+            return self._pull_from(address, remembered, options, filters, reselected=reselected)
+        except _MOVED:
+            if remembered is None:
+                raise
+            _log.info("the Source's lists are not where they were: looking for them anew")
+            return self._pull_from(address, None, options, filters, reselected=reselected)
+
+    def _address(self, source: str | None) -> str:
+        identity = self._memory.identity
+        if identity is None and source is None:
+            raise ConfigurationError(
+                f"{self._equipment.folder} is no mirror yet, and no Source was named",
+                hint=f"resourcesync pull https://HOST/ {self._equipment.folder}",
+            )
+        if identity is not None and source is not None and source != identity.source:
+            raise ConfigurationError(
+                f"{self._equipment.folder} is a mirror of another Source",
+                evidence=(("here", identity.source), ("asked", source)),
+                hint="pull into another folder",
+            )
+        return identity.source if identity is not None else source or ""
+
+    def _filters(self, options: PullOptions) -> tuple[Filters, bool]:
+        known = self._memory.filters
+        filters = options.filters or known or Filters()
+        return filters, known is not None and known != filters
+
+    def _pull_from(
+        self,
+        address: str,
+        found: Discovered | None,
+        options: PullOptions,
+        filters: Filters,
+        *,
+        reselected: bool,
+    ) -> Pulled:
+        pull = self._prepare(address, found, options, filters)
+        if not options.dry_run:
+            self._memory.write(filters=filters)
+        self._tell_source(pull)
+        through = self._memory.through
+        if options.mode == "baseline" or through is None or reselected:
+            pulled = Baseline(pull).run(gap=False)
+        elif pull.found.change_list is not None:
+            return Incremental(pull).run(pull.found.change_list, through)
+        else:
+            uri = pull.found.resource_list
+            known = None if uri is None or self._memory.unsure else pull.state.document(uri)
+            pulled = Baseline(pull).run(gap=False, known=known)
+        return pulled or Incremental(pull).work_off(Mode.UNCHANGED)
+
+    def _prepare(
+        self, address: str, found: Discovered | None, options: PullOptions, filters: Filters
+    ) -> Pull:
+        equipment = self._equipment
+        if found is None:
+            found = discover(DocumentFetcher(equipment.fetcher, equipment.scratch), address)
+        identity = self._memory.identity or self._new_identity(address, found)
+        if not options.dry_run and self._memory.identity is None:
+            self._memory.write(identity=identity)
+        scope = Scope(
+            origins=frozenset((*identity.origins, *map(origin, filters.allow_origins))),
+            include=filters.include,
+            exclude=filters.exclude,
+            types=filters.types,
+            max_size=filters.max_size,
+            since=filters.since,
+        )
+        selection = Selection(scope, identity.mapping(), Refusals(self._tell_refused))
+        return Pull(equipment, options, found, selection)
+
+    def _new_identity(self, address: str, found: Discovered) -> Identity:
+        home = origin(found.entry)
+        profile = Profile.POSIX if self._equipment.tells_case else Profile.PORTABLE
+        return Identity(
+            source=address,
+            base=f"{home}/",
+            origins=tuple(dict.fromkeys((home, origin(address)))),
+            profile=profile,
+        )
+
+    def _tell_refused(self, refused: Refused) -> None:
+        self._equipment.report(
+            "item",
+            {
+                "status": "impossible",
+                "action": "refuse",
+                "uri": refused.uri,
+                "path": "",
+                "code": refused.code,
+                "reason": refused.reason,
+            },
+        )
+
+    def _tell_source(self, pull: Pull) -> None:
+        found, as_of = pull.found, self._memory.as_of
+        self._equipment.report(
+            "source",
+            {
+                "entry": found.entry,
+                "spec": found.dialect.value,
+                "description": found.description,
+                "set": found.capability_list,
+                "resource_list": found.resource_list,
+                "change_list": found.change_list,
+                "sitemap": found.is_sitemap,
+                "as_of": None if as_of is None else format_w3c(as_of),
+            },
+        )
+
+    def _report(self, run: str, pulled: Pulled, options: PullOptions) -> RunReport:
+        state, memory, tally, swept = (
+            self._equipment.state,
+            self._memory,
+            pulled.tally,
+            pulled.swept,
+        )
+        resources = state.count()
+        failed = self._pending(Task.FETCH)
+        held = self._pending(Task.DELETE) if not options.dry_run else 0
+        refused = memory.refused
+        requests, received = self._equipment.traffic()
+        local = len(swept.failures)
+        return RunReport(
+            run=run,
+            mode=pulled.mode,
+            state=_word(pulled, failed=failed, held=held - local, refused=refused, local=local),
+            dry_run=options.dry_run,
+            resources=resources,
+            same=resources - tally.created - tally.updated,
+            created=tally.created,
+            updated=tally.updated,
+            deleted=swept.deleted,
+            failed=failed + local,
+            refused=refused,
+            held=held - local,
+            unlisted=pulled.unlisted,
+            verified=tally.fixity.get(Fixity.VERIFIED, 0),
+            weak=tally.fixity.get(Fixity.WEAK, 0),
+            unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
+            requests=requests,
+            received=received,
+            useful=tally.useful,
+            as_of=memory.as_of,
+            failures=tuple([*tally.failures, *swept.failures][:_KEPT_FAILURES])
+            or self._known_failures(),
+        )
+
+    def _pending(self, task: Task) -> int:
+        return self._equipment.state.pending_count(task, met_before=_ALL, listed_before=_ALL)
+
+    def _known_failures(self) -> tuple[Failing, ...]:
+        """What earlier runs could not do, when this run had no reason to try it again."""
+        failures = []
+        for row in self._equipment.state.pending(Task.FETCH):
+            if len(failures) >= _KEPT_FAILURES:
+                break
+            failures.append(Failing(uri=row.loc, code=row.code, reason=row.reason, tries=row.tries))
+        return tuple(failures)
+
+    # --- audit ---
+
+    def audit(self, *, method: AuditMethod = "hash", offline: bool = False) -> AuditReport:
+        """Compare what the mirror holds with what the Source lists; nothing is written (§5.2).
+
+        Args:
+            method: ``lists``: the mirror's memory; ``stat``: also each file's size and time;
+                ``hash``: also every byte.
+            offline: Compare with what was listed when each copy was fetched; ask nobody.
+
+        Raises:
+            ConfigurationError: The folder is no mirror yet.
+            SourceError: The Source does not answer or refuses.
+            DocumentError: A list cannot be used.
+            StorageError: The mirror cannot be read.
+        """
+        clock = self._equipment.clock
+        started = clock.monotonic()
+        self._equipment.check_folder()
+        address = self._address(None)
+        options = PullOptions(dry_run=True)
+        filters, _ = self._filters(options)
+        pull = self._prepare(address, self._memory.found, options, filters)
+        if not offline:
+            self._tell_source(pull)
+        report = Audit(pull, method).run(_new_run(), offline=offline)
+        return replace(report, seconds=clock.monotonic() - started)
+
+
+def _word(pulled: Pulled, *, failed: int, held: int, refused: int, local: int) -> Word:
+    if held:
+        return Word.STOPPED
+    if failed or refused or local or not pulled.complete:
+        return Word.BEHIND
+    return Word.IN_SYNC
+
+
+def _new_run() -> str:
+    return secrets.token_hex(6)

@@ -1,0 +1,184 @@
+"""Incremental synchronization: what is new in the Change Lists becomes tasks, then deeds (§12)."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Final
+
+from resourcesync.destination.baseline import Baseline, ignore_conflict
+from resourcesync.destination.change_lists import History
+from resourcesync.destination.cursor import DAY
+from resourcesync.destination.deletion import sweep
+from resourcesync.destination.memory import encode
+from resourcesync.destination.plan import (
+    FILTERED,
+    Fetch,
+    Listed,
+    Match,
+    listed_again,
+    match_copy,
+    pending_fetch,
+    settle,
+)
+from resourcesync.destination.pulling import Pull, Pulled
+from resourcesync.destination.reports import Mode, Plan
+from resourcesync.errors import SourceUnavailableError
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.mirror import Pending, Step, Task
+
+_CHUNK: Final = 1_000
+
+
+class Incremental:
+    """Incremental synchronization.
+
+    Args:
+        pull: What the pull works with.
+    """
+
+    def __init__(self, pull: Pull) -> None:
+        self._pull = pull
+
+    def run(self, uri: str, through: int) -> Pulled:
+        """Apply what is new since T; falls back to a baseline when the lists do not reach back.
+
+        Args:
+            uri: The Change List or its index.
+            through: T, microseconds.
+
+        Raises:
+            ResourceSyncError: It cannot be done now; what was here is still here.
+        """
+        try:
+            history = self._pull.change_lists.read(uri, since=through, state=self._pull.state)
+        except SourceUnavailableError as error:
+            if error.code != "stale-copy" or not self._stale_for_long():
+                raise
+            self._pull.warn("rewritten", "the Source rewrote its Change List: doing a baseline")
+            return self._from_baseline()
+        with history.spool:
+            if not history.reaches:
+                self._pull.warn(
+                    "change-gap",
+                    "the Change Lists no longer reach back to our last state: doing a baseline",
+                )
+                return self._from_baseline()
+            return self._apply(history)
+
+    def _from_baseline(self) -> Pulled:
+        pulled = Baseline(self._pull).run(gap=True)
+        assert pulled is not None, "only a conditional reading finds nothing new"
+        return pulled
+
+    def _stale_for_long(self) -> bool:
+        since = self._pull.memory.stale_since
+        if since is None or not since:
+            self._pull.memory.write(stale_since=self._pull.now)
+            return False
+        return self._pull.now - since >= DAY
+
+    def _apply(self, history: History) -> Pulled:
+        if self._pull.options.dry_run:
+            plan = self._plan_changes(history)
+            self._pull.tell_plan(plan)
+            return Pulled(mode=plan.mode, plan=plan)
+        unlisted = self._write_down(history)
+        notes = encode(
+            through=history.through,
+            generation=self._pull.generation,
+            stale_since=0,
+            found=self._pull.found,
+        )
+        if not history.unchanged:
+            notes |= self._pull.open_list(history)
+        self._pull.state.commit(Step(documents=history.seen, notes=notes))
+        self._pull.remember_refused(add=True)
+        pulled = self.work_off(Mode.INCREMENTAL if history.changes else Mode.UNCHANGED)
+        pulled.unlisted = unlisted
+        return pulled
+
+    def _plan_changes(self, history: History) -> Plan:
+        create = update = delete = size = same = 0
+        for row in settle(history.spool, ignore_conflict):
+            copy = self._pull.state.copy(row.uri)
+            if row.change == ChangeKind.DELETED:
+                delete += copy is not None
+            elif row.change != FILTERED:
+                known = copy is not None and match_copy(copy, row) is Match.SAME
+                same += known
+                create += copy is None
+                update += copy is not None and not known
+                size += 0 if known else row.length or 0
+        mode = Mode.INCREMENTAL if history.changes else Mode.UNCHANGED
+        return Plan(mode=mode, same=same, create=create, update=update, delete=delete, size=size)
+
+    def _write_down(self, history: History) -> int:
+        """Write the changes down as tasks; the cursor moves only after all are written."""
+        unlisted = 0
+        pending: list[Pending] = []
+        settled: list[str] = []
+        for row in settle(history.spool, ignore_conflict):
+            copy = self._pull.state.copy(row.uri)
+            if row.change == ChangeKind.DELETED and copy is not None:
+                if self._pull.options.delete == "never":
+                    unlisted += 1
+                else:
+                    pending.append(
+                        self._pull.deletion(copy, "deleted by the Source", history.through)
+                    )
+            elif row.change == ChangeKind.DELETED or (
+                copy is not None and match_copy(copy, row) is Match.SAME
+            ):
+                settled.append(row.uri)
+            elif row.change != FILTERED:
+                pending.append(self._task(row, history.through))
+            if len(pending) + len(settled) >= _CHUNK:
+                self._pull.state.commit(Step(pending=pending, settled=settled))
+                pending, settled = [], []
+        self._pull.state.commit(Step(pending=pending, settled=settled))
+        return unlisted
+
+    def _task(self, row: Listed, at: int) -> Pending:
+        return pending_fetch(
+            row,
+            known=None,
+            now=self._pull.now,
+            at=at,
+            generation=self._pull.generation,
+            failed=False,
+        )
+
+    def work_off(self, mode: Mode) -> Pulled:
+        """Do what is written down: tasks of this run, and what earlier runs could not do."""
+        through = self._pull.memory.through or 0
+        plan = self._plan_tasks(mode)
+        self._pull.tell_plan(plan)
+        pulled = Pulled(mode=mode, plan=plan)
+        if self._pull.options.dry_run:
+            return pulled
+        if plan.create + plan.update:
+            pulled.mode = Mode.INCREMENTAL
+            transfer = self._pull.transfer(through)
+            with closing(self._due()) as fetches:
+                pulled.tally = transfer.carry_out(
+                    fetches, total=plan.create + plan.update, size=plan.size
+                )
+            pulled.complete = not transfer.stopped
+        pulled.swept = sweep(self._pull.equipment, self._pull.options.max_delete, through)
+        return pulled
+
+    def _plan_tasks(self, mode: Mode) -> Plan:
+        create = update = size = unsized = 0
+        for fetch in self._due():
+            create += fetch.before is None
+            update += fetch.before is not None
+            size += fetch.listed.length or 0
+            unsized += fetch.listed.length is None
+        delete = sum(1 for _ in self._pull.state.pending(Task.DELETE))
+        return Plan(
+            mode=mode, create=create, update=update, delete=delete, size=size, unsized=unsized
+        )
+
+    def _due(self) -> Iterator[Fetch]:
+        for row in self._pull.state.pending(Task.FETCH):
+            if row.due <= self._pull.now:
+                yield Fetch(listed_again(row), self._pull.state.copy(row.uri))

@@ -1,0 +1,143 @@
+"""The notes of a mirror's memory, by name and with their types."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeVar
+
+import msgspec
+
+from resourcesync.destination.mapping import Profile, TreeMapping
+from resourcesync.destination.options import Filters
+from resourcesync.destination.reports import MirrorState as MirrorWord
+from resourcesync.discovery import Discovered
+from resourcesync.errors import StateError
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.ports.mirror import MirrorState, Step
+
+MAPPING: Final = "tree/1"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What a mirror is a mirror of; fixed by its first pull.
+
+    Attributes:
+        source: The address that was given.
+        base: The URI that the mirror's root stands for.
+        origins: The origins that the Source speaks for by itself.
+        profile: The mapping's profile.
+    """
+
+    source: str
+    base: str
+    origins: tuple[str, ...]
+    profile: Profile
+
+    def mapping(self) -> TreeMapping:
+        """Return the mapping from URI to path."""
+        return TreeMapping(base=self.base, profile=self.profile)
+
+
+class Memory:
+    """The notes of a mirror, typed.
+
+    Args:
+        state: Where they are kept.
+    """
+
+    def __init__(self, state: MirrorState) -> None:
+        self._state = state
+
+    def _number(self, key: str) -> int | None:
+        text = self._state.note(key)
+        return None if text is None else int(text)
+
+    @property
+    def identity(self) -> Identity | None:
+        """What the mirror is a mirror of; ``None`` before its first pull."""
+        return self._decode("identity", Identity)
+
+    @property
+    def found(self) -> Discovered | None:
+        """What discovery found the last time."""
+        return self._decode("found", Discovered)
+
+    @property
+    def filters(self) -> Filters | None:
+        """The filters of the last pull."""
+        return self._decode("filters", Filters)
+
+    def _decode(self, key: str, kind: type[T]) -> T | None:
+        text = self._state.note(key)
+        if text is None:
+            return None
+        try:
+            return msgspec.json.decode(text.encode(), type=kind)
+        except msgspec.MsgspecError as error:
+            raise StateError(
+                f"the mirror's memory of its {key} cannot be read: {error}",
+                evidence=(("kept", "all copies"),),
+                hint="move .resourcesync/state.db away and pull again: good copies are kept",
+            ) from error
+
+    @property
+    def through(self) -> int | None:
+        """T: every change of the Source up to here is known, microseconds."""
+        return self._number("through")
+
+    @property
+    def at(self) -> int | None:
+        """``at`` of the last Resource List that was read, microseconds."""
+        return self._number("at")
+
+    @property
+    def generation(self) -> int:
+        """The number of the last reading of the Source."""
+        return self._number("generation") or 0
+
+    @property
+    def unsure(self) -> bool:
+        """Whether the last list had entries that only the Source itself can vouch for."""
+        return self._state.note("unsure") == "1"
+
+    @property
+    def stale_since(self) -> int | None:
+        """Since when the Source's lists are older than what was read before, microseconds."""
+        return self._number("stale-since")
+
+    @property
+    def word(self) -> MirrorWord:
+        """The mirror's state after the last run."""
+        return MirrorWord(self._state.note("word") or MirrorWord.NEW)
+
+    @property
+    def refused(self) -> int:
+        """How many entries of the Source cannot be used."""
+        return self._number("refused") or 0
+
+    @property
+    def as_of(self) -> datetime | None:
+        """The Source's time up to which the mirror is complete."""
+        through = self.through
+        return None if not through else from_microseconds(through)
+
+    def write(self, **notes: object) -> None:
+        """Remember values; ``None`` forgets nothing and writes nothing."""
+        self._state.commit(Step(notes=encode(**notes)))
+
+
+def encode(**notes: object) -> dict[str, str]:
+    """Return notes as they are stored; underscores in names become hyphens."""
+    stored: dict[str, str] = {}
+    for name, value in notes.items():
+        if value is None:
+            continue
+        if isinstance(value, bool | int):
+            text = str(int(value))
+        elif isinstance(value, str):
+            text = str(value)
+        else:
+            text = msgspec.json.encode(value).decode()
+        stored[name.replace("_", "-")] = text
+    return stored

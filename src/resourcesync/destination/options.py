@@ -1,0 +1,93 @@
+"""What the operator may choose for a pull, and what the Destination works with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import BinaryIO, Literal
+
+from resourcesync.destination.plan import DeletionLimit
+from resourcesync.ports import Clock, Copies, Fetcher, Reporter
+from resourcesync.ports.mirror import MirrorState
+
+Deletion = Literal["auto", "signalled", "absent", "never"]
+PullMode = Literal["auto", "baseline", "incremental"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Which of the listed resources are wanted. They are remembered with the mirror.
+
+    Attributes:
+        include, exclude: Globs on the URI's path.
+        types: Media types.
+        max_size: Bytes.
+        since: Only resources modified since, UTC.
+        allow_origins: Origins that the Source may speak for besides its own.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    max_size: int | None = None
+    since: datetime | None = None
+    allow_origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullOptions:
+    """How one pull is done.
+
+    Attributes:
+        mode: ``auto`` takes the Change Lists when they reach back to the last state.
+        dry_run: Read and plan, change nothing.
+        filters: ``None`` uses those of the last pull.
+        delete: ``signalled``: what a Change List calls deleted; ``absent``: also what a complete,
+            newer Resource List lists no more; ``never``: nothing. ``auto`` is ``absent`` for a
+            Resource List and ``signalled`` for a plain sitemap, which promises less.
+        max_delete: How many copies one run may delete.
+        trash_days: How long deleted copies wait in the trash.
+        verify: ``strict`` never keeps bytes that are not what the list says.
+        own_algorithm: The digest recorded of every copy.
+        fail_fast: Stop at the first failure.
+    """
+
+    mode: PullMode = "auto"
+    dry_run: bool = False
+    filters: Filters | None = None
+    delete: Deletion = "auto"
+    max_delete: DeletionLimit = field(default_factory=DeletionLimit)
+    trash_days: float = 30.0
+    verify: Literal["strict", "lenient"] = "strict"
+    own_algorithm: str = "sha-256"
+    fail_fast: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equipment:
+    """What a Destination works with.
+
+    Attributes:
+        folder: The mirror, as people name it.
+        fetcher: The network.
+        copies: The mirror's files.
+        state: The mirror's memory.
+        clock: Time.
+        report: Takes events.
+        scratch: Opens a nameless temporary file on the mirror's disk.
+        check_folder: Raises when the mirror's folder is not the one we knew.
+        purge: Removes one place of the trash for good.
+        tells_case: Whether the mirror's file system tells upper from lower case.
+        traffic: Returns requests sent and bytes received so far.
+    """
+
+    folder: str
+    fetcher: Fetcher
+    copies: Copies
+    state: MirrorState
+    clock: Clock
+    report: Reporter
+    scratch: Callable[[], BinaryIO]
+    check_folder: Callable[[], None]
+    purge: Callable[[str], None]
+    tells_case: bool = True
+    traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)

@@ -1,0 +1,150 @@
+"""What one pull works with, and what baseline and incremental synchronization share."""
+
+import logging
+import marshal
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from resourcesync.destination.change_lists import ChangeListReader, History, open_list_key
+from resourcesync.destination.deletion import Swept
+from resourcesync.destination.landing import Tally, TransferPolicy
+from resourcesync.destination.memory import Memory
+from resourcesync.destination.options import Equipment, PullOptions
+from resourcesync.destination.ordering import Spool
+from resourcesync.destination.plan import Listed, pending_delete
+from resourcesync.destination.reports import Mode, Plan
+from resourcesync.destination.resource_lists import ResourceListReader
+from resourcesync.destination.selection import Selection
+from resourcesync.destination.transfer import Transfer
+from resourcesync.discovery import Discovered, DocumentFetcher
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports.mirror import Copy, MirrorState, Pending
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Pulled:
+    """What a pull did, before it is told to anybody.
+
+    Attributes:
+        mode: How it was done.
+        plan: What was to be done.
+        tally: What was fetched.
+        swept: What was deleted.
+        unlisted: Copies that the Source lists no more and that policy keeps.
+        complete: Whether it was carried out to the end.
+    """
+
+    mode: Mode
+    plan: Plan
+    tally: Tally = field(default_factory=Tally)
+    swept: Swept = field(default_factory=Swept)
+    unlisted: int = 0
+    complete: bool = True
+
+
+class Pull:
+    """What one pull works with.
+
+    Args:
+        equipment: The ports.
+        options: How to pull.
+        found: The Source's lists.
+        selection: Which entries are wanted, and where they belong.
+    """
+
+    def __init__(
+        self,
+        equipment: Equipment,
+        options: PullOptions,
+        found: Discovered,
+        selection: Selection,
+    ) -> None:
+        self.equipment = equipment
+        self.options = options
+        self.found = found
+        self.selection = selection
+        self.state: MirrorState = equipment.state
+        self.memory = Memory(equipment.state)
+        self.now = to_microseconds(equipment.clock.now())
+        self.generation = self.memory.generation + 1
+        documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
+        self.resource_lists = ResourceListReader(documents, selection)
+        self.change_lists = ChangeListReader(documents, selection, equipment.clock, self.new_spool)
+
+    def new_spool(self) -> Spool[Listed]:
+        """Open an empty spool on the mirror's disk."""
+        return Spool(
+            key=attrgetter("uri"),
+            dump=_dump,
+            load=_load,
+            spill=self.equipment.scratch,
+        )
+
+    def transfer(self, at: int) -> Transfer:
+        """Return a transfer for a plan that knows the Source up to ``at``, microseconds."""
+        equipment, options = self.equipment, self.options
+        policy = TransferPolicy(
+            lenient=options.verify == "lenient",
+            own_algorithm=options.own_algorithm,
+            fail_fast=options.fail_fast,
+            generation=self.generation,
+            at=at,
+        )
+        return Transfer(
+            fetcher=equipment.fetcher,
+            copies=equipment.copies,
+            state=equipment.state,
+            clock=equipment.clock,
+            policy=policy,
+            report=equipment.report,
+        )
+
+    def deletion(self, copy: Copy, reason: str, at: int) -> Pending:
+        """Return the task to take a copy away."""
+        return pending_delete(copy, reason=reason, now=self.now, at=at, generation=self.generation)
+
+    def open_list(self, history: History | None) -> dict[str, str]:
+        """Return the note of which list grows behind an index that does not."""
+        if history is None or self.found.change_list is None:
+            return {}
+        return {open_list_key(self.found.change_list): history.open_list}
+
+    def remember_refused(self, *, add: bool) -> None:
+        """Remember the entries that cannot be used: those of this run, or these too."""
+        refusals = self.selection.refusals
+        if add and not refusals.count:
+            return
+        known = list(self.state.refused()) if add else []
+        self.state.replace_refused([*known, *refusals.kept], self.now)
+        before = self.memory.refused if add else 0
+        self.memory.write(refused=before + refusals.count)
+
+    def tell_plan(self, plan: Plan) -> None:
+        """Tell what is going to be done."""
+        self.equipment.report(
+            "plan",
+            {
+                "mode": plan.mode,
+                "same": plan.same,
+                "create": plan.create,
+                "update": plan.update,
+                "delete": plan.delete,
+                "bytes": plan.size,
+                "unsized": plan.unsized,
+            },
+        )
+
+    def warn(self, code: str, message: str) -> None:
+        """Tell of something that is not as it should be, though the pull goes on."""
+        _log.info("%s: %s", code, message)
+        self.equipment.report("warning", {"code": code, "message": message, "evidence": ()})
+
+
+def _dump(row: Listed) -> bytes:
+    return marshal.dumps(tuple(row))
+
+
+def _load(data: bytes) -> Listed:
+    return Listed._make(marshal.loads(data))  # noqa: S302 - a temporary file of our own

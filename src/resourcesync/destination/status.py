@@ -1,0 +1,43 @@
+"""What a mirror's own memory says of it, without asking the Source."""
+
+from resourcesync.destination.memory import Memory
+from resourcesync.destination.reports import Failing, MirrorStatus
+from resourcesync.destination.reports import MirrorState as Word
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.ports.mirror import MirrorState, Task
+
+_ALL = (1 << 63) - 1
+_SHOWN = 100
+
+
+def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus:
+    """Return the status of a mirror.
+
+    Args:
+        folder: The mirror, as people name it.
+        state: Its memory; open for reading is enough.
+        running: Whether a run holds the mirror now.
+
+    Raises:
+        StateError: The memory is damaged.
+    """
+    memory = Memory(state)
+    identity, last = memory.identity, state.last_run()
+    failures: list[Failing] = []
+    for row in state.pending(Task.FETCH):
+        if len(failures) >= _SHOWN:
+            break
+        failures.append(Failing(uri=row.loc, code=row.code, reason=row.reason, tries=row.tries))
+    return MirrorStatus(
+        folder=folder,
+        source="" if identity is None else identity.source,
+        state=Word.SYNCING if running else memory.word,
+        resources=state.count(),
+        pending=state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL),
+        refused=memory.refused,
+        held=state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL),
+        as_of=memory.as_of,
+        last_run=None if last is None else from_microseconds(last.ended),
+        outcome="" if last is None else last.outcome,
+        failures=tuple(failures),
+    )
