@@ -1,0 +1,159 @@
+"""Which Change Lists are read, and what in them is new."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from resourcesync.destination.cursor import (
+    DAY,
+    OVERLAP,
+    Prefix,
+    Span,
+    advance,
+    chain,
+    check_announced,
+    is_new,
+)
+from resourcesync.errors import SourceUnavailableError
+from resourcesync.model.capabilities import Header
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import Capability, ChangeKind
+from resourcesync.ports.mirror import SeenDocument
+
+NOON = to_microseconds(datetime(2026, 1, 1, 12, tzinfo=UTC))
+HOUR = 3_600_000_000
+
+
+def span(name: str, from_: int | None, until: int | None = None, **more: bool) -> Span:
+    return Span(uri=name, from_=from_, until=until, **more)
+
+
+def names(spans: tuple[Span, ...]) -> list[str]:
+    return [each.uri for each in spans]
+
+
+def change(uri: str, moment: int | None) -> Change:
+    time = None if moment is None else from_microseconds(moment)
+    return Change(kind=ChangeKind.UPDATED, time=time, resource=Resource(uri=uri))
+
+
+def test_lists_that_ended_before_t_are_not_read() -> None:
+    found = chain(
+        [span("old", 0, NOON - HOUR), span("last", NOON - HOUR, NOON), span("open", NOON)], NOON
+    )
+
+    assert names(found.lists) == ["last", "open"]
+    assert found.reaches
+
+
+def test_a_list_that_ends_exactly_at_t_is_read_since_both_ends_belong_to_it() -> None:
+    assert names(chain([span("a", 0, NOON)], NOON).lists) == ["a"]
+    assert names(chain([span("a", 0, NOON - 1)], NOON).lists) == []
+
+
+def test_lists_that_start_after_t_do_not_reach_back() -> None:
+    assert not chain([span("late", NOON + 1)], NOON).reaches
+    assert chain([span("just", NOON)], NOON).reaches
+
+
+def test_nothing_behind_a_hole_is_read() -> None:
+    found = chain(
+        [span("a", 0, NOON), span("c", NOON + HOUR, NOON + 2 * HOUR), span("d", NOON + 2 * HOUR)],
+        NOON,
+    )
+
+    assert names(found.lists) == ["a"]
+    assert not found.reaches
+
+
+def test_overlapping_lists_are_all_read() -> None:
+    found = chain([span("a", 0, NOON), span("b", NOON - HOUR)], 0)
+
+    assert names(found.lists) == ["a", "b"]
+    assert found.reaches
+
+
+def test_the_chain_is_ordered_by_time_whatever_the_order_of_the_index() -> None:
+    found = chain([span("c", 2 * HOUR), span("a", 0, HOUR), span("b", HOUR, 2 * HOUR)], 0)
+
+    assert names(found.lists) == ["a", "b", "c"]
+
+
+def test_no_list_after_t_means_nothing_new_and_no_hole() -> None:
+    found = chain([span("a", 0, HOUR)], NOON)
+
+    assert found.lists == ()
+    assert found.reaches
+
+
+def header(from_: int, until: int | None = None) -> Header:
+    return Header(
+        capability=Capability.CHANGE_LIST,
+        from_=from_microseconds(from_),
+        until=None if until is None else from_microseconds(until),
+    )
+
+
+def test_a_list_with_another_interval_than_announced_is_a_mixed_copy() -> None:
+    announced = span("a", HOUR, 2 * HOUR, announced=True)
+
+    check_announced(announced, header(HOUR, 2 * HOUR))
+    for wrong in (header(0, 2 * HOUR), header(HOUR, 3 * HOUR), header(HOUR)):
+        with pytest.raises(SourceUnavailableError) as caught:
+            check_announced(announced, wrong)
+        assert caught.value.code == "mixed-copies"
+
+
+def test_a_list_that_was_closed_since_the_index_was_read_is_fine() -> None:
+    check_announced(span("a", HOUR, announced=True), header(HOUR, 2 * HOUR))
+
+
+def test_an_index_that_announces_nothing_is_believed_anything() -> None:
+    check_announced(span("a", None), header(HOUR, 2 * HOUR))
+
+
+SEEN = SeenDocument("a", 0, None, 2, "digest", "", "")
+
+
+def test_behind_an_intact_prefix_everything_is_new_whatever_its_time() -> None:
+    late = change("x", NOON - 10 * HOUR)
+
+    assert is_new(late, 2, seen=SEEN, intact=True, through=NOON)
+    assert not is_new(late, 1, seen=SEEN, intact=True, through=NOON)
+    assert not is_new(change("y", NOON + HOUR), 1, seen=SEEN, intact=True, through=NOON)
+
+
+def test_in_a_rewritten_list_what_is_near_t_or_later_is_new() -> None:
+    def new(moment: int | None) -> bool:
+        return is_new(change("x", moment), 0, seen=SEEN, intact=False, through=NOON)
+
+    assert new(NOON)
+    assert new(NOON - OVERLAP)
+    assert not new(NOON - OVERLAP - 1)
+    assert new(None)
+
+
+def test_t_is_the_end_of_a_closed_list_and_the_last_change_of_an_open_one() -> None:
+    assert advance(0, until=HOUR, last=5, now=NOON) == HOUR
+    assert advance(0, until=None, last=5, now=NOON) == 5
+    assert advance(7, until=None, last=None, now=NOON) == 7
+
+
+def test_t_never_goes_back_and_never_far_into_the_future() -> None:
+    assert advance(NOON, until=HOUR, last=None, now=NOON) == NOON
+    assert advance(0, until=NOON * 3, last=None, now=NOON) == NOON + DAY
+
+
+def test_the_prefix_tells_order_kind_time_and_content_apart() -> None:
+    def digest(*changes: Change) -> str:
+        prefix = Prefix()
+        for each in changes:
+            prefix.add(each)
+        return prefix.hexdigest()
+
+    a, b = change("a", 1), change("b", 1)
+    deleted = Change(kind=ChangeKind.DELETED, time=a.time, resource=a.resource)
+
+    assert len({digest(a, b), digest(b, a), digest(a), digest(deleted), digest()}) == 5
+    assert digest(a) != digest(change("a", 2)) != digest(change("a", None))

@@ -1,0 +1,372 @@
+"""The mirror's files on a real disk: durable, contained, and nothing of others destroyed."""
+
+import errno
+import hashlib
+import json
+import os
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.folder import MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.staged import storage_error
+from resourcesync.errors import DiskFullError, LockedError, MirrorChangedError, StorageError
+from resourcesync.ports import Installation, Removal
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Iterator[MirrorFolder]:
+    with MirrorFolder(tmp_path / "mirror", SystemClock()) as folder:
+        yield folder
+
+
+def copies_of(mirror: MirrorFolder) -> FileTreeCopies:
+    assert mirror.copies is not None
+    return mirror.copies
+
+
+def put(
+    mirror: MirrorFolder, path: str, content: bytes, replaces: str | None = None
+) -> str | StorageError:
+    copies = copies_of(mirror)
+    staged = copies.stage(["sha-256"])
+    staged.write(content)
+    staged.seal()
+    return copies.install([Installation(staged=staged, path=path, replaces=replaces)])[0]
+
+
+def quarantine(mirror: MirrorFolder) -> list[bytes]:
+    folder = mirror.root / ".resourcesync" / "quarantine"
+    return sorted(
+        os.readlink(item).encode() if item.is_symlink() else item.read_bytes()
+        for item in folder.iterdir()
+    )
+
+
+def temporary(mirror: MirrorFolder) -> list[str]:
+    return os.listdir(mirror.root / ".resourcesync" / "tmp")
+
+
+def test_an_installed_copy_is_whole_and_nothing_temporary_is_left(mirror: MirrorFolder) -> None:
+    signature = put(mirror, "a/b/c.txt", b"content")
+
+    assert (mirror.root / "a/b/c.txt").read_bytes() == b"content"
+    assert (mirror.root / "a/b/c.txt").stat().st_mode & 0o777 == 0o644
+    assert copies_of(mirror).signature("a/b/c.txt") == signature
+    assert temporary(mirror) == []
+
+
+def test_a_copy_gets_the_time_that_the_source_lists(mirror: MirrorFolder) -> None:
+    copies = copies_of(mirror)
+    staged = copies.stage(["md5", "sha-256"])
+    staged.write(b"x")
+    length, digests = staged.seal()
+    when = datetime(2020, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+    copies.install([Installation(staged=staged, path="x", lastmod=when)])
+
+    assert length == 1
+    assert [d.value for d in digests] == [
+        hashlib.md5(b"x").hexdigest(),
+        hashlib.sha256(b"x").hexdigest(),
+    ]
+    assert (mirror.root / "x").stat().st_mtime == when.timestamp()
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+def test_a_time_no_file_system_can_hold_is_bent_to_one_it_can(
+    mirror: MirrorFolder, year: int
+) -> None:
+    copies = copies_of(mirror)
+    staged = copies.stage([])
+    staged.seal()
+
+    result = copies.install(
+        [Installation(staged=staged, path="x", lastmod=datetime(year, 1, 1, tzinfo=UTC))]
+    )
+
+    assert isinstance(result[0], str)
+
+
+def test_an_empty_resource_is_a_file_of_no_bytes(mirror: MirrorFolder) -> None:
+    copies = copies_of(mirror)
+    staged = copies.stage(["sha-256"])
+    staged.seal()
+
+    copies.install([Installation(staged=staged, path="empty")])
+
+    assert (mirror.root / "empty").read_bytes() == b""
+
+
+def test_a_transfer_that_starts_again_forgets_its_bytes(mirror: MirrorFolder) -> None:
+    copies = copies_of(mirror)
+    staged = copies.stage(["sha-256"])
+    staged.write(b"half of the wrong")
+    staged.restart()
+    staged.write(b"right")
+
+    length, digests = staged.seal()
+    copies.install([Installation(staged=staged, path="x")])
+
+    assert length == 5
+    assert digests[0].value == hashlib.sha256(b"right").hexdigest()
+    assert (mirror.root / "x").read_bytes() == b"right"
+
+
+def test_our_own_old_copy_is_replaced_without_a_trace(mirror: MirrorFolder) -> None:
+    signature = put(mirror, "x", b"old")
+    assert isinstance(signature, str)
+
+    put(mirror, "x", b"new", replaces=signature)
+
+    assert (mirror.root / "x").read_bytes() == b"new"
+    assert quarantine(mirror) == []
+
+
+def test_a_file_that_somebody_edited_is_set_aside_and_not_lost(mirror: MirrorFolder) -> None:
+    signature = put(mirror, "x", b"old")
+    assert isinstance(signature, str)
+    (mirror.root / "x").write_bytes(b"edited by hand")
+
+    put(mirror, "x", b"new", replaces=signature)
+
+    assert (mirror.root / "x").read_bytes() == b"new"
+    assert quarantine(mirror) == [b"edited by hand"]
+
+
+def test_a_file_that_we_never_fetched_is_set_aside_and_not_lost(mirror: MirrorFolder) -> None:
+    (mirror.root / "x").write_bytes(b"somebody's own")
+
+    put(mirror, "x", b"new")
+
+    assert (mirror.root / "x").read_bytes() == b"new"
+    assert quarantine(mirror) == [b"somebody's own"]
+
+
+def test_an_unknown_file_of_equal_bytes_is_simply_replaced(mirror: MirrorFolder) -> None:
+    (mirror.root / "x").write_bytes(b"same")
+
+    put(mirror, "x", b"same")
+
+    assert quarantine(mirror) == []
+
+
+def test_a_link_planted_at_the_target_is_replaced_and_its_goal_is_untouched(
+    mirror: MirrorFolder, tmp_path: Path
+) -> None:
+    canary = tmp_path / "canary"
+    canary.write_bytes(b"precious")
+    (mirror.root / "x").symlink_to(canary)
+
+    put(mirror, "x", b"new")
+
+    assert canary.read_bytes() == b"precious"
+    assert not (mirror.root / "x").is_symlink()
+    assert quarantine(mirror) == [str(canary).encode()]
+
+
+def test_a_hard_link_planted_at_the_target_leaves_its_other_name_untouched(
+    mirror: MirrorFolder, tmp_path: Path
+) -> None:
+    canary = tmp_path / "canary"
+    canary.write_bytes(b"precious")
+    os.link(canary, mirror.root / "x")
+
+    put(mirror, "x", b"new")
+
+    assert canary.read_bytes() == b"precious"
+
+
+def test_a_link_planted_as_a_folder_stops_the_copy_and_nothing_leaves_the_mirror(
+    mirror: MirrorFolder, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (mirror.root / "dir").symlink_to(outside)
+
+    result = put(mirror, "dir/x", b"new")
+
+    assert isinstance(result, StorageError)
+    assert result.code == "path-in-the-way"
+    assert list(outside.iterdir()) == []
+    assert temporary(mirror) == []
+
+
+def test_a_folder_or_a_pipe_at_the_target_is_not_destroyed(mirror: MirrorFolder) -> None:
+    (mirror.root / "x").mkdir()
+    (mirror.root / "x" / "inside").write_bytes(b"precious")
+    os.mkfifo(mirror.root / "pipe")
+
+    result = put(mirror, "x", b"new")
+    put(mirror, "pipe", b"new")
+
+    assert isinstance(result, StorageError)
+    assert result.code == "path-in-the-way"
+    assert (mirror.root / "x" / "inside").read_bytes() == b"precious"
+    assert (mirror.root / "pipe").read_bytes() == b"new"
+
+
+def test_one_bad_copy_in_a_group_does_not_stop_the_rest(mirror: MirrorFolder) -> None:
+    copies = copies_of(mirror)
+    (mirror.root / "bad").mkdir()
+    batch = []
+    for path in ("one", "bad", "two/three"):
+        staged = copies.stage([])
+        staged.write(path.encode())
+        staged.seal()
+        batch.append(Installation(staged=staged, path=path))
+
+    results = copies.install(batch)
+
+    assert [isinstance(result, str) for result in results] == [True, False, True]
+    assert (mirror.root / "two/three").read_bytes() == b"two/three"
+
+
+def test_more_folders_than_are_held_at_once_all_get_their_copies(mirror: MirrorFolder) -> None:
+    copies = copies_of(mirror)
+    batch = []
+    for number in range(200):
+        staged = copies.stage([])
+        staged.write(b"%d" % number)
+        staged.seal()
+        batch.append(Installation(staged=staged, path=f"d{number}/e/f"))
+    before = len(os.listdir("/proc/self/fd"))
+
+    results = copies.install(batch)
+
+    assert all(isinstance(result, str) for result in results)
+    assert all((mirror.root / f"d{n}/e/f").read_bytes() == b"%d" % n for n in range(200))
+    assert len(os.listdir("/proc/self/fd")) < before
+
+
+def test_a_removed_copy_waits_in_the_trash_and_its_empty_folders_go(mirror: MirrorFolder) -> None:
+    signature = put(mirror, "a/b/c", b"content")
+    put(mirror, "a/d", b"stays")
+    assert isinstance(signature, str)
+
+    [place] = copies_of(mirror).remove([Removal(path="a/b/c", signature=signature)], "deleted")
+
+    assert isinstance(place, str)
+    assert (mirror.root / ".resourcesync/trash" / place).read_bytes() == b"content"
+    assert not (mirror.root / "a/b").exists()
+    assert (mirror.root / "a/d").exists()
+    copies_of(mirror).purge(place)
+    copies_of(mirror).purge(place)
+    assert not (mirror.root / ".resourcesync/trash" / place).exists()
+
+
+def test_a_copy_that_somebody_edited_is_not_removed(mirror: MirrorFolder) -> None:
+    signature = put(mirror, "x", b"ours")
+    assert isinstance(signature, str)
+    (mirror.root / "x").write_bytes(b"edited by hand")
+
+    [result] = copies_of(mirror).remove([Removal(path="x", signature=signature)], "deleted")
+
+    assert isinstance(result, StorageError)
+    assert result.code == "local-change"
+    assert (mirror.root / "x").read_bytes() == b"edited by hand"
+
+
+def test_removing_what_is_not_there_is_no_error(mirror: MirrorFolder) -> None:
+    assert copies_of(mirror).remove([Removal(path="a/b", signature="")], "deleted") == [""]
+
+
+def test_looking_never_follows_a_link(mirror: MirrorFolder, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "x").write_bytes(b"secret")
+    (mirror.root / "dir").symlink_to(outside)
+    (mirror.root / "x").symlink_to(outside / "x")
+    copies = copies_of(mirror)
+
+    for path in ("dir/x", "x", "nothing", "nothing/at/all"):
+        assert copies.signature(path) is None
+        assert copies.digest(path, ["sha-256"]) is None
+
+
+def test_all_files_are_listed_but_not_our_own(mirror: MirrorFolder) -> None:
+    put(mirror, "a/b", b"")
+    put(mirror, "c", b"")
+    (mirror.root / "a" / ".resourcesync").mkdir()
+    (mirror.root / "a" / ".resourcesync" / "x").write_bytes(b"")
+
+    assert sorted(copies_of(mirror).paths()) == ["a/.resourcesync/x", "a/b", "c"]
+
+
+def test_what_a_killed_run_left_half_written_is_cleared(tmp_path: Path) -> None:
+    root = tmp_path / "mirror"
+    with MirrorFolder(root, SystemClock()):
+        pass
+    (root / ".resourcesync/tmp/left").write_bytes(b"half")
+
+    with MirrorFolder(root, SystemClock()) as folder:
+        assert temporary(folder) == []
+
+
+def test_a_second_run_learns_who_holds_the_mirror(mirror: MirrorFolder) -> None:
+    with pytest.raises(LockedError) as caught:
+        MirrorFolder(mirror.root, SystemClock())
+
+    assert f"pid {os.getpid()} on {socket.gethostname()}" in dict(caught.value.evidence)["who"]
+    holder = json.loads((mirror.root / ".resourcesync/lock").read_text())
+    assert holder["pid"] == os.getpid()
+
+
+def test_a_folder_whose_disk_is_not_mounted_is_noticed(tmp_path: Path) -> None:
+    root = tmp_path / "mirror"
+    with MirrorFolder(root, SystemClock()) as folder:
+        marker = (root / ".resourcesync/marker").read_bytes()
+        (root / ".resourcesync/marker").unlink()
+        with pytest.raises(MirrorChangedError):
+            folder.check_marker()
+    with pytest.raises(MirrorChangedError):
+        MirrorFolder(root, SystemClock())
+    (root / ".resourcesync/marker").write_bytes(marker)
+
+    with MirrorFolder(root, SystemClock()):
+        assert is_mirror(root)
+
+
+def test_a_lost_memory_takes_over_the_marker_that_is_there(tmp_path: Path) -> None:
+    root = tmp_path / "mirror"
+    with MirrorFolder(root, SystemClock()):
+        marker = (root / ".resourcesync/marker").read_bytes()
+    (root / ".resourcesync/state.db").unlink()
+    assert not is_mirror(root)
+
+    with MirrorFolder(root, SystemClock()) as folder:
+        folder.check_marker()
+        assert (root / ".resourcesync/marker").read_bytes() == marker
+
+
+def test_no_room_is_told_apart_from_other_failures() -> None:
+    full = storage_error(OSError(errno.ENOSPC, "x"), "writing")
+    other = storage_error(OSError(errno.EACCES, "x"), "writing")
+
+    assert isinstance(full, DiskFullError)
+    assert not isinstance(other, DiskFullError)
+
+
+def test_a_full_disk_is_told_as_such_and_leaves_nothing_half_written(tmp_path: Path) -> None:
+    import resource
+    import signal
+
+    with MirrorFolder(tmp_path / "mirror", SystemClock()) as mirror:
+        staged = copies_of(mirror).stage([])
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        previous = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
+        try:
+            with pytest.raises(DiskFullError):
+                staged.write(b"x" * 2_000)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            signal.signal(signal.SIGXFSZ, previous)
+        staged.discard()
+        staged.discard()
+        assert temporary(mirror) == []

@@ -1,0 +1,210 @@
+"""The mirror's memory."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.errors import StateError
+from resourcesync.ports.mirror import (
+    Copy,
+    Pending,
+    Refused,
+    RunRow,
+    SeenDocument,
+    Step,
+    Task,
+    TrashRow,
+)
+
+
+def copy(uri: str) -> Copy:
+    return Copy(uri, uri, 3, "sha-256:x", "", None, "", "", "sig", "weak", 5)
+
+
+def pending(uri: str, task: Task = Task.FETCH, **more: object) -> Pending:
+    row = Pending(uri, uri, uri, task, "", None, None, "404", "gone", 1, 0, 100, 200, 1)
+    return row._replace(**more)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> SqliteMirrorState:
+    return SqliteMirrorState(tmp_path / "state.db")
+
+
+def test_a_step_is_remembered_when_the_file_is_opened_again(tmp_path: Path) -> None:
+    seen = SeenDocument("list", 7, None, 3, "digest", '"e"', "then")
+    with SqliteMirrorState(tmp_path / "s") as state:
+        state.commit(
+            Step(
+                installed=[copy("b"), copy("a")],
+                pending=[pending("p")],
+                documents=[seen],
+                notes={"k": "v"},
+                trashed=[TrashRow("t", "u", "p", 9, "why")],
+            )
+        )
+
+    with SqliteMirrorState(tmp_path / "s") as state:
+        assert [c.uri for c in state.copies()] == ["a", "b"]
+        assert state.copy("a") == copy("a")
+        assert state.pending_of("p") == pending("p")
+        assert state.document("list") == seen
+        assert state.note("k") == "v"
+        assert list(state.trash(removed_before=10)) == [TrashRow("t", "u", "p", 9, "why")]
+        assert state.count() == 2
+
+
+def test_a_step_that_fails_leaves_nothing_of_itself(state: SqliteMirrorState) -> None:
+    broken = copy("b")._replace(path=None)
+
+    with pytest.raises(StateError):
+        state.commit(Step(installed=[copy("a"), broken], notes={"k": "v"}))
+
+    assert state.count() == 0
+    assert state.note("k") is None
+
+
+def test_installing_removing_and_settling_end_what_was_pending(state: SqliteMirrorState) -> None:
+    state.commit(Step(pending=[pending(uri) for uri in "abcd"], installed=[copy("b")]))
+    state.commit(Step(installed=[copy("a")], removed=["b"], settled=["c"]))
+
+    assert [row.uri for row in state.pending(Task.FETCH)] == ["d"]
+    assert [c.uri for c in state.copies()] == ["a"]
+
+
+def test_the_first_meeting_of_a_task_is_kept_and_a_new_task_starts_anew(
+    state: SqliteMirrorState,
+) -> None:
+    state.commit(Step(pending=[pending("a", first=1, first_at=2)]))
+    state.commit(Step(pending=[pending("a", first=50, first_at=60, tries=9)]))
+    kept = state.pending_of("a")
+    state.commit(Step(pending=[pending("a", Task.DELETE, first=70, first_at=80)]))
+    anew = state.pending_of("a")
+
+    assert kept is not None
+    assert (kept.first, kept.first_at, kept.tries) == (1, 2, 9)
+    assert anew is not None
+    assert (anew.first, anew.first_at, anew.task) == (70, 80, Task.DELETE)
+
+
+def test_rows_may_be_written_behind_the_reader(state: SqliteMirrorState) -> None:
+    many = [copy(f"{number:06}") for number in range(5_000)]
+    state.commit(Step(installed=many))
+    read = []
+
+    for each in state.copies():
+        read.append(each.uri)
+        if each.uri.endswith("000"):
+            state.commit(Step(installed=[each._replace(length=9)], removed=[]))
+
+    assert read == [each.uri for each in many]
+
+
+def test_uris_come_in_the_order_of_their_code_points(state: SqliteMirrorState) -> None:
+    uris = ["http://h/é", "http://h/z", "http://h/Z", "http://h/~", "http://h/\U0001f600"]
+    state.commit(Step(installed=[copy(uri) for uri in uris]))
+
+    assert [each.uri for each in state.copies()] == sorted(uris)
+
+
+def test_deletions_are_counted_by_when_they_were_met(state: SqliteMirrorState) -> None:
+    state.commit(
+        Step(
+            pending=[
+                pending("a", Task.DELETE, first=10, first_at=10),
+                pending("b", Task.DELETE, first=20, first_at=10),
+                pending("c", Task.DELETE, first=10, first_at=20),
+                pending("d", Task.FETCH, first=10, first_at=10),
+            ]
+        )
+    )
+
+    assert state.pending_count(Task.DELETE, met_before=99, listed_before=99) == 3
+    assert state.pending_count(Task.DELETE, met_before=10, listed_before=20) == 1
+
+
+def test_rows_of_older_readings_are_dropped(state: SqliteMirrorState) -> None:
+    state.commit(Step(pending=[pending("a", generation=1), pending("b", generation=2)]))
+
+    assert state.drop_pending(older_than=2) == 1
+    assert state.pending_of("a") is None
+
+
+def test_a_list_with_another_from_is_another_list(state: SqliteMirrorState) -> None:
+    old = SeenDocument("list", 1, 5, 3, "x", "e1", "")
+    new = SeenDocument("list", 5, None, 0, "y", "e2", "")
+    state.commit(Step(documents=[old]))
+    state.commit(Step(documents=[new]))
+
+    assert state.document("list", 1) == old
+    assert state.document("list", 5) == new
+    assert state.document("list") == new
+    assert state.document("list", 9) is None
+
+
+def test_only_the_newest_refusals_and_runs_are_told(state: SqliteMirrorState) -> None:
+    state.replace_refused([Refused("a", "c", "r")], 1)
+    state.replace_refused([Refused("b", "c", "r")], 2)
+    for number in range(3):
+        state.add_run(
+            RunRow(run=str(number), started=0, ended=number, mode="m", outcome="ok", counts="{}")
+        )
+    last = state.last_run()
+
+    assert [row.uri for row in state.refused()] == ["b"]
+    assert last is not None
+    assert last.run == "2"
+
+
+def test_a_reader_sees_a_mirror_that_is_being_written(
+    state: SqliteMirrorState, tmp_path: Path
+) -> None:
+    state.commit(Step(installed=[copy("a")]))
+
+    with SqliteMirrorState(tmp_path / "state.db", read_only=True) as reader:
+        assert reader.count() == 1
+        state.commit(Step(installed=[copy("b")]))
+        assert reader.count() == 2
+
+
+def test_a_memory_of_a_newer_version_is_refused_and_untouched(tmp_path: Path) -> None:
+    SqliteMirrorState(tmp_path / "s").close()
+    with sqlite3.connect(tmp_path / "s") as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    before = (tmp_path / "s").read_bytes()
+
+    with pytest.raises(StateError, match="newer"):
+        SqliteMirrorState(tmp_path / "s")
+
+    assert (tmp_path / "s").read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"not a database at all, just text" * 40, b"\0" * 4096])
+def test_a_file_that_is_no_memory_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "s").write_bytes(content)
+
+    with pytest.raises(StateError):
+        SqliteMirrorState(tmp_path / "s").check()
+
+
+def test_another_program_s_database_is_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "s") as db:
+        db.execute("PRAGMA user_version = 1")
+    db.close()
+
+    with pytest.raises(StateError, match="not the state"):
+        SqliteMirrorState(tmp_path / "s")
+
+
+def test_damage_in_the_middle_is_found_by_the_check(tmp_path: Path) -> None:
+    with SqliteMirrorState(tmp_path / "s") as state:
+        state.commit(Step(installed=[copy(f"{n:05}") for n in range(5_000)]))
+    content = bytearray((tmp_path / "s").read_bytes())
+    content[40_000:44_000] = b"\xff" * 4_000
+    (tmp_path / "s").write_bytes(bytes(content))
+
+    with pytest.raises(StateError, match="damaged"), SqliteMirrorState(tmp_path / "s") as state:
+        state.check()

@@ -1,0 +1,200 @@
+"""What is to be done, decided from values alone."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.destination.plan import (
+    FILTERED,
+    DeletionLimit,
+    Fetch,
+    InStep,
+    Keep,
+    Listed,
+    Match,
+    TakeAway,
+    algorithms_for,
+    count,
+    decide,
+    judge_bytes,
+    match_copy,
+    next_try,
+    pending_fetch,
+    settle,
+)
+from resourcesync.destination.reports import Mode
+from resourcesync.ports.mirror import Copy, Fixity
+
+SHA = "sha-256:" + "a" * 64
+OTHER = "sha-256:" + "b" * 64
+MD5 = "md5:" + "c" * 32
+
+
+def copy(uri: str = "u", **more: object) -> Copy:
+    base = Copy(uri, uri, 3, SHA, SHA, 10, '"e"', "then", "sig", "verified", 0)
+    return base._replace(**more)
+
+
+def listed(uri: str = "u", **more: object) -> Listed:
+    return Listed(uri, uri, uri, "", None, None, "")._replace(**more)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (listed(hash=SHA, length=3), Match.SAME),
+        (listed(hash=SHA, lastmod=99), Match.SAME),
+        (listed(hash=OTHER, length=3, lastmod=10), Match.DIFFERENT),
+        (listed(hash=SHA, length=4), Match.DIFFERENT),
+        (listed(hash=MD5, length=3, lastmod=10), Match.DIFFERENT),
+        (listed(hash="blake9:00", length=3, lastmod=10), Match.SAME),
+        (listed(hash="sha-256:zz", lastmod=11), Match.DIFFERENT),
+        (listed(length=3, lastmod=10), Match.SAME),
+        (listed(length=3, lastmod=11), Match.DIFFERENT),
+        (listed(length=3), Match.UNKNOWN),
+        (listed(), Match.UNKNOWN),
+    ],
+)
+def test_a_copy_is_compared_by_hash_then_length_and_lastmod(told: Listed, expected: Match) -> None:
+    assert match_copy(copy(), told) is expected
+
+
+def test_a_copy_kept_in_spite_of_a_mismatch_is_not_the_same_as_what_is_listed() -> None:
+    kept = copy(digests=OTHER, listed="")
+
+    assert match_copy(kept, listed(hash=SHA)) is Match.DIFFERENT
+
+
+def test_each_case_of_a_baseline_is_decided() -> None:
+    copies = [copy("a"), copy("b"), copy("c"), copy("d"), copy("f")]
+    rows = [
+        listed("a", hash=SHA),
+        listed("b", hash=OTHER),
+        listed("c", change="deleted"),
+        listed("d", hash=OTHER, change=FILTERED),
+        listed("e", hash=SHA),
+        listed("g", change="deleted"),
+        listed("h", hash=SHA, change=FILTERED),
+    ]
+
+    decisions = list(decide(copies, rows, sweeping=True, obeying=True))
+
+    assert decisions == [
+        InStep(copies[0]),
+        Fetch(rows[1], copies[1]),
+        TakeAway(copies[2], "deleted by the Source"),
+        Keep(copies[3]),
+        Fetch(rows[4], None),
+        TakeAway(copies[4], "no longer listed"),
+    ]
+
+
+def test_without_permission_nothing_is_taken_away() -> None:
+    copies = [copy("a"), copy("b")]
+    rows = [listed("a", change="deleted")]
+
+    decisions = list(decide(copies, rows, sweeping=False, obeying=False))
+
+    assert decisions == [Keep(copies[0]), Keep(copies[1])]
+
+
+def test_a_copy_of_which_the_list_tells_nothing_is_asked_about() -> None:
+    assert list(decide([copy("a")], [listed("a")], sweeping=True, obeying=True)) == [
+        Fetch(listed("a"), copy("a"), ask=True)
+    ]
+
+
+def test_the_plan_counts_what_was_decided() -> None:
+    decisions = [
+        InStep(copy()),
+        Keep(copy()),
+        TakeAway(copy(), "gone"),
+        Fetch(listed(hash=SHA, length=5), None),
+        Fetch(listed(lastmod=1), copy()),
+    ]
+
+    plan, kept, unsure = count(decisions, Mode.BASELINE)
+
+    assert (plan.same, plan.create, plan.update, plan.delete) == (1, 1, 1, 1)
+    assert (plan.size, plan.unsized, kept, unsure) == (5, 1, 1, False)
+    assert count([Fetch(listed(), None)], Mode.BASELINE)[2]
+
+
+rows_of_one_uri = st.lists(
+    st.builds(
+        listed,
+        st.sampled_from(["a", "b"]),
+        hash=st.sampled_from(["", SHA, OTHER]),
+        change=st.sampled_from(["", "", "created", "updated", "deleted", FILTERED]),
+    ),
+    max_size=8,
+)
+
+
+@given(rows_of_one_uri)
+def test_the_last_change_of_a_uri_wins_and_otherwise_its_only_content(rows: list[Listed]) -> None:
+    rows.sort(key=lambda row: row.uri)
+    conflicts: list[str] = []
+
+    settled = list(settle(rows, lambda first, _: conflicts.append(first.uri)))
+
+    assert [row.uri for row in settled] == sorted({row.uri for row in rows})
+    for row in settled:
+        own = [each for each in rows if each.uri == row.uri]
+        changes = [each for each in own if each.change]
+        if changes and own[-1].change:
+            assert row == own[-1]
+        elif not changes and len({each.hash for each in own}) > 1:
+            assert row.change == FILTERED
+            assert row.uri in conflicts
+
+
+def test_bytes_are_judged_by_everything_the_list_says() -> None:
+    assert judge_bytes(listed(hash=SHA, length=3), 3, SHA) == (Fixity.VERIFIED, None)
+    assert judge_bytes(listed(hash=MD5), 3, f"{SHA} {MD5}") == (Fixity.WEAK, None)
+    assert judge_bytes(listed(length=3), 3, SHA) == (Fixity.WEAK, None)
+    assert judge_bytes(listed(hash="odd:1"), 3, SHA) == (Fixity.UNVERIFIED, None)
+    assert judge_bytes(listed(hash=f"{MD5} {SHA}"), 3, f"{OTHER} {MD5}")[1] == (
+        "hash-mismatch",
+        SHA,
+        OTHER,
+    )
+    assert judge_bytes(listed(hash=SHA, length=4), 3, SHA)[1] == ("length-mismatch", "4 B", "3 B")
+
+
+def test_every_algorithm_the_source_lets_us_check_is_computed_and_our_own() -> None:
+    assert algorithms_for(listed(hash=SHA), "sha-256") == ("sha-256",)
+    assert algorithms_for(listed(hash=f"{MD5} odd:1"), "sha-256") == ("sha-256", "md5")
+    assert algorithms_for(listed(), "sha-256") == ("sha-256",)
+
+
+def test_a_few_deletions_are_always_allowed_and_many_never() -> None:
+    limit = DeletionLimit()
+
+    assert limit.allows(25, 26)
+    assert not limit.allows(26, 100)
+    assert limit.allows(1_000, 10_000)
+    assert not limit.allows(1_001, 10_000)
+
+
+def test_a_limit_given_as_a_number_is_exact() -> None:
+    assert not DeletionLimit(count=0).allows(1, 10_000)
+    assert DeletionLimit(count=5).allows(5, 5)
+
+
+def test_a_resource_that_fails_is_tried_with_each_run_then_more_and_more_seldom() -> None:
+    minute = 60_000_000
+    waits = [next_try(tries, 0) for tries in range(30)]
+
+    assert waits[:5] == [0, 0, 0, 0, 0]
+    assert waits[5:8] == [minute, 2 * minute, 4 * minute]
+    assert max(waits) == 24 * 60 * minute
+    assert waits == sorted(waits)
+
+
+def test_the_tries_of_a_pending_fetch_add_up_and_a_new_task_starts_at_none() -> None:
+    first = pending_fetch(listed(), known=None, now=0, at=0, generation=1, code="x")
+    again = pending_fetch(listed(), known=first, now=0, at=0, generation=1, code="x")
+    task = pending_fetch(listed(), known=None, now=0, at=0, generation=1, failed=False)
+
+    assert (first.tries, again.tries, task.tries) == (1, 2, 0)
