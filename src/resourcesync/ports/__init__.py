@@ -178,7 +178,8 @@ class DocumentStore(Protocol):
     def write(self, name: str, chunks: Iterable[bytes]) -> int:
         """Put a whole document in place, durably and at once; return its bytes.
 
-        A reader sees the old document or the new one, never a part.
+        A reader sees the old document or the new one, never a part. What ``chunks`` raises
+        passes, and leaves what was there as it was.
 
         Raises:
             StorageError: It could not be written; what was there is still there.
@@ -187,6 +188,10 @@ class DocumentStore(Protocol):
 
     def open(self, name: str) -> BinaryIO | None:
         """Open a document for reading, or return ``None`` when there is none."""
+        ...
+
+    def signature(self, name: str) -> str | None:
+        """Return what changes whenever the document does, cheaply; ``None`` if there is none."""
         ...
 
     def names(self) -> Iterator[str]:

@@ -1,0 +1,258 @@
+"""The Source's memory in one SQLite file: the ``Catalogue`` port.
+
+WAL and ``synchronous=FULL``: what a commit stored survives a power cut. One connection writes,
+each reader has its own and sees one moment.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from resourcesync.adapters.catalogue.database import guarded, open_writing, reading
+from resourcesync.adapters.catalogue.lock import PublishLock
+from resourcesync.adapters.catalogue.rows import (
+    Row,
+    change_from_row,
+    from_row,
+    to_row,
+)
+from resourcesync.errors import StateError, StorageError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import Catalogued, Clock
+
+LOCK_NAME: Final = "publish.lock"
+_BATCH: Final = 2_000
+_PUT: Final = "INSERT OR REPLACE INTO resource VALUES (?,?,?,?,?,?,?)"
+_DELETE: Final = "DELETE FROM resource WHERE uri = ?"
+_LOG: Final = """
+INSERT INTO change (change, datetime_us, uri, lastmod_us, length, hash, media_type, more)
+VALUES (?,?,?,?,?,?,?,?)
+"""
+_ALL: Final = """
+SELECT uri, lastmod_us, length, hash, media_type, more, fingerprint FROM resource ORDER BY uri
+"""
+_CHANGES: Final = """
+SELECT seq, change, datetime_us, uri, lastmod_us, length, hash, media_type, more
+FROM change WHERE seq > ? ORDER BY seq
+"""
+
+
+class FileCatalogue:
+    """A ``Catalogue`` in a SQLite file, held by one run at a time.
+
+    The file and its folder are for their owner alone: they may lie in a tree that a web server
+    serves. Times that are recorded rise strictly whatever the clock does: a clock that steps back
+    gives times a microsecond apart until it has caught up.
+
+    Args:
+        path: The file; it and its folder are made when they are not there.
+        clock: Tells since when this run holds it.
+
+    Raises:
+        LockedError: Another run holds it.
+        StateError: It is damaged, or was written by a newer version.
+        StorageError: It cannot be opened.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"cannot make the folder {path.parent}: {error}") from error
+        self._lock = PublishLock(path.parent / LOCK_NAME, clock)
+        try:
+            self._connection = open_writing(path)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file and let the next run have it."""
+        self._connection.close()
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def catalogued(self) -> Iterator[Catalogued]:
+        """Yield what is recorded, in rising URI order, as it was when the reading began.
+
+        Raises:
+            StateError: The file is damaged.
+        """
+        with reading(self._path) as connection:
+            for row in connection.execute(_ALL):
+                yield Catalogued(resource=from_row(row), fingerprint=row[6])
+
+    @contextmanager
+    def record(self, now: datetime) -> Iterator["FileRecording"]:
+        """Open the one writing transaction; it commits when the block ends without an error.
+
+        The first recording of all logs no changes: the Resource List will tell of it all.
+
+        Raises:
+            DiskFullError: No space is left; nothing was recorded.
+            StateError: The file is damaged.
+        """
+        with guarded(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                recording = FileRecording(self._connection, to_microseconds(now))
+                yield recording
+                recording.finish()
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def snapshot(self) -> Iterator["FileSnapshot"]:
+        """Open a consistent view: what is recorded meanwhile is not in it.
+
+        Raises:
+            StateError: Nothing was ever recorded, or the file is damaged.
+        """
+        with reading(self._path) as connection:
+            yield FileSnapshot(connection)
+
+    def note(self, key: str) -> str | None:
+        """Return a value of the publisher's own bookkeeping, or ``None``."""
+        with guarded(self._path):
+            row = self._connection.execute(
+                "SELECT value FROM note WHERE key = ?", (key,)
+            ).fetchone()
+        return None if row is None else row[0]
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Store values of the publisher's own bookkeeping, all or none, durably."""
+        with guarded(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.executemany(
+                    "INSERT OR REPLACE INTO note VALUES (?,?)", notes.items()
+                )
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+
+class FileRecording:
+    """The writing half of one transaction (``Recording``); made by ``FileCatalogue.record``."""
+
+    def __init__(self, connection: sqlite3.Connection, now: int) -> None:
+        self._connection = connection
+        row = connection.execute("SELECT latest_us FROM moment").fetchone()
+        self._is_first = row is None
+        self._moment = now if row is None else max(now, row[0] + 1)
+        self._next = self._moment
+        self._puts: list[Row] = []
+        self._deletions: list[Row] = []
+        self._log: list[Row] = []
+        self._wrote = self._is_first
+
+    def created(self, resource: Resource, fingerprint: str) -> None:
+        """Record a new resource, and the change unless this is the first recording."""
+        self._put(ChangeKind.CREATED, resource, fingerprint)
+
+    def updated(self, resource: Resource, fingerprint: str) -> None:
+        """Record new bytes of a known resource, and the change."""
+        self._put(ChangeKind.UPDATED, resource, fingerprint)
+
+    def touched(self, resource: Resource, fingerprint: str) -> None:
+        """Record a new fingerprint or ``lastmod`` of equal bytes; that is no change."""
+        self._put(None, resource, fingerprint)
+
+    def deleted(self, resource: Resource) -> None:
+        """Record that a resource is gone, and the change, which tells no more than its URI."""
+        if self._puts:
+            self.flush()
+        self._deletions.append((resource.uri,))
+        self._append(ChangeKind.DELETED, to_row(Resource(uri=resource.uri)))
+
+    def _put(self, kind: ChangeKind | None, resource: Resource, fingerprint: str) -> None:
+        if self._deletions:
+            self.flush()
+        row = to_row(resource)
+        self._puts.append((*row, fingerprint))
+        if kind is not None:
+            self._append(kind, row)
+        if len(self._puts) >= _BATCH:
+            self.flush()
+
+    def _append(self, kind: ChangeKind, row: Row) -> None:
+        if self._is_first:
+            return
+        self._log.append((kind.value, self._next, *row))
+        self._next += 1
+
+    def flush(self) -> None:
+        """Hand what was collected to SQLite."""
+        self._wrote = self._wrote or bool(self._puts or self._deletions)
+        self._connection.executemany(_PUT, self._puts)
+        self._connection.executemany(_DELETE, self._deletions)
+        self._connection.executemany(_LOG, self._log)
+        self._puts.clear()
+        self._deletions.clear()
+        self._log.clear()
+
+    def finish(self) -> None:
+        """Hand over the rest, and the latest moment, so that every later change is later."""
+        self.flush()
+        if self._wrote:
+            self._connection.execute(
+                "INSERT OR REPLACE INTO moment VALUES (1, ?)",
+                (max(self._moment, self._next - 1),),
+            )
+
+
+class FileSnapshot:
+    """One consistent view of the catalogue (``Snapshot``); made by ``FileCatalogue.snapshot``."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        row = connection.execute("SELECT latest_us FROM moment").fetchone()
+        if row is None:
+            raise StateError("nothing was recorded yet", hint="scan the originals first")
+        self._at = from_microseconds(row[0])
+
+    @property
+    def at(self) -> datetime:
+        """The moment that this view includes every change up to; all later changes are later."""
+        return self._at
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield the resources in rising URI order."""
+        return map(from_row, self._connection.execute(_ALL))
+
+    def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
+        """Yield ``(sequence number, change)`` in order of time, those after number ``after``."""
+        for row in self._connection.execute(_CHANGES, (after,)):
+            yield row[0], change_from_row(row[1], row[2], row[3:])
+
+    def count(self) -> int:
+        """Return the number of resources."""
+        found: int = self._connection.execute("SELECT count(*) FROM resource").fetchone()[0]
+        return found
+
+    def last_change(self) -> int:
+        """Return the newest change's sequence number, 0 when there is none."""
+        found: int = self._connection.execute("SELECT ifnull(max(seq), 0) FROM change").fetchone()[
+            0
+        ]
+        return found

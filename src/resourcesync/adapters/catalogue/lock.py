@@ -1,0 +1,63 @@
+"""One publisher at a time: an advisory lock that a crash gives back by itself."""
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+from resourcesync.errors import LockedError, StorageError
+from resourcesync.model.timestamps import format_w3c
+from resourcesync.ports import Clock
+
+_MODE: Final = 0o600
+_MOST: Final = 1_024
+
+
+class PublishLock:
+    """Held from construction to ``close``, or to the end of the process however that comes.
+
+    Args:
+        path: The lock's file; it tells who holds it and stays behind, empty, when nobody does.
+        clock: Tells since when.
+
+    Raises:
+        LockedError: Another run holds it.
+        StorageError: The file cannot be made.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, _MODE)
+        except OSError as error:
+            raise StorageError(f"cannot make the lock {path}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            content = os.pread(self._descriptor, _MOST, 0)
+            os.close(self._descriptor)
+            raise LockedError(
+                f"another run is publishing this tree: {_describe(content)}",
+                evidence=(("lock", str(path)), ("kept", "nothing was changed")),
+                hint="wait for it to end",
+            ) from error
+        holder = {
+            "pid": os.getpid(),
+            "host": os.uname().nodename,
+            "since": format_w3c(clock.now()),
+        }
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
+
+    def close(self) -> None:
+        """Give the lock back."""
+        os.ftruncate(self._descriptor, 0)
+        os.close(self._descriptor)
+
+
+def _describe(content: bytes) -> str:
+    try:
+        known = json.loads(content)
+        return f"process {known['pid']} on {known['host']} since {known['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "it did not say which"

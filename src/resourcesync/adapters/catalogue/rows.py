@@ -1,0 +1,119 @@
+"""Resources and changes as rows, and back."""
+
+import json
+from datetime import datetime
+from typing import Any, Final
+
+from resourcesync.model.digests import Digest, format_digests
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import ChangeKind
+
+Row = tuple[Any, ...]
+"""``uri, lastmod_us, length, hash, media_type, more``: what both tables keep of a resource."""
+
+_KINDS: Final = {kind.value: kind for kind in ChangeKind}
+
+
+def to_row(resource: Resource) -> Row:
+    """Return what is stored of a resource."""
+    return (
+        resource.uri,
+        _to_time(resource.lastmod),
+        resource.length,
+        format_digests(resource.digests),
+        resource.media_type,
+        _to_more(resource),
+    )
+
+
+def from_row(row: Row) -> Resource:
+    """Return the resource of a row, equal to the one that was stored; more columns may follow."""
+    uri, lastmod, length, digests, media_type, more = row[:6]
+    return Resource(
+        uri=uri,
+        lastmod=_from_time(lastmod),
+        length=length,
+        digests=_from_hash(digests),
+        media_type=media_type,
+        **(_from_more(more) if more else {}),
+    )
+
+
+def change_from_row(kind: str, moment: int, row: Row) -> Change:
+    """Return the change of a row."""
+    return Change(kind=_KINDS[kind], time=from_microseconds(moment), resource=from_row(row))
+
+
+def _to_time(moment: datetime | None) -> int | None:
+    return None if moment is None else to_microseconds(moment)
+
+
+def _from_time(value: int | None) -> datetime | None:
+    return None if value is None else from_microseconds(value)
+
+
+def _from_hash(text: str) -> tuple[Digest, ...]:
+    return tuple(Digest(*token.split(":", 1)) for token in text.split(" ")) if text else ()
+
+
+def _to_more(resource: Resource) -> str:
+    """Return what few resources have, as JSON; empty when there is nothing."""
+    if not (resource.encoding or resource.changefreq or resource.links or resource.extra):
+        return ""
+    return json.dumps(
+        {
+            "encoding": resource.encoding,
+            "changefreq": resource.changefreq,
+            "links": [_to_link(link) for link in resource.links],
+            "extra": resource.extra,
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def _from_more(text: str) -> dict[str, Any]:
+    more = json.loads(text)
+    return {
+        "encoding": more["encoding"],
+        "changefreq": more["changefreq"],
+        "links": tuple(_from_link(link) for link in more["links"]),
+        "extra": _from_pairs(more["extra"]),
+    }
+
+
+def _to_link(link: Link) -> list[object]:
+    return [
+        link.rel,
+        link.href,
+        link.media_type,
+        link.length,
+        format_digests(link.digests),
+        link.encoding,
+        _to_time(link.modified),
+        link.path,
+        link.priority,
+        link.extra,
+    ]
+
+
+def _from_link(fields: list[Any]) -> Link:
+    rel, href, media_type, length, digests, encoding, modified, path, priority, extra = fields
+    return Link(
+        rel=rel,
+        href=href,
+        media_type=media_type,
+        length=length,
+        digests=_from_hash(digests),
+        encoding=encoding,
+        modified=_from_time(modified),
+        path=path,
+        priority=priority,
+        extra=_from_pairs(extra),
+    )
+
+
+def _from_pairs(pairs: list[list[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in pairs)

@@ -1,0 +1,196 @@
+"""A Source's documents as files in a folder: the ``DocumentStore`` port."""
+
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from resourcesync.errors import DiskFullError, StorageError
+
+_TEMPORARY: Final = ".rs-tmp-"
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
+_BLOCK: Final = 1 << 20
+
+
+class FolderDocuments:
+    """Documents in some folders below a root, for a web server to serve.
+
+    A document is written beside its place, synced, renamed and synced again: a reader sees the
+    old one or the new one, and a crash leaves no more than a temporary file, which the next run
+    that writes removes. One process writes at a time; links are not followed below the root.
+
+    Args:
+        root: The folder that names start from.
+        folders: The folders below it that hold documents; made when they are needed.
+    """
+
+    def __init__(
+        self, root: Path, *, folders: tuple[str, ...] = ("resourcesync", ".well-known")
+    ) -> None:
+        self._root = root
+        self._folders = folders
+        self._number = 0
+        self._cleaned: set[str] = set()
+
+    def write(self, name: str, chunks: Iterable[bytes]) -> int:
+        """Put a whole document in place, durably and at once; return its bytes.
+
+        Raises:
+            DiskFullError: No space is left; what was there is still there.
+            StorageError: It could not be written; what was there is still there.
+        """
+        folder_name, file_name = self._split(name)
+        try:
+            folder = self._made(folder_name)
+            try:
+                if folder_name not in self._cleaned:
+                    _remove_leftovers(folder)
+                    self._cleaned.add(folder_name)
+                return self._replace(folder, file_name, chunks)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise _failed(self._root / name, error) from error
+
+    def open(self, name: str) -> BinaryIO | None:
+        """Open a document for reading, or return ``None`` when there is none.
+
+        Raises:
+            StorageError: It is there, but cannot be read.
+        """
+        folder_name, file_name = self._split(name)
+        try:
+            folder = self._opened(folder_name)
+            try:
+                descriptor = os.open(file_name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
+            finally:
+                os.close(folder)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _failed(self._root / name, error) from error
+        return os.fdopen(descriptor, "rb")
+
+    def signature(self, name: str) -> str | None:
+        """Return what changes whenever the document does; ``None`` when there is none.
+
+        Raises:
+            StorageError: It cannot be looked at.
+        """
+        folder_name, file_name = self._split(name)
+        try:
+            folder = self._opened(folder_name)
+            try:
+                found = os.stat(file_name, dir_fd=folder, follow_symlinks=False)
+            finally:
+                os.close(folder)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _failed(self._root / name, error) from error
+        return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of the documents that exist, sorted.
+
+        Raises:
+            StorageError: A folder cannot be listed.
+        """
+        for folder in sorted(self._folders):
+            yield from sorted(self._listed(folder))
+
+    def delete(self, name: str) -> None:
+        """Remove a document; it is no error when there is none.
+
+        Raises:
+            StorageError: It could not be removed.
+        """
+        folder_name, file_name = self._split(name)
+        try:
+            folder = self._opened(folder_name)
+            try:
+                os.unlink(file_name, dir_fd=folder)
+            finally:
+                os.close(folder)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _failed(self._root / name, error) from error
+
+    def _split(self, name: str) -> tuple[str, str]:
+        folder, _, file = name.rpartition("/")
+        if folder not in self._folders or file in {"", ".", ".."} or "\0" in file:
+            raise StorageError(f"{name!r} is no place for a document")
+        return folder, file
+
+    def _opened(self, name: str) -> int:
+        folder = os.open(self._root, _FOLDER)
+        try:
+            return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+        finally:
+            os.close(folder)
+
+    def _made(self, name: str) -> int:
+        """Return a descriptor of a folder, which is made durably when it is not there."""
+        try:
+            return self._opened(name)
+        except FileNotFoundError:
+            self._root.mkdir(parents=True, exist_ok=True)
+            (self._root / name).mkdir(exist_ok=True)
+            root = os.open(self._root, _FOLDER)
+            try:
+                os.fsync(root)
+            finally:
+                os.close(root)
+            return self._opened(name)
+
+    def _replace(self, folder: int, name: str, chunks: Iterable[bytes]) -> int:
+        self._number += 1
+        temporary = f"{_TEMPORARY}{os.getpid()}-{self._number}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        descriptor = os.open(temporary, flags, 0o644, dir_fd=folder)
+        try:
+            with os.fdopen(descriptor, "wb", buffering=_BLOCK) as stream:
+                os.fchmod(descriptor, 0o644)  # whatever the umask: the world is to read it
+                length = sum(stream.write(chunk) for chunk in chunks)
+                stream.flush()
+                os.fsync(descriptor)
+            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
+        os.fsync(folder)
+        return length
+
+    def _listed(self, folder: str) -> Iterator[str]:
+        try:
+            with os.scandir(self._root / folder) as entries:
+                for entry in entries:
+                    if entry.is_file(follow_symlinks=False) and not _is_temporary(entry.name):
+                        yield f"{folder}/{entry.name}"
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise _failed(self._root / folder, error) from error
+
+
+def _remove_leftovers(folder: int) -> None:
+    """Remove what a crash left: nobody else writes here now."""
+    with os.scandir(folder) as entries:
+        for name in [entry.name for entry in entries if _is_temporary(entry.name)]:
+            os.unlink(name, dir_fd=folder)
+
+
+def _is_temporary(name: str) -> bool:
+    return name.startswith(_TEMPORARY)
+
+
+def _failed(path: Path, error: OSError) -> StorageError:
+    kept = (("kept", "what was published before"),)
+    if error.errno in _FULL:
+        return DiskFullError(f"no space left for {path}: {error.strerror}", evidence=kept)
+    return StorageError(f"{path}: {error.strerror}", evidence=kept)

@@ -1,0 +1,140 @@
+"""Folders by descriptor: nothing here can be led out of the tree by a link put in the way."""
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from heapq import nsmallest
+from itertools import chain, islice
+from pathlib import Path
+from typing import Final
+
+from resourcesync.errors import StorageError
+
+GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE})
+"""What the system says when a name is no longer, or no longer of the kind, that was listed."""
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
+_HELD: Final = 64  # descriptors of ancestors kept open; deeper trees are walked down again
+_WINDOW: Final = 500_000  # names of one folder in memory; larger folders are listed again
+
+
+def open_root(root: Path) -> int:
+    """Return a descriptor of the tree's root; the root itself may be a link.
+
+    Raises:
+        StorageError: It cannot be opened.
+    """
+    try:
+        return os.open(root, _FOLDER)
+    except OSError as error:
+        raise unlistable(str(root), error) from error
+
+
+def open_below(root: int, names: Sequence[str]) -> int:
+    """Return a descriptor of a folder below ``root``; no component may be a link.
+
+    Raises:
+        OSError: It cannot be opened; ``GONE`` has the errors of one that is not there.
+    """
+    folder = os.dup(root)
+    try:
+        for name in names:
+            deeper = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = deeper
+    except OSError:
+        os.close(folder)
+        raise
+    return folder
+
+
+def unlistable(path: str, error: OSError) -> StorageError:
+    """Return the error for a folder that cannot be listed."""
+    return StorageError(
+        f"the folder {path!r} cannot be read: {error.strerror}",
+        evidence=(("kept", "nothing was published; what is public is as it was"),),
+        hint="make it readable, or exclude it",
+        code="unreadable-folder",
+    )
+
+
+class Folder:
+    """A folder on the way of a scan: where it is, and the keys that are still to be looked at."""
+
+    __slots__ = ("descriptor", "keys", "names", "path", "uri")
+
+    def __init__(self, descriptor: int, names: tuple[str, ...], uri: str) -> None:
+        self.descriptor: int | None = descriptor
+        self.names = names
+        self.path = "".join(name + "/" for name in names)
+        self.uri = uri
+        self.keys: Iterator[str] = iter(())
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+
+class Descent:
+    """The folders from the root to the one being scanned, with few descriptors held."""
+
+    def __init__(self, root: Folder) -> None:
+        assert root.descriptor is not None
+        self.device = os.fstat(root.descriptor).st_dev
+        self._root = root
+        self._folders = [root]
+
+    def __bool__(self) -> bool:
+        return bool(self._folders)
+
+    def deepest(self) -> tuple[Folder, int]:
+        """Return the folder being scanned and its descriptor.
+
+        Raises:
+            StorageError: It had to be opened again and cannot be.
+        """
+        folder = self._folders[-1]
+        if folder.descriptor is None:
+            assert self._root.descriptor is not None
+            try:
+                folder.descriptor = open_below(self._root.descriptor, folder.names)
+            except OSError as error:
+                raise unlistable(folder.path, error) from error
+        return folder, folder.descriptor
+
+    def enter(self, folder: Folder) -> None:
+        """Go down one level."""
+        self._folders.append(folder)
+        if len(self._folders) > _HELD + 1:
+            self._folders[-_HELD - 1].close()
+
+    def leave(self) -> None:
+        """Go up one level."""
+        self._folders.pop().close()
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        while self._folders:
+            self.leave()
+
+
+def rising(listing: Callable[[], Iterator[str]]) -> Iterator[str]:
+    """Yield the keys of a folder in rising order, with no more than a window of them in memory.
+
+    Args:
+        listing: Lists the folder anew, in any order.
+    """
+    keys = listing()
+    window = list(islice(keys, _WINDOW))
+    window.sort()
+    extra = next(keys, None)
+    if extra is None:
+        yield from window
+        return
+    window = nsmallest(_WINDOW, chain(window, (extra,), keys))
+    while window:
+        yield from window
+        last = window[-1]
+        window = nsmallest(_WINDOW, (key for key in listing() if key > last))

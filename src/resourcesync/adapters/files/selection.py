@@ -1,0 +1,107 @@
+"""Which files of a tree are published, and why the others are not."""
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+LEFT_OUT = ""
+"""The verdict on what the operator, or this package itself, left out on purpose."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What of a tree is published.
+
+    Attributes:
+        include: Patterns; when there are any, only files that match one are published.
+        exclude: Patterns; files that match one are not published, nor anything in a folder that
+            matches one. Patterns are those of a shell (``*``, ``?``, ``[abc]``) on the path
+            relative to the root; ``*`` matches ``/`` too.
+        skip: Files and folders that are never looked at, relative to the root, such as the
+            folder that the documents are written to.
+        hidden: Whether names that begin with a dot or end with ``~`` are published.
+        other_devices: Whether folders on another file system than the root's are published.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    skip: frozenset[str] = frozenset()
+    hidden: bool = False
+    other_devices: bool = False
+
+
+class Judge:
+    """Applies a ``Selection`` to one name after the other."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._skip = frozenset(path.strip("/") for path in selection.skip)
+        self._hidden = selection.hidden
+        self._include = _union(selection.include or ("*",))
+        self._exclude = _union(selection.exclude)
+        self._chooses = bool(self._skip or selection.include or selection.exclude)
+
+    def of_file(self, folder: str, name: str) -> str | None:
+        """Return ``None`` to publish a file, else the reason, ``LEFT_OUT`` for one on purpose.
+
+        Args:
+            folder: The path of its folder relative to the root, with a ``/`` at its end; empty
+                for the root.
+            name: Its name.
+        """
+        if self._chooses:
+            path = folder + name
+            if path in self._skip or self._exclude(path):
+                return LEFT_OUT
+            if not self._include(path):
+                return LEFT_OUT
+        return self._of_name(name)
+
+    def of_folder(self, folder: str, name: str) -> str | None:
+        """Return ``None`` to look into a folder, else the reason, as ``of_file`` does."""
+        if self._chooses:
+            path = folder + name
+            if path in self._skip or self._excludes_folder(path):
+                return LEFT_OUT
+        return self._of_name(name)
+
+    def of_path(self, names: tuple[str, ...]) -> str | None:
+        """Return ``None`` to publish the file at these names from the root, else the reason."""
+        folder = ""
+        for name in names[:-1]:
+            verdict = self.of_folder(folder, name)
+            if verdict is not None:
+                return verdict
+            folder += name + "/"
+        return self.of_file(folder, names[-1])
+
+    def of_target(self, names: tuple[str, ...]) -> str | None:
+        """Return ``None`` if a link may publish the file at these names, else the reason.
+
+        The operator's ``include`` chooses links by their own names, not by their targets'.
+        """
+        folder = ""
+        for name in names:
+            verdict = self.of_folder(folder, name)
+            if verdict is not None:
+                return verdict
+            folder += name + "/"
+        return None
+
+    def _of_name(self, name: str) -> str | None:
+        if self._hidden:
+            return None
+        if name[0] == ".":
+            return "its name begins with a dot"
+        if name[-1] == "~":
+            return "a backup: its name ends with ~"
+        return None
+
+    def _excludes_folder(self, path: str) -> bool:
+        return bool(self._exclude(path) or self._exclude(path + "/"))
+
+
+def _union(patterns: Iterable[str]) -> Callable[[str], object]:
+    """Return a test whether a path matches one of the patterns; none matches nothing."""
+    sources = [fnmatch.translate(pattern) for pattern in patterns]
+    return re.compile("|".join(sources) if sources else r"(?!)").match

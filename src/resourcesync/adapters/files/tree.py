@@ -1,0 +1,388 @@
+"""A folder's files as the originals of a Source: the ``Originals`` port."""
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from resourcesync.adapters.files.folders import (
+    GONE,
+    Descent,
+    Folder,
+    open_below,
+    open_root,
+    rising,
+    unlistable,
+)
+from resourcesync.adapters.files.links import LinkNotFollowedError, resolve
+from resourcesync.adapters.files.media_types import media_type
+from resourcesync.adapters.files.names import MAX_URI, to_name, to_names, to_segment
+from resourcesync.adapters.files.selection import LEFT_OUT, Judge, Selection
+from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
+from resourcesync.model.digests import ALGORITHMS, Digest
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.ports import Clock, Omission, Original
+
+_MAX_OMISSIONS: Final = 10_000
+_TRIES: Final = 3
+_CHUNK: Final = 262_144
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_SECOND: Final = 1_000_000_000
+_FRESH: Final = 20_000_000  # the coarsest tick of a kernel's file times, doubled
+_FRESH_WHOLE: Final = 2 * _SECOND  # the coarsest file times there are (FAT)
+_LAST_SECOND: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
+
+
+class FileTreeOriginals:
+    """The files below a root, each published at the base URI plus its percent-encoded path.
+
+    Everything is reached by descriptor from the root, so that no link that appears meanwhile can
+    lead out of the tree. Links to files inside the tree are followed, links to folders never.
+
+    One scan at a time; ``open`` and ``locate`` may be called from other threads meanwhile.
+
+    Args:
+        root: The folder.
+        base_uri: The URI of the root; a ``/`` is added when it does not end with one.
+        clock: Tells which files are too fresh to be trusted by their times.
+        selection: What is published; by default everything but hidden files and backups.
+        algorithms: Digests to compute, the strongest first.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        base_uri: str,
+        *,
+        clock: Clock,
+        selection: Selection | None = None,
+        algorithms: Sequence[str] = ("sha-256",),
+    ) -> None:
+        self._root = root
+        self._base = base_uri if base_uri.endswith("/") else base_uri + "/"
+        self._clock = clock
+        self._other_devices = selection is not None and selection.other_devices
+        self._judge = Judge(selection or Selection())
+        self._hashes = tuple((name, _constructor(name)) for name in algorithms)
+        self._omissions: list[Omission] = []
+        self._current: tuple[str, int] | None = None
+        self._lastmod: tuple[int, datetime] = (0, from_microseconds(0))
+
+    def omissions(self) -> Sequence[Omission]:
+        """Return what the last scan left out, other than on purpose; the first 10,000."""
+        return tuple(self._omissions)
+
+    # --- scanning ------------------------------------------------------------------------------
+
+    def scan(self) -> Iterator[Original]:
+        """Yield every file that is published, in rising URI order; nothing is read.
+
+        Memory and descriptors stay bounded, however deep or wide the tree is.
+
+        Raises:
+            StorageError: A folder cannot be listed. What was yielded so far is not the tree.
+        """
+        self._omissions = []
+        root = Folder(open_root(self._root), (), self._base)
+        descent = Descent(root)
+        root.keys = rising(lambda: self._keys(root))
+        try:
+            while descent:
+                yield from self._scan_files(descent)
+        finally:
+            self._current = None
+            descent.close()
+
+    def _scan_files(self, descent: Descent) -> Iterator[Original]:
+        """Yield the files of the deepest folder up to the next folder in it, which is entered."""
+        folder, descriptor = descent.deepest()
+        self._current = (folder.uri, descriptor)
+        looked = self._now()
+        for key in folder.keys:
+            if key[-1] == "/":
+                if self._enter(descent, key):
+                    return
+            else:
+                original = self._look(folder, descriptor, key, looked)
+                if original is not None:
+                    yield original
+        descent.leave()
+
+    def _keys(self, folder: Folder) -> Iterator[str]:
+        """Yield the names of a folder as URI segments, those of folders with a ``/``, unordered."""
+        assert folder.descriptor is not None
+        path, judge, room = folder.path, self._judge, MAX_URI - len(folder.uri)
+        try:
+            with os.scandir(folder.descriptor) as entries:
+                for entry in entries:
+                    name = entry.name
+                    key = to_segment(name)
+                    if entry.is_dir(follow_symlinks=False):
+                        key += "/"
+                        reason = judge.of_folder(path, name)
+                    else:
+                        reason = judge.of_file(path, name)
+                    if reason is not None:
+                        self._omit(path + name, reason)
+                    elif len(key) > room:
+                        self._omit(path + name, f"its URI is longer than {MAX_URI} characters")
+                    else:
+                        yield key
+        except OSError as error:
+            raise unlistable(path, error) from error
+
+    def _enter(self, descent: Descent, key: str) -> bool:
+        """Go down into a folder; return whether it is still there and on the same device."""
+        folder, descriptor = descent.deepest()
+        name = to_name(key[:-1])
+        assert name is not None
+        try:
+            below = open_below(descriptor, (name,))
+        except OSError as error:
+            if error.errno in GONE:
+                return False
+            raise unlistable(folder.path + name, error) from error
+        child = Folder(below, (*folder.names, name), folder.uri + key)
+        if not self._other_devices and os.fstat(below).st_dev != descent.device:
+            child.close()
+            self._omit(folder.path + name, "a folder on another file system")
+            return False
+        child.keys = rising(lambda: self._keys(child))
+        descent.enter(child)
+        return True
+
+    def _look(self, folder: Folder, descriptor: int, key: str, looked: int) -> Original | None:
+        name = key if "%" not in key else to_name(key)
+        assert name is not None
+        try:
+            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if not stat.S_ISREG(found.st_mode):
+                found = self._look_along((*folder.names, name), found)
+        except LinkNotFollowedError as reason:
+            self._omit(folder.path + name, str(reason))
+            return None
+        except OSError as error:
+            if error.errno in GONE:
+                return None
+            raise unlistable(folder.path + name, error) from error
+        return Original(
+            uri=folder.uri + key,
+            fingerprint=self._fingerprint(found, looked),
+            length=found.st_size,
+            lastmod=self._last_modified(found),
+            media_type=media_type(name),
+        )
+
+    def _look_along(self, names: tuple[str, ...], found: os.stat_result) -> os.stat_result:
+        """Return what a link to a file leads to; ``found`` is not a regular file itself."""
+        if not stat.S_ISLNK(found.st_mode):
+            raise LinkNotFollowedError("not a file: a socket, a pipe or a device")
+        with self._rooted() as root:
+            names = self._resolve(root, names)
+            folder = open_below(root, names[:-1])
+            try:
+                found = os.stat(names[-1], dir_fd=folder, follow_symlinks=False)
+            finally:
+                os.close(folder)
+        if not stat.S_ISREG(found.st_mode):
+            raise LinkNotFollowedError("a link to something that is not a file")
+        return found
+
+    def _resolve(self, root: int, names: tuple[str, ...]) -> tuple[str, ...]:
+        names = resolve(root, os.path.realpath(self._root), names)
+        if self._judge.of_target(names) is not None:
+            raise LinkNotFollowedError("a link to a file that is not published")
+        return names
+
+    def _omit(self, name: str, reason: str) -> None:
+        if reason != LEFT_OUT and len(self._omissions) < _MAX_OMISSIONS:
+            self._omissions.append(Omission(name=name, reason=reason))
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        """Read a file once; return the resource with its digests, and its fingerprint.
+
+        Length, digests, times and fingerprint are all of the same bytes: the file is looked at
+        before and after the reading, and read again, up to three times, when it changed.
+
+        Raises:
+            OriginalChangedError: It is gone, or was being written all the time.
+            StorageError: It cannot be read (code ``unreadable-file``).
+        """
+        for _ in range(_TRIES):
+            looked = self._now()
+            descriptor = self._open(original.uri)
+            try:
+                before = os.fstat(descriptor)
+                length, digests = self._digest(descriptor, before.st_size)
+                after = os.fstat(descriptor)
+            except OSError as error:
+                raise _unreadable(original.uri, error) from error
+            finally:
+                os.close(descriptor)
+            if _version(before) == _version(after) and length == after.st_size:
+                resource = Resource(
+                    uri=original.uri,
+                    lastmod=self._last_modified(after),
+                    length=length,
+                    digests=digests,
+                    media_type=original.media_type,
+                )
+                return resource, self._fingerprint(after, looked)
+        raise OriginalChangedError(f"{original.uri} changed each time it was read")
+
+    def locate(self, uri: str) -> str | None:
+        """Return the path below the root that a URI stands for, as far as that is published.
+
+        Nothing is looked at: there may be no such file.
+        """
+        names = self._names(uri)
+        if names is None or self._judge.of_path(names) is not None:
+            return None
+        return "/".join(names)
+
+    def open(self, uri: str) -> BinaryIO | None:
+        """Open a published file for reading; ``None`` when the URI stands for none.
+
+        Raises:
+            StorageError: It is there, but cannot be read.
+        """
+        if self.locate(uri) is None:
+            return None
+        try:
+            return os.fdopen(self._open(uri), "rb")
+        except OriginalChangedError:
+            return None
+
+    def _names(self, uri: str) -> tuple[str, ...] | None:
+        return to_names(uri.removeprefix(self._base)) if uri.startswith(self._base) else None
+
+    def _open(self, uri: str) -> int:
+        """Return a descriptor of the file that a URI stands for."""
+        try:
+            descriptor = self._open_beside(uri)
+            if descriptor is None:
+                descriptor = self._open_from_root(uri)
+        except LinkNotFollowedError as error:
+            raise OriginalChangedError(f"{uri} is {error} now") from error
+        except OSError as error:
+            if error.errno in GONE:
+                raise OriginalChangedError(f"{uri} is no longer there") from error
+            raise _unreadable(uri, error) from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OriginalChangedError(f"{uri} is no longer a file")
+        return descriptor
+
+    def _open_beside(self, uri: str) -> int | None:
+        """Open a file of the very folder that the scan is in; ``None`` when it is not one."""
+        parent, slash, segment = uri.rpartition("/")
+        name = to_name(segment)
+        if self._current is None or self._current[0] != parent + slash or name is None:
+            return None
+        try:
+            return os.open(name, _FILE, dir_fd=self._current[1])
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                return None
+            raise
+
+    def _open_from_root(self, uri: str) -> int:
+        names = self._names(uri)
+        if names is None:
+            raise OriginalChangedError(f"{uri} is not a file of this tree")
+        with self._rooted() as root:
+            try:
+                return _open_file(root, names)
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+            return _open_file(root, self._resolve(root, names))
+
+    def _digest(self, descriptor: int, size: int) -> tuple[int, tuple[Digest, ...]]:
+        """Read a file of ``size`` bytes to its end, as far as it has grown no longer."""
+        chunk = os.read(descriptor, min(size + 1, _CHUNK))
+        length = len(chunk)
+        hashes = [(name, new(chunk)) for name, new in self._hashes]
+        while chunk and length < size:
+            chunk = os.read(descriptor, _CHUNK)
+            length += len(chunk)
+            for _, running in hashes:
+                running.update(chunk)
+        return length, tuple(Digest(name, running.hexdigest()) for name, running in hashes)
+
+    # --- times ---------------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        return to_microseconds(self._clock.now()) * 1_000
+
+    def _last_modified(self, found: os.stat_result) -> datetime:
+        second = min(max(found.st_mtime_ns // _SECOND, 0), _LAST_SECOND)
+        if second != self._lastmod[0]:  # files written together share it, and it is slow to make
+            self._lastmod = (second, from_microseconds(second * 1_000_000))
+        return self._lastmod[1]
+
+    def _fingerprint(self, found: os.stat_result, looked: int) -> str:
+        """Return what changes with the bytes; empty when a later write might leave it the same.
+
+        Args:
+            found: What was seen of the file.
+            looked: A moment before that, in nanoseconds.
+        """
+        modified = found.st_mtime_ns
+        if modified > looked - _FRESH_WHOLE and self._is_fresh(modified, looked):
+            return ""
+        return f"{found.st_size}:{modified}:{found.st_ino}"
+
+    def _is_fresh(self, modified: int, looked: int) -> bool:
+        margin = _FRESH_WHOLE if modified % _SECOND == 0 else _FRESH
+        if modified < looked - margin:
+            return False
+        # A file dated well into the future is not fresh: writing to it would change that date.
+        return modified < self._now() + _FRESH_WHOLE
+
+    @contextmanager
+    def _rooted(self) -> Iterator[int]:
+        root = open_root(self._root)
+        try:
+            yield root
+        finally:
+            os.close(root)
+
+
+def _constructor(algorithm: str) -> Callable[[bytes], Any]:
+    """Return what starts a running digest; its own type is private to ``hashlib``."""
+    if algorithm not in ALGORITHMS:
+        raise ConfigurationError(
+            f"{algorithm!r} is not a hash algorithm that can be published",
+            evidence=(("known", ", ".join(ALGORITHMS)),),
+        )
+    return partial(getattr(hashlib, algorithm.replace("-", "")), usedforsecurity=False)
+
+
+def _open_file(root: int, names: tuple[str, ...]) -> int:
+    folder = open_below(root, names[:-1])
+    try:
+        return os.open(names[-1], _FILE, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _version(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _unreadable(uri: str, error: OSError) -> StorageError:
+    return StorageError(
+        f"{uri} cannot be read: {error.strerror}",
+        hint="make the file readable, or exclude it",
+        code="unreadable-file",
+    )

@@ -1,0 +1,287 @@
+"""The Source's ports and time in memory: for tests, the simulator, and tries without a disk.
+
+Real implementations that keep every promise of the ports, but for durability.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from io import BytesIO
+from typing import BinaryIO
+
+from resourcesync.errors import OriginalChangedError, StateError
+from resourcesync.model.digests import Digest
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import (
+    floor_to_second,
+    from_microseconds,
+    to_microseconds,
+)
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import Catalogued, Clock, Omission, Original
+
+
+class ManualClock:
+    """A ``Clock`` that only moves when it is told to; ``sleep`` moves it.
+
+    Args:
+        start: The present moment, aware; the end of 2025 by default.
+    """
+
+    def __init__(self, start: datetime | None = None) -> None:
+        self._now = start or from_microseconds(1_767_139_200_000_000)
+        self._elapsed = 0.0
+
+    def now(self) -> datetime:
+        """Return the present moment, aware, in UTC."""
+        return self._now
+
+    def monotonic(self) -> float:
+        """Return the seconds that have passed; setting the clock back does not lessen them."""
+        return self._elapsed
+
+    def sleep(self, seconds: float) -> None:
+        """Let ``seconds`` pass at once."""
+        self._elapsed += max(0.0, seconds)
+        self._now += timedelta(seconds=max(0.0, seconds))
+
+    def advance(self, *, hours: float = 0, seconds: float = 0) -> None:
+        """Let time pass."""
+        self.sleep(hours * 3_600 + seconds)
+
+    def set(self, moment: datetime) -> None:
+        """Set the clock, forwards or back, as an operator may do; no time passes."""
+        self._now = moment
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    content: bytes
+    lastmod: datetime
+    version: int
+
+
+class MemoryOriginals:
+    """Originals in a dictionary.
+
+    Args:
+        clock: Dates what is put.
+        trusted: Whether fingerprints are told; without them every scan measures everything.
+        media_type: What every original is.
+    """
+
+    def __init__(
+        self, clock: Clock, *, trusted: bool = True, media_type: str = "text/plain"
+    ) -> None:
+        self._clock = clock
+        self._trusted = trusted
+        self._media_type = media_type
+        self._held: dict[str, _Held] = {}
+        self._versions = 0
+        self.measured = 0
+        """How many times bytes were read."""
+
+    def put(self, uri: str, content: bytes) -> None:
+        """Create an original, or replace its bytes, as of now."""
+        self._versions += 1
+        lastmod = floor_to_second(self._clock.now())
+        self._held[uri] = _Held(content, lastmod, self._versions)
+
+    def remove(self, uri: str) -> None:
+        """Remove an original; it is no error when there is none."""
+        self._held.pop(uri, None)
+
+    def contents(self) -> dict[str, bytes]:
+        """Return a copy of everything: URI to bytes."""
+        return {uri: held.content for uri, held in self._held.items()}
+
+    def open(self, uri: str) -> BinaryIO | None:
+        """Open an original for reading; ``None`` when there is none."""
+        held = self._held.get(uri)
+        return None if held is None else BytesIO(held.content)
+
+    def scan(self) -> Iterator[Original]:
+        """Yield every original in rising URI order."""
+        for uri, held in sorted(self._held.items()):
+            yield Original(
+                uri=uri,
+                fingerprint=self._fingerprint(held),
+                length=len(held.content),
+                lastmod=held.lastmod,
+                media_type=self._media_type,
+            )
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        """Return the resource with its sha-256, and its fingerprint.
+
+        Raises:
+            OriginalChangedError: It is gone.
+        """
+        held = self._held.get(original.uri)
+        if held is None:
+            raise OriginalChangedError(f"{original.uri} is no longer there")
+        self.measured += 1
+        resource = Resource(
+            uri=original.uri,
+            lastmod=held.lastmod,
+            length=len(held.content),
+            digests=(Digest("sha-256", hashlib.sha256(held.content).hexdigest()),),
+            media_type=self._media_type,
+        )
+        return resource, self._fingerprint(held)
+
+    def omissions(self) -> Sequence[Omission]:
+        """Return nothing: everything is published."""
+        return ()
+
+    def _fingerprint(self, held: _Held) -> str:
+        return str(held.version) if self._trusted else ""
+
+
+class MemoryCatalogue:
+    """A ``Catalogue`` in dictionaries; a recording that fails leaves no trace."""
+
+    def __init__(self) -> None:
+        self._resources: dict[str, Catalogued] = {}
+        self._changes: list[Change] = []
+        self._notes: dict[str, str] = {}
+        self._latest: int | None = None
+
+    def catalogued(self) -> Iterator[Catalogued]:
+        """Yield what is recorded, in rising URI order, as it was when the reading began."""
+        held = self._resources
+        for uri in sorted(held):
+            yield held[uri]
+
+    @contextmanager
+    def record(self, now: datetime) -> Iterator["MemoryRecording"]:
+        """Open the one writing transaction; it commits when the block ends without an error."""
+        recording = MemoryRecording(self._resources, to_microseconds(now), self._latest)
+        yield recording
+        self._resources = recording.resources
+        self._changes = [*self._changes, *recording.changes]
+        self._latest = recording.latest
+
+    @contextmanager
+    def snapshot(self) -> Iterator["MemorySnapshot"]:
+        """Open a consistent view.
+
+        Raises:
+            StateError: Nothing was ever recorded.
+        """
+        if self._latest is None:
+            raise StateError("nothing was recorded yet", hint="scan the originals first")
+        yield MemorySnapshot(from_microseconds(self._latest), self._resources, self._changes)
+
+    def note(self, key: str) -> str | None:
+        """Return a value of the publisher's own bookkeeping, or ``None``."""
+        return self._notes.get(key)
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Store values of the publisher's own bookkeeping, all or none."""
+        self._notes = {**self._notes, **notes}
+
+
+class MemoryRecording:
+    """The writing half of one transaction (``Recording``); made by ``MemoryCatalogue.record``."""
+
+    def __init__(self, resources: dict[str, Catalogued], now: int, latest: int | None) -> None:
+        self.resources = dict(resources)
+        self.changes: list[Change] = []
+        self._is_first = latest is None
+        self._moment = now if latest is None else max(now, latest + 1)
+        self._before = latest
+        self._wrote = self._is_first
+
+    @property
+    def latest(self) -> int | None:
+        """The latest moment that was given away by now."""
+        return self._moment + max(0, len(self.changes) - 1) if self._wrote else self._before
+
+    def created(self, resource: Resource, fingerprint: str) -> None:
+        """Record a new resource, and the change unless this is the first recording."""
+        self.touched(resource, fingerprint)
+        self._append(ChangeKind.CREATED, resource)
+
+    def updated(self, resource: Resource, fingerprint: str) -> None:
+        """Record new bytes of a known resource, and the change."""
+        self.touched(resource, fingerprint)
+        self._append(ChangeKind.UPDATED, resource)
+
+    def deleted(self, resource: Resource) -> None:
+        """Record that a resource is gone, and the change, which tells no more than its URI."""
+        self._wrote = True
+        self.resources.pop(resource.uri, None)
+        self._append(ChangeKind.DELETED, Resource(uri=resource.uri))
+
+    def touched(self, resource: Resource, fingerprint: str) -> None:
+        """Record a new fingerprint or ``lastmod`` of equal bytes; that is no change."""
+        self._wrote = True
+        self.resources[resource.uri] = Catalogued(resource=resource, fingerprint=fingerprint)
+
+    def _append(self, kind: ChangeKind, resource: Resource) -> None:
+        if not self._is_first:
+            time = from_microseconds(self._moment + len(self.changes))
+            self.changes.append(Change(kind=kind, time=time, resource=resource))
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySnapshot:
+    """One consistent view (``Snapshot``); made by ``MemoryCatalogue.snapshot``."""
+
+    at: datetime
+    _resources: dict[str, Catalogued]
+    _changes: list[Change]
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield the resources in rising URI order."""
+        for uri in sorted(self._resources):
+            yield self._resources[uri].resource
+
+    def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
+        """Yield ``(sequence number, change)`` in order of time, those after number ``after``."""
+        return iter(list(enumerate(self._changes, start=1))[after:])
+
+    def count(self) -> int:
+        """Return the number of resources."""
+        return len(self._resources)
+
+    def last_change(self) -> int:
+        """Return the newest change's sequence number, 0 when there is none."""
+        return len(self._changes)
+
+
+class MemoryDocuments:
+    """A ``DocumentStore`` in a dictionary: a document is replaced at once, or not at all."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, tuple[bytes, int]] = {}
+        self.writes = 0
+        """How many documents were put in place."""
+
+    def write(self, name: str, chunks: Iterable[bytes]) -> int:
+        """Put a whole document in place; return its bytes."""
+        content = b"".join(chunks)
+        self.writes += 1
+        self._documents[name] = (content, self.writes)
+        return len(content)
+
+    def open(self, name: str) -> BinaryIO | None:
+        """Open a document for reading, or return ``None`` when there is none."""
+        held = self._documents.get(name)
+        return None if held is None else BytesIO(held[0])
+
+    def signature(self, name: str) -> str | None:
+        """Return what changes whenever the document is written; ``None`` when there is none."""
+        held = self._documents.get(name)
+        return None if held is None else str(held[1])
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of the documents that exist."""
+        return iter(sorted(self._documents))
+
+    def delete(self, name: str) -> None:
+        """Remove a document; it is no error when there is none."""
+        self._documents.pop(name, None)
