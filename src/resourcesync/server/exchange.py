@@ -1,0 +1,144 @@
+"""One request and its answer, in the words of ASGI."""
+
+import asyncio
+import contextlib
+import logging
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Final, final
+from urllib.parse import quote
+
+from starlette.types import Receive, Scope, Send
+
+from resourcesync.server.ranges import Span
+
+_LOG: Final = logging.getLogger(__name__)
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
+_SAFE: Final = (b"x-content-type-options", b"nosniff")
+_NO_CACHE: Final = (b"cache-control", b"no-cache")
+_CLOSE: Final = (b"connection", b"close")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a request asks for.
+
+    Attributes:
+        method: As written; methods are case-sensitive.
+        raw_path: The path before any decoding, without the query.
+        fields: Header fields by lower-case name; repeated ones are joined by commas.
+    """
+
+    method: str
+    raw_path: bytes
+    fields: Mapping[str, str]
+
+    @classmethod
+    def read(cls, scope: Scope) -> "Request":
+        """Return the request of an ASGI ``http`` scope."""
+        values: defaultdict[str, list[str]] = defaultdict(list)
+        for name, value in scope["headers"]:
+            values[name.decode("latin-1").lower()].append(value.decode("latin-1"))
+        raw_path = scope.get("raw_path")
+        if raw_path is None:
+            # An old ASGI server: only the decoded path is left.
+            raw_path = quote(scope["path"], safe="/").encode()
+        return cls(
+            method=scope["method"],
+            raw_path=raw_path,
+            fields={name: ", ".join(parts) for name, parts in values.items()},
+        )
+
+    @property
+    def has_body(self) -> bool:
+        """Whether bytes follow the header: nothing here takes any."""
+        length = self.fields.get("content-length", "0")
+        return length.strip("0") != "" or "transfer-encoding" in self.fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """An answer whose bytes are known, or are a span of a file that follows.
+
+    Attributes:
+        status: The HTTP status.
+        headers: All the fields but ``Date``.
+        body: The bytes; empty when they come from the file.
+        span: The part of the file to send.
+    """
+
+    status: int
+    headers: Headers
+    body: bytes = b""
+    span: Span | None = None
+
+
+def refuse(status: int, reason: str, *extra: tuple[bytes, bytes]) -> Reply:
+    """Return a short answer in plain text that says why there is nothing else."""
+    body = reason.encode() + b"\n"
+    length = (b"content-length", str(len(body)).encode())
+    return Reply(status=status, headers=(_TEXT, length, _NO_CACHE, _SAFE, *extra), body=body)
+
+
+def refuse_request(request: Request) -> Reply | None:
+    """Return the refusal of a request that only reads nothing, or ``None`` when it may go on."""
+    closing = (_CLOSE,) if request.has_body else ()
+    if request.method not in {"GET", "HEAD"}:
+        return refuse(405, "Only GET and HEAD.", (b"allow", b"GET, HEAD"), *closing)
+    if closing:
+        return refuse(400, "A request to read has no body.", *closing)
+    return None
+
+
+@final
+class Exchange:
+    """Sends the answer to one request, once.
+
+    Attributes:
+        request: What is answered.
+        has_started: Whether the client was told a status, so that no other can follow.
+    """
+
+    __slots__ = ("_receive", "_send", "has_started", "request")
+
+    def __init__(self, request: Request, receive: Receive, send: Send) -> None:
+        self.request = request
+        self.has_started = False
+        self._receive = receive
+        self._send = send
+
+    async def send(self, reply: Reply) -> None:
+        """Send a whole answer; to HEAD without its bytes."""
+        body = b"" if self.request.method == "HEAD" else reply.body
+        await self.start(reply)
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def start(self, reply: Reply) -> None:
+        """Send status and fields; ``go_on`` sends the bytes."""
+        # %r of bytes escapes what could forge a line or steer a terminal.
+        _LOG.debug("%r %r: %d", self.request.method, self.request.raw_path, reply.status)
+        self.has_started = True
+        await self._send(
+            {"type": "http.response.start", "status": reply.status, "headers": list(reply.headers)}
+        )
+
+    async def go_on(self, chunk: bytes, *, more: bool) -> None:
+        """Send the next bytes; returns once the client has taken most of the earlier ones."""
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
+
+    @contextlib.asynccontextmanager
+    async def watched(self) -> AsyncIterator[asyncio.Task[None]]:
+        """Give a task that is done as soon as the client has gone."""
+        gone = asyncio.create_task(self._wait_for_disconnect())
+        try:
+            yield gone
+        finally:
+            gone.cancel()
+
+    async def _wait_for_disconnect(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass

@@ -1,0 +1,196 @@
+"""Files of one folder, opened name by name, so that no link and no race leads out of it."""
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, final
+
+from resourcesync.errors import StorageError
+from resourcesync.server.paths import Names, follow_link, is_hidden
+
+FORBIDDEN: Final = "forbidden"
+"""The code of the error for a file that this process may not read."""
+
+_MAX_HOPS: Final = 8
+_CLOSE: Final = getattr(os, "O_CLOEXEC", 0)
+_ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | _CLOSE
+_FOLDER: Final = _ROOT | os.O_NOFOLLOW
+# A pipe that nobody writes to must not hold up the open; it is refused right after.
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | _CLOSE
+
+_IS_LINK: Final = frozenset({errno.ELOOP, errno.EMLINK})
+_IS_ABSENT: Final = _IS_LINK | {
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ENXIO,
+    errno.ENODEV,
+    errno.EINVAL,
+    errno.EILSEQ,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What ``stat`` tells of a file: equal conditions mean equal bytes, once they have settled.
+
+    Attributes:
+        size: Bytes.
+        modified_ns: When the bytes were last written, nanoseconds since 1970; anybody may set it.
+        changed_ns: When anything of the file last changed; only the system sets it.
+        inode: Which file it is.
+    """
+
+    size: int
+    modified_ns: int
+    changed_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Self:
+        """Return the condition that ``status`` describes."""
+        return cls(
+            size=status.st_size,
+            modified_ns=status.st_mtime_ns,
+            changed_ns=status.st_ctime_ns,
+            inode=status.st_ino,
+        )
+
+
+@final
+class OpenFile:
+    """One regular file, open for reading; a context manager that closes it."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._descriptor)
+
+    def look(self) -> Condition:
+        """Return the file's present condition."""
+        return Condition.of(os.fstat(self._descriptor))
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return up to ``length`` bytes from ``start``; fewer only where the file ends.
+
+        Raises:
+            StorageError: The disk does not give them.
+        """
+        parts = []
+        try:
+            while length > 0 and (part := os.pread(self._descriptor, length, start)):
+                parts.append(part)
+                start += len(part)
+                length -= len(part)
+        except OSError as error:
+            raise StorageError(f"a served file cannot be read: {error.strerror}") from error
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+@final
+class Folder:
+    """A folder whose files may be served: regular files below it, and nothing else.
+
+    The folder itself is opened anew for each file, so it may be swapped for a newer one, and may
+    be reached by a link: the operator named it. Below it, folders that are links are not entered;
+    a file that is a link is served when it leads, through at most 8 links, to a file below the
+    same folder that is not hidden.
+
+    Args:
+        path: The folder.
+        closed: Names of a folder below it that is not part of it; empty when there is none.
+        required: Whether it is a fault that the folder itself is absent (not mounted, perhaps),
+            and not just the absence of all its files.
+    """
+
+    __slots__ = ("_closed", "_path", "_required")
+
+    def __init__(self, path: Path, *, closed: Names = (), required: bool = False) -> None:
+        self._required = required
+        self._path = os.fsencode(path.absolute())
+        self._closed = tuple(name.lower() for name in closed)
+
+    def open(self, names: Names) -> OpenFile | None:
+        """Open the file at ``names``; ``None`` when there is no such regular file.
+
+        Raises:
+            StorageError: It, or the folder, cannot be opened now; that is not the same as absent.
+                The code is ``forbidden`` when this process may not read it.
+        """
+        try:
+            root = os.open(self._path, _ROOT)
+        except OSError as error:
+            if error.errno in _IS_ABSENT and not self._required:
+                return None
+            raise _unreadable(error) from error
+        try:
+            return self._open_below(root, names)
+        except OSError as error:
+            if error.errno in _IS_ABSENT:
+                return None
+            raise _unreadable(error) from error
+        finally:
+            os.close(root)
+
+    def _open_below(self, root: int, names: Names) -> OpenFile | None:
+        for _ in range(_MAX_HOPS + 1):
+            if not names or self._is_closed(names):
+                return None
+            found = _open_real(root, names)
+            if not isinstance(found, bytes):
+                return found
+            roots = (self._path, os.path.realpath(self._path))
+            target = follow_link(names, found, roots)
+            if target is None or is_hidden(target):
+                return None
+            names = target
+        return None
+
+    def _is_closed(self, names: Names) -> bool:
+        # Without regard to case, for file systems that find names so.
+        depth = len(self._closed)
+        return depth > 0 and tuple(name.lower() for name in names[:depth]) == self._closed
+
+
+def _open_real(root: int, names: Names) -> OpenFile | bytes | None:
+    """Open a regular file without following links; return the target when it is a link itself."""
+    folder = root
+    try:
+        for name in names[:-1]:
+            below = os.open(name, _FOLDER, dir_fd=folder)
+            if folder != root:
+                os.close(folder)
+            folder = below
+        try:
+            descriptor = os.open(names[-1], _FILE, dir_fd=folder)
+        except OSError as error:
+            if error.errno not in _IS_LINK:
+                raise
+            return os.readlink(names[-1], dir_fd=folder)
+    finally:
+        if folder != root:
+            os.close(folder)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return OpenFile(descriptor)
+    os.close(descriptor)
+    return None
+
+
+def _unreadable(error: OSError) -> StorageError:
+    code = FORBIDDEN if error.errno in {errno.EACCES, errno.EPERM} else ""
+    return StorageError(f"a served file cannot be opened: {error.strerror}", code=code)

@@ -1,0 +1,76 @@
+"""From the path of a request to names in a tree, by bytes: nothing here is ever a joined path."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+Names = tuple[bytes, ...]
+"""The names from a folder down to a file, decoded, none of them special."""
+
+_AUTHORITY: Final = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
+_BAD_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_REFUSED: Final = re.compile(rb"[/\\\x00]")
+
+
+def read_path(raw: bytes) -> Names | None:
+    """Return the names that the raw path of a request asks for; ``None`` when it can name nothing.
+
+    Each part is percent-decoded once, after the split, so an encoded slash never makes a new part.
+    Refused are empty and dot parts, slashes, backslashes and NUL, encoded or not, and escapes that
+    are none. A target in absolute form loses its scheme and host: they decide nothing.
+
+    Args:
+        raw: ``raw_path`` of the ASGI scope, without the query.
+
+    Returns:
+        The names; the empty tuple is ``/`` itself.
+    """
+    if raw == b"/":
+        return ()
+    if not raw.startswith(b"/"):
+        authority = _AUTHORITY.match(raw)
+        if authority is None:
+            return None
+        return read_path(raw[authority.end() :] or b"/")
+    names = tuple(raw[1:].split(b"/"))
+    if b"%" in raw:
+        if _BAD_ESCAPE.search(raw) is not None:
+            return None
+        names = tuple(map(unquote_to_bytes, names))
+    return names if all(map(is_plain, names)) else None
+
+
+def is_plain(name: bytes) -> bool:
+    """Whether ``name`` is the name of an entry, and no way to another folder."""
+    return name not in {b"", b".", b".."} and _REFUSED.search(name) is None
+
+
+def is_hidden(names: Names) -> bool:
+    """Whether a name is one that is never published: a dot file or folder, or a ``~`` backup."""
+    return any(name.startswith(b".") or name.endswith(b"~") for name in names)
+
+
+def follow_link(names: Names, target: bytes, roots: Iterable[bytes]) -> Names | None:
+    """Return where a symbolic link at ``names`` leads; ``None`` when that is not in the tree.
+
+    Args:
+        names: The link's place; every folder above it is a real one.
+        target: What the link holds.
+        roots: The absolute paths of the tree's folder, for links that are absolute.
+    """
+    stack = list(names[:-1])
+    if target.startswith(b"/"):
+        inside = [root for root in roots if target.startswith(root.rstrip(b"/") + b"/")]
+        if not inside:
+            return None
+        stack = []
+        target = target[len(inside[0].rstrip(b"/")) + 1 :]
+    for part in target.split(b"/"):
+        if part == b"..":
+            if not stack:
+                return None
+            stack.pop()
+        elif part not in {b"", b"."}:
+            stack.append(part)
+    return tuple(stack) or None

@@ -1,0 +1,110 @@
+"""From a representation and a request to the answer: 200, 206, 304, 412 or 416."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from resourcesync.server.conditions import Validators, allows_range, format_http_date, judge
+from resourcesync.server.exchange import Headers, Reply, Request
+from resourcesync.server.files import Condition
+from resourcesync.server.ranges import Span, select
+
+_SECOND_NS: Final = 1_000_000_000
+_RANGES: Final = (b"accept-ranges", b"bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Representation:
+    """Bytes in memory that can be asked for like a file."""
+
+    body: bytes
+    validators: Validators
+    headers: Headers
+
+    def answer(self, request: Request) -> Reply:
+        """Return the answer to a GET or HEAD."""
+        reply = answer(request, len(self.body), self.validators, self.headers)
+        if reply.span is None:
+            return reply
+        return with_body(reply, self.body[reply.span.start : reply.span.stop])
+
+
+def describe(condition: Condition, now: int) -> Validators:
+    """Return the validators of a file whose state has settled.
+
+    The tag is strong: size, both times and inode. Two states can share none of that, since the
+    system sets ``changed_ns`` at every write and the writes are more than a tick apart.
+
+    Args:
+        condition: What ``stat`` tells.
+        now: Nanoseconds since 1970.
+    """
+    tag = (
+        f"{condition.size:x}-{condition.modified_ns & (2**64 - 1):x}"
+        f"-{condition.changed_ns:x}-{condition.inode:x}"
+    )
+    # A time yet to come is no Last-Modified (RFC 9110 §8.8.2.1).
+    modified = condition.modified_ns // _SECOND_NS
+    is_told = condition.modified_ns <= now and format_http_date(modified) != ""
+    return Validators(
+        etag=f'"{tag}"',
+        modified=modified if is_told else None,
+        is_dated_well=is_told and now - condition.changed_ns >= 2 * _SECOND_NS,
+    )
+
+
+def answer(request: Request, size: int, validators: Validators, headers: Headers) -> Reply:
+    """Return the answer to a GET or HEAD; a 200 or 206 has a span and no bytes yet.
+
+    Args:
+        request: What is asked.
+        size: Bytes of the representation.
+        validators: Those of its present state.
+        headers: Further fields of a 200, such as the media type.
+    """
+    marks = _marks(validators)
+    match judge(request.fields, validators):
+        case "failed":
+            none = (b"content-length", b"0")
+            return Reply(status=412, headers=(*_without_type(headers), *marks, none))
+        case "not modified":
+            return Reply(status=304, headers=(*_without_type(headers), *marks))
+        case "send":
+            return _send(request, size, validators, (*headers, *marks, _RANGES))
+
+
+def _send(request: Request, size: int, validators: Validators, headers: Headers) -> Reply:
+    field = request.fields.get("range", "") if request.method == "GET" else ""
+    if field and not allows_range(request.fields, validators):
+        field = ""
+    part = select(field, size)
+    if part == "whole":
+        return Reply(
+            status=200,
+            headers=(*headers, (b"content-length", b"%d" % size)),
+            span=Span(start=0, stop=size),
+        )
+    if part == "unsatisfiable":
+        none = ((b"content-range", b"bytes */%d" % size), (b"content-length", b"0"))
+        return Reply(status=416, headers=(*_without_type(headers), *none))
+    place = b"bytes %d-%d/%d" % (part.start, part.stop - 1, size)
+    fields = ((b"content-range", place), (b"content-length", b"%d" % part.length))
+    return Reply(status=206, headers=(*headers, *fields), span=part)
+
+
+def with_body(reply: Reply, body: bytes) -> Reply:
+    """Return ``reply`` with the bytes of its span."""
+    return Reply(status=reply.status, headers=reply.headers, body=body)
+
+
+def _without_type(headers: Headers) -> Headers:
+    return tuple(field for field in headers if field[0] != b"content-type")
+
+
+def _marks(validators: Validators) -> Headers:
+    marks: list[tuple[bytes, bytes]] = []
+    if validators.etag:
+        marks.append((b"etag", validators.etag.encode("ascii")))
+    if validators.modified is not None:
+        date = format_http_date(validators.modified)
+        marks.append((b"last-modified", date.encode("ascii")))
+    return tuple(marks)

@@ -1,0 +1,316 @@
+"""Runs the application: uvicorn within limits, in the foreground or in a thread.
+
+The limits (``Limits``) hold against clients that do not mean well: silent or slow ones, endless
+headers, endless bodies, too many connections. uvicorn alone waits for ever for the first request
+of a connection, and for a client that takes no bytes.
+"""
+
+import asyncio
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Any, Final, Self, cast, final
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from resourcesync.errors import ConfigurationError
+
+_SPARE: Final = 50
+_BACKLOG: Final = 1024
+_LAST_PORT: Final = 65_535
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What clients may take of the server.
+
+    Attributes:
+        connections: From this many on, requests are answered 503; 50 more and connections are
+            dropped unanswered. Each takes up to two file descriptors.
+        patience: Seconds until a client is dropped that sends no whole request, or takes no bytes.
+            It may take up to twice that.
+        keep_alive: Seconds an idle connection is kept for the next request.
+        grace: Seconds that answers on their way are given at the end.
+        header_bytes: Most bytes of a request's header.
+    """
+
+    connections: int = 400
+    patience: float = 20.0
+    keep_alive: int = 15
+    grace: int = 10
+    header_bytes: int = 32 * 1024
+
+
+_DEFAULT_LIMITS: Final = Limits()
+
+
+def serve_forever(
+    app: ASGIApp,
+    host: str,
+    port: int,
+    *,
+    on_ready: Callable[[str], None],
+    limits: Limits = _DEFAULT_LIMITS,
+) -> None:
+    """Serve ``app`` until SIGINT or SIGTERM, then end in order and return.
+
+    In another thread than the main one no signal is handled, so it does not return.
+
+    Args:
+        app: The application.
+        host: The address or name to listen on.
+        port: The port; 0 takes a free one.
+        on_ready: Called once with the server's URI, such as ``http://127.0.0.1:8080/``, when
+            requests are answered.
+        limits: What clients may take.
+
+    Raises:
+        ConfigurationError: The address cannot be listened on.
+    """
+    with _listen(host, port) as listener:
+        uri = _uri_of(listener)
+        _Server(_Configuration(app, limits), lambda: on_ready(uri)).run(sockets=[listener])
+
+
+@final
+class ServerThread:
+    """A server on a free port of 127.0.0.1 for as long as the ``with`` block runs.
+
+    Args:
+        app: The application.
+        limits: What clients may take.
+
+    Raises:
+        ConfigurationError: There is no port to listen on.
+    """
+
+    def __init__(self, app: ASGIApp, *, limits: Limits = _DEFAULT_LIMITS) -> None:
+        self._is_ready = threading.Event()
+        self._server = _Server(_Configuration(app, limits), self._is_ready.set)
+        self._listener: socket.socket | None = None
+        self._thread = threading.Thread(target=self._run, name="resourcesync-server", daemon=True)
+
+    @property
+    def uri(self) -> str:
+        """Where the server answers, such as ``http://127.0.0.1:40123/``."""
+        assert self._listener is not None, "the server runs only within its with block"
+        return self._uri
+
+    def __enter__(self) -> Self:
+        self._listener = _listen("127.0.0.1", 0)
+        self._uri = _uri_of(self._listener)
+        self._thread.start()
+        self._is_ready.wait()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+
+    def _run(self) -> None:
+        assert self._listener is not None
+        try:
+            with self._listener:
+                self._server.run(sockets=[self._listener])
+        finally:
+            self._is_ready.set()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        if not 0 <= port <= _LAST_PORT:
+            # The system would take it modulo 65,536.
+            raise OverflowError("a port is a number from 0 to 65535")  # noqa: TRY301 - one way out
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return _bind(family, address)
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise ConfigurationError(
+            f"cannot listen on {host} port {port}",
+            evidence=(("got", str(error)),),
+            hint="name another port, or 0 for a free one",
+        ) from error
+
+
+def _bind(family: socket.AddressFamily, address: Any) -> socket.socket:
+    # The protocol is named because asyncio turns Nagle's delay off only where it is; with it, every
+    # answer waits 40 ms for the client's delayed acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _uri_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+class _Configuration(uvicorn.Config):
+    """uvicorn's settings, all of them ours: none comes from the environment."""
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        super().__init__(
+            cast("Any", app),
+            http=_Guard,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            forwarded_allow_ips=[],
+            server_header=False,
+            workers=1,
+            backlog=_BACKLOG,
+            limit_concurrency=limits.connections,
+            timeout_keep_alive=limits.keep_alive,
+            timeout_graceful_shutdown=limits.grace,
+            h11_max_incomplete_event_size=limits.header_bytes,
+        )
+        self.limits = limits
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server that says when it is ready, and returns after a signal."""
+
+    def __init__(self, config: _Configuration, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then tell that it answers."""
+        await super().startup(sockets)
+        try:
+            self._on_ready()
+        except BaseException:
+            for server in self.servers:
+                server.close()
+            raise
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End on the first signal, at once on the second SIGINT; uvicorn would die of it again."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._end) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, action in before.items():
+                signal.signal(number, action)
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit and number == signal.SIGINT
+        self.should_exit = True
+
+
+@final
+class _Guard(asyncio.Protocol):
+    """Stands before uvicorn's protocol and drops connections that get nowhere."""
+
+    def __init__(
+        self,
+        config: _Configuration,
+        server_state: Any,  # uvicorn's own, handed through
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        make = cast("Callable[..., Any]", AutoHTTPProtocol)
+        self._inner: Any = make(config=config, server_state=server_state, app_state=app_state)
+        self._limits = config.limits
+        self._connections: set[object] = server_state.connections
+        self._timer: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None
+        self._unread = 0
+        self._drains = 0
+        self._cycle: object = None
+        self._mark: tuple[str, object] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take a connection, unless there are far too many."""
+        assert isinstance(transport, asyncio.Transport)
+        if len(self._connections) >= self._limits.connections + _SPARE:
+            transport.abort()
+            return
+        self._transport = transport
+        self._inner.connection_made(transport)
+        self._look_later()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let a connection go."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass bytes on, but no endless header, and no endless body after the answer."""
+        if self._transport is None:
+            return
+        cycle = self._inner.cycle
+        if cycle is not self._cycle:
+            self._cycle, self._unread = cycle, 0
+        if cycle is None or cycle.response_complete:
+            self._unread += len(data)
+            if self._unread > 2 * self._limits.header_bytes:
+                self._transport.abort()
+                return
+        self._inner.data_received(data)
+
+    def eof_received(self) -> None:
+        """Pass the end of the client's sending on."""
+        if self._transport is not None:
+            self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        """Pass on that the client takes bytes too slowly."""
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Pass on that the client took bytes."""
+        self._drains += 1
+        self._inner.resume_writing()
+
+    def _look_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._limits.patience, self._look)
+
+    def _look(self) -> None:
+        assert self._transport is not None
+        mark = self._find_wait()
+        if mark is not None and mark == self._mark:
+            self._transport.abort()
+            return
+        self._mark = mark
+        self._look_later()
+
+    def _find_wait(self) -> tuple[str, object] | None:
+        """Return what the connection waits for; the same twice is no progress."""
+        assert self._transport is not None
+        if self._transport.is_closing():
+            return "end", self._transport.get_write_buffer_size()
+        if self._inner.flow.write_paused:
+            return "client", self._drains
+        cycle = self._inner.cycle
+        if cycle is None or cycle.response_complete:
+            return "request", cycle
+        return None

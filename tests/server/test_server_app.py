@@ -1,0 +1,552 @@
+"""What the application answers, asked in process."""
+
+import asyncio
+import logging
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.errors import ConfigurationError, OriginalChangedError
+from resourcesync.server.app import Served, create_app
+from tests.support.asgi import Answer, ask
+
+LIST_URI = "https://example.org/base/resourcesync/capabilitylist.xml"
+LINK = f'<{LIST_URI}>; rel="resourcesync"'
+BIG = bytes(range(256)) * 2000
+YEAR_AGO = 1_600_000_000
+
+
+@dataclass
+class StoppedClock:
+    moment: datetime
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.moment += timedelta(seconds=seconds)
+
+
+def media_type(path: str) -> str:
+    return {"html": "text/html", "txt": "text/plain"}.get(path.rpartition(".")[2], "")
+
+
+def application(root: Path, clock: StoppedClock | SystemClock | None = None) -> ASGIApp:
+    served = Served(root=root, capability_list_uri=LIST_URI, media_type=media_type)
+    return create_app(served, clock=clock or SystemClock())
+
+
+def settled() -> StoppedClock:
+    return StoppedClock(datetime.now(UTC) + timedelta(seconds=10))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    tree = tmp_path / "tree"
+    (tree / "a").mkdir(parents=True)
+    (tree / "a" / "one.txt").write_bytes(b"0123456789")
+    (tree / "a" / "big.bin").write_bytes(BIG)
+    (tree / "empty.txt").write_bytes(b"")
+    (tree / "resourcesync").mkdir()
+    (tree / "resourcesync" / "capabilitylist.xml").write_bytes(b"<urlset/>")
+    (tree / ".well-known").mkdir()
+    (tree / ".well-known" / "resourcesync").write_bytes(b"<description/>")
+    for path in tree.rglob("*"):
+        os.utime(path, (YEAR_AGO, YEAR_AGO))
+    return tree
+
+
+@pytest.fixture
+def app(root: Path) -> ASGIApp:
+    return application(root, settled())
+
+
+def test_a_resource_is_served_with_all_that_a_destination_needs(app: ASGIApp) -> None:
+    answer = ask(app, "/a/one.txt")
+
+    assert answer.status == 200
+    assert answer.body == b"0123456789"
+    assert answer.fields["content-length"] == "10"
+    assert answer.fields["content-type"] == "text/plain"
+    assert answer.fields["last-modified"] == "Sun, 13 Sep 2020 12:26:40 GMT"
+    assert answer.fields["etag"].startswith('"')
+    assert answer.fields["accept-ranges"] == "bytes"
+    assert answer.fields["link"] == LINK
+    assert answer.fields["x-content-type-options"] == "nosniff"
+    assert "cache-control" not in answer.fields
+    assert len(answer.names) == len(set(answer.names))
+
+
+@pytest.mark.parametrize("path", ["/a/one.txt", "/a/big.bin", "/empty.txt", "/", "/nope"])
+def test_head_is_get_without_the_bytes(app: ASGIApp, path: str) -> None:
+    whole = ask(app, path)
+    head = ask(app, path, method="HEAD")
+
+    assert (head.status, head.fields, head.body) == (whole.status, whole.fields, b"")
+    assert int(whole.fields["content-length"]) == len(whole.body)
+
+
+def test_a_large_file_comes_in_pieces_and_whole(app: ASGIApp) -> None:
+    answer = ask(app, "/a/big.bin")
+
+    assert answer.body == BIG
+    assert answer.chunks > 1
+    assert "content-type" not in answer.fields
+
+
+@pytest.mark.parametrize("path", ["/.well-known/resourcesync", "/resourcesync/capabilitylist.xml"])
+def test_heads_are_xml_that_every_cache_asks_about(app: ASGIApp, path: str) -> None:
+    answer = ask(app, path)
+
+    assert answer.status == 200
+    assert answer.fields["content-type"] == "application/xml"
+    assert answer.fields["cache-control"] == "no-cache"
+    assert answer.fields["etag"]
+    assert answer.fields["last-modified"]
+    assert "link" not in answer.fields
+
+
+@pytest.mark.parametrize(
+    ("name", "caching"),
+    [
+        ("resourcelist-000123-0001.xml", "max-age=31536000, immutable"),
+        ("resourcelist-20260102T030405Z-0012.xml", "max-age=31536000, immutable"),
+        ("resourcelist.xml", "no-cache"),
+        ("resourcelist-0001.xml", "no-cache"),
+        ("changelist-000001.xml", "no-cache"),
+        ("changelist-000001-0001.xml", "no-cache"),
+        ("capabilitylist.xml", "no-cache"),
+    ],
+)
+def test_only_names_that_are_never_written_again_are_kept_for_ever(
+    root: Path, name: str, caching: str
+) -> None:
+    (root / "resourcesync" / name).write_bytes(b"<urlset/>")
+
+    answer = ask(application(root), f"/resourcesync/{name}")
+
+    assert answer.fields["cache-control"] == caching
+
+
+def test_what_is_no_document_in_the_folder_of_documents_is_not_served(root: Path) -> None:
+    folder = root / "resourcesync"
+    for name in ("catalogue.db", "catalogue.db-wal", ".part.xml", "old.xml~", "xml"):
+        (folder / name).write_bytes(b"secret")
+    (root / "copy.txt").symlink_to("resourcesync/catalogue.db")
+    (root / "loud.txt").symlink_to("RESOURCESYNC/catalogue.db")
+    app = application(root)
+
+    paths = ["catalogue.db", "catalogue.db-wal", ".part.xml", "old.xml~", "xml", ""]
+    answers = [ask(app, f"/resourcesync/{name}") for name in paths]
+    answers += [ask(app, "/RESOURCESYNC/catalogue.db"), ask(app, "/copy.txt")]
+    answers += [ask(app, "/loud.txt"), ask(app, "/resourcesync")]
+
+    assert [answer.status for answer in answers] == [404] * len(answers)
+
+
+def test_documents_outside_the_tree_are_served_under_their_own_name(
+    root: Path, tmp_path: Path
+) -> None:
+    lists = tmp_path / "lists"
+    lists.mkdir()
+    (lists / "capabilitylist.xml").write_bytes(b"<urlset/>")
+    (lists / "description.xml").write_bytes(b"<here/>")
+    served = Served(
+        root=root,
+        documents=lists,
+        well_known=lists / "description.xml",
+        capability_list_uri=LIST_URI,
+        media_type=media_type,
+    )
+    app = create_app(served, clock=SystemClock())
+
+    assert ask(app, "/lists/capabilitylist.xml").body == b"<urlset/>"
+    assert ask(app, "/.well-known/resourcesync").body == b"<here/>"
+    assert ask(app, "/a/one.txt").status == 200
+
+
+def test_the_page_at_the_root_leads_to_the_capability_list(app: ASGIApp) -> None:
+    answer = ask(app, "/")
+
+    assert answer.status == 200
+    assert answer.fields["content-type"] == "text/html; charset=utf-8"
+    assert answer.fields["link"] == LINK
+    head, _, _ = answer.body.partition(b"</head>")
+    assert f'<link rel="resourcesync" href="{LIST_URI}">'.encode() in head
+    again = ask(app, "/", fields={"if-none-match": answer.fields["etag"]})
+    assert (again.status, again.body) == (304, b"")
+    part = ask(app, "/", fields={"range": "bytes=0-8"})
+    assert (part.status, part.body) == (206, b"<!DOCTYPE")
+
+
+def test_the_page_of_the_tree_itself_is_preferred(root: Path) -> None:
+    (root / "index.html").write_bytes(b"<p>mine")
+    (root / "a" / "index.html").write_bytes(b"<p>deeper")
+    app = application(root)
+
+    answer = ask(app, "/")
+
+    assert answer.body == b"<p>mine"
+    assert answer.fields["content-type"] == "text/html"
+    assert answer.fields["link"] == LINK
+    assert ask(app, "/a/").status == 404
+    assert ask(app, "/a").status == 404
+
+
+def test_the_host_of_a_request_appears_nowhere(app: ASGIApp) -> None:
+    fields = {"host": "evil.example", "x-forwarded-host": "evil.example", "forwarded": "host=evil"}
+
+    for path in ("/", "/a/one.txt", "/nope", "http://evil.example/a/one.txt"):
+        answer = ask(app, path, fields=fields)
+        assert b"evil" not in answer.body
+        assert "evil" not in str(answer.fields)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "get"])
+def test_only_reading_is_allowed(app: ASGIApp, method: str) -> None:
+    answer = ask(app, "/a/one.txt", method=method)
+
+    assert answer.status == 405
+    assert answer.fields["allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"content-length": "1"}, 400),
+        ({"content-length": "1000000000000"}, 400),
+        ({"transfer-encoding": "chunked"}, 400),
+        ({"content-length": "0"}, 200),
+    ],
+)
+def test_a_request_with_a_body_is_refused_and_the_connection_ends(
+    app: ASGIApp, fields: dict[str, str], status: int
+) -> None:
+    answer = ask(app, "/a/one.txt", fields=fields)
+
+    assert answer.status == status
+    assert (answer.fields.get("connection") == "close") is (status == 400)
+
+
+def test_what_the_client_has_is_not_sent_again(app: ASGIApp) -> None:
+    first = ask(app, "/a/one.txt")
+
+    by_tag = ask(app, "/a/one.txt", fields={"if-none-match": first.fields["etag"]})
+    by_date = ask(app, "/a/one.txt", fields={"if-modified-since": first.fields["last-modified"]})
+
+    for answer in (by_tag, by_date):
+        assert (answer.status, answer.body) == (304, b"")
+        assert answer.fields["etag"] == first.fields["etag"]
+        assert answer.fields["link"] == LINK
+        assert "content-length" not in answer.fields
+
+
+def test_a_condition_that_fails_gets_nothing(app: ASGIApp) -> None:
+    answer = ask(app, "/a/one.txt", fields={"if-match": '"another"'})
+
+    assert (answer.status, answer.body) == (412, b"")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(start=st.integers(0, len(BIG) + 9), length=st.integers(1, len(BIG)))
+def test_a_range_of_a_file_is_the_slice_of_its_bytes(app: ASGIApp, start: int, length: int) -> None:
+    answer = ask(app, "/a/big.bin", fields={"range": f"bytes={start}-{start + length - 1}"})
+
+    expected = BIG[start : start + length]
+    if expected:
+        assert answer.status == 206
+        assert answer.body == expected
+        last = start + len(expected) - 1
+        assert answer.fields["content-range"] == f"bytes {start}-{last}/{len(BIG)}"
+        assert answer.fields["content-length"] == str(len(expected))
+    else:
+        assert (answer.status, answer.body) == (416, b"")
+        assert answer.fields["content-range"] == f"bytes */{len(BIG)}"
+
+
+def test_a_resumed_download_continues_the_same_state_or_starts_over(root: Path) -> None:
+    app = application(root, settled())
+    tag = ask(app, "/a/one.txt").fields["etag"]
+    fields = {"range": "bytes=4-", "if-range": tag}
+
+    same = ask(app, "/a/one.txt", fields=fields)
+    (root / "a" / "one.txt").write_bytes(b"9876543210")
+    other = ask(app, "/a/one.txt", fields=fields)
+
+    assert (same.status, same.body) == (206, b"456789")
+    assert (other.status, other.body) == (200, b"9876543210")
+
+
+def test_a_range_means_nothing_to_head(app: ASGIApp) -> None:
+    answer = ask(app, "/a/one.txt", method="HEAD", fields={"range": "bytes=0-1"})
+
+    assert (answer.status, answer.fields["content-length"]) == (200, "10")
+
+
+def test_equal_sizes_and_dates_do_not_make_equal_states(root: Path) -> None:
+    path = root / "a" / "one.txt"
+    app = application(root, settled())
+    before = ask(app, "/a/one.txt").fields["etag"]
+
+    path.write_bytes(b"9876543210")
+    os.utime(path, (YEAR_AGO, YEAR_AGO))
+    after = ask(app, "/a/one.txt", fields={"if-none-match": before})
+
+    assert (after.status, after.body) == (200, b"9876543210")
+    assert after.fields["etag"] != before
+
+
+def test_a_state_that_has_not_settled_promises_nothing(root: Path) -> None:
+    path = root / "a" / "one.txt"
+    app = application(root, StoppedClock(datetime.fromtimestamp(path.stat().st_ctime, UTC)))
+
+    answer = ask(app, "/a/one.txt", fields={"if-none-match": '""', "range": "bytes=0-1"})
+
+    assert answer.status == 206
+    assert "etag" not in answer.fields
+    assert "last-modified" not in answer.fields
+
+
+def test_a_clock_set_back_promises_nothing(root: Path) -> None:
+    app = application(root, StoppedClock(datetime(2001, 1, 1, tzinfo=UTC)))
+
+    answer = ask(app, "/a/one.txt")
+
+    assert answer.body == b"0123456789"
+    assert "etag" not in answer.fields
+
+
+def test_a_file_just_written_is_looked_at_again_until_it_has_settled(root: Path) -> None:
+    path = root / "a" / "one.txt"
+    app = application(root)
+    tags = set()
+
+    for number in range(20):
+        path.write_bytes(b"%010d" % number)
+        answer = ask(app, "/a/one.txt")
+        assert answer.body == b"%010d" % number
+        tags.add(answer.fields["etag"])
+
+    assert len(tags) == 20
+
+
+def test_a_date_yet_to_come_is_not_told(root: Path) -> None:
+    os.utime(root / "a" / "one.txt", (4_000_000_000, 4_000_000_000))
+
+    answer = ask(application(root, settled()), "/a/one.txt")
+
+    assert "last-modified" not in answer.fields
+    assert answer.fields["etag"]
+
+
+@pytest.mark.parametrize("when", [-1, -5_000_000_000])
+def test_a_date_before_all_dates_is_not_told(root: Path, when: int) -> None:
+    os.utime(root / "a" / "one.txt", (when, when))
+
+    answer = ask(application(root, settled()), "/a/one.txt")
+
+    assert answer.status == 200
+    assert "last-modified" not in answer.fields
+
+
+def test_a_file_that_shrinks_while_it_is_sent_ends_in_an_error_not_in_a_short_body(
+    root: Path,
+) -> None:
+    path = root / "a" / "big.bin"
+
+    def shrink(_: int) -> None:
+        os.truncate(path, 1000)
+
+    answer = ask(application(root, settled()), "/a/big.bin", on_chunk=shrink)
+
+    assert isinstance(answer.error, OriginalChangedError)
+    assert answer.status == 200
+    assert len(answer.body) < int(answer.fields["content-length"])
+
+
+def test_a_file_that_is_rewritten_while_it_is_sent_is_never_complete(root: Path) -> None:
+    path = root / "a" / "big.bin"
+
+    def rewrite(_: int) -> None:
+        path.write_bytes(BIG[::-1])
+
+    answer = ask(application(root, settled()), "/a/big.bin", on_chunk=rewrite)
+
+    assert isinstance(answer.error, OriginalChangedError)
+    assert len(answer.body) < len(BIG)
+
+
+def test_a_file_that_is_replaced_while_it_is_sent_is_sent_as_it_was(root: Path) -> None:
+    path = root / "a" / "big.bin"
+
+    def replace(_: int) -> None:
+        other = root / "a" / "other"
+        other.write_bytes(b"new")
+        other.replace(path)
+
+    answer = ask(application(root, settled()), "/a/big.bin", on_chunk=replace)
+
+    assert answer.error is None
+    assert answer.body == BIG
+
+
+def test_nothing_more_is_read_for_a_client_that_has_gone(root: Path) -> None:
+    with (root / "huge.bin").open("wb") as stream:
+        stream.truncate(1 << 40)
+
+    answer = ask(application(root, settled()), "/huge.bin", gone_after=2)
+
+    assert answer.error is None
+    assert answer.chunks < 10
+
+
+def test_no_descriptor_is_left_open(root: Path) -> None:
+    app = application(root, settled())
+    (root / "link.txt").symlink_to("a/one.txt")
+    os.mkfifo(root / "pipe")
+
+    def count() -> int:
+        return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+    ask(app, "/a/one.txt")
+    before = count()
+    for path in ("/a/one.txt", "/a/big.bin", "/link.txt", "/pipe", "/a", "/a/x/y", "/nope", "/"):
+        ask(app, path)
+        ask(app, path, method="HEAD")
+    ask(app, "/a/big.bin", on_chunk=lambda _: os.truncate(root / "a" / "big.bin", 0))
+
+    assert count() == before
+
+
+def test_a_tree_that_is_not_there_is_a_fault_and_no_absence(tmp_path: Path) -> None:
+    answer = ask(application(tmp_path / "unmounted"), "/a/one.txt")
+
+    assert answer.status == 503
+    assert answer.fields["retry-after"]
+
+
+def test_documents_not_yet_written_are_absent(tmp_path: Path) -> None:
+    app = application(tmp_path)
+
+    assert ask(app, "/resourcesync/capabilitylist.xml").status == 404
+    assert ask(app, "/.well-known/resourcesync").status == 404
+    assert ask(app, "/").status == 200
+
+
+def test_a_file_that_may_not_be_read_is_refused_and_not_absent(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.open
+
+    def denying(path: bytes, flags: int, *, dir_fd: int | None = None) -> int:
+        if path == b"one.txt":
+            raise PermissionError(13, "Permission denied")
+        return real(path, flags, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", denying)
+
+    assert ask(application(root), "/a/one.txt").status == 403
+    assert ask(application(root), "/a/big.bin").status == 200
+
+
+def test_a_file_that_changes_as_fast_as_it_is_read_is_a_fault_that_passes(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / "a" / "one.txt"
+    real = os.pread
+
+    def meddling(descriptor: int, length: int, offset: int) -> bytes:
+        part = real(descriptor, length, offset)
+        path.write_bytes(path.read_bytes() + b"x")
+        return part
+
+    monkeypatch.setattr(os, "pread", meddling)
+
+    answer = ask(application(root, settled()), "/a/one.txt")
+
+    assert answer.status == 503
+    assert answer.fields["retry-after"]
+
+
+def test_a_request_is_logged_in_one_line_that_it_cannot_shape(
+    app: ASGIApp, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "resourcesync.server")
+
+    ask(app, b"/a\r\n\x1b[2Jroot logged in\x9b", fields={"user-agent": "\x1b[31m"})
+
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == 1
+    assert messages[0].isprintable()
+    assert "404" in messages[0]
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["", "/relative.xml", "ftp://x/y", 'http://x/">', "http://x/\r\nSet-Cookie: a", "http://é/"],
+)
+def test_an_address_that_cannot_stand_in_a_header_is_refused(root: Path, uri: str) -> None:
+    with pytest.raises(ConfigurationError):
+        Served(root=root, capability_list_uri=uri, media_type=media_type)
+
+
+def test_documents_need_a_folder_of_their_own(root: Path) -> None:
+    with pytest.raises(ConfigurationError):
+        Served(root=root, documents=root, capability_list_uri=LIST_URI, media_type=media_type)
+
+
+def test_an_old_server_that_gives_no_raw_path_is_understood(root: Path) -> None:
+    (root / "a" / "50% é.txt").write_bytes(b"odd")
+    inner = application(root)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        del scope["raw_path"]
+        await inner({**scope, "path": "/a/50% é.txt"}, receive, send)
+
+    assert ask(app, "/").body == b"odd"
+
+
+def test_the_application_lives_and_ends_with_its_server(app: ASGIApp) -> None:
+    answer: list[str] = []
+    messages = iter(["lifespan.startup", "lifespan.shutdown"])
+
+    async def receive() -> Message:
+        return {"type": next(messages)}
+
+    async def send(message: Message) -> None:
+        answer.append(message["type"])
+
+    async def drive() -> None:
+        await app({"type": "lifespan"}, receive, send)
+        await app({"type": "websocket"}, receive, send)
+
+    asyncio.run(drive())
+
+    assert answer == ["lifespan.startup.complete", "lifespan.shutdown.complete", "websocket.close"]
+
+
+def test_serving_writes_nothing(root: Path) -> None:
+    def picture() -> list[tuple[str, int, int]]:
+        return sorted((str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in root.rglob("*"))
+
+    app = application(root)
+    before = picture()
+
+    answers: list[Answer] = [
+        ask(app, path, method=method)
+        for path in ("/", "/a/one.txt", "/new.txt", "/resourcesync/x.xml")
+        for method in ("GET", "HEAD", "PUT", "POST", "DELETE")
+    ]
+
+    assert {answer.status for answer in answers} == {200, 404, 405}
+    assert picture() == before

@@ -1,0 +1,191 @@
+"""Preconditions, as RFC 9110 orders them."""
+
+import time
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.server.conditions import (
+    Validators,
+    allows_range,
+    format_http_date,
+    has_tag,
+    judge,
+    parse_http_date,
+)
+
+MOMENT = 784_111_777
+DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
+LATER = "Sun, 06 Nov 1994 08:49:38 GMT"
+EARLIER = "Sun, 06 Nov 1994 08:49:36 GMT"
+STATE = Validators(etag='"a"', modified=MOMENT, is_dated_well=True)
+UNSETTLED = Validators()
+
+
+@pytest.mark.parametrize(
+    "text", [DATE, "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
+)
+def test_all_three_forms_of_a_date_are_read(text: str) -> None:
+    assert parse_http_date(text) == MOMENT
+
+
+@given(st.integers(0, 253_402_300_799))
+def test_a_written_date_is_read_back_and_is_what_the_library_writes(seconds: int) -> None:
+    text = format_http_date(seconds)
+
+    assert parse_http_date(text) == seconds
+    assert text == format_datetime(datetime.fromtimestamp(seconds, UTC), usegmt=True)
+
+
+@pytest.mark.parametrize("seconds", [-1, 253_402_300_800, 10**30])
+def test_a_time_that_has_no_date_is_not_written(seconds: int) -> None:
+    assert format_http_date(seconds) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "0",
+        "1994-11-06T08:49:37Z",
+        DATE + " ",
+        DATE.replace("GMT", "+0000"),
+        DATE.replace("06", "32"),
+        DATE.replace("Nov", "Xxx"),
+        DATE.replace("08:", "25:"),
+        DATE.replace("1994", "0000"),
+        DATE.replace("1994", "\u0661\u0669\u0669\u0664"),
+        f"{DATE}, {DATE}",
+    ],
+)
+def test_what_is_no_date_is_not_guessed_at(text: str) -> None:
+    assert parse_http_date(text) is None
+
+
+def test_years_of_two_digits_turn_at_seventy() -> None:
+    assert parse_http_date("Thursday, 01-Jan-70 00:00:00 GMT") == 0
+    assert parse_http_date("Tuesday, 01-Jan-69 00:00:00 GMT") == 3_124_224_000
+
+
+def test_a_leap_second_is_a_date() -> None:
+    assert parse_http_date("Sat, 31 Dec 2016 23:59:60 GMT") == 1_483_228_799
+
+
+@pytest.mark.parametrize(
+    ("field", "weak", "strong"),
+    [
+        ('"a"', True, True),
+        ('W/"a"', True, False),
+        ('"b", "a"', True, True),
+        ('"b",W/"a","c"', True, False),
+        (' , ,"a" ,', True, True),
+        ("*", True, True),
+        (' "a" ', True, True),
+        ('"A"', False, False),
+        ("a", False, False),
+        ('w/"a"', False, False),
+        ('"b" "a"', False, False),
+        ('"a', False, False),
+        ("", False, False),
+        ('"x,"a""', False, False),
+        ('"x, *"', False, False),
+    ],
+)
+def test_a_tag_is_found_in_a_list_of_tags(field: str, weak: bool, strong: bool) -> None:
+    assert has_tag(field, '"a"', weak=True) is weak
+    assert has_tag(field, '"a"', weak=False) is strong
+
+
+@given(st.lists(st.text("ab,* /W\x21\xe9", max_size=5).filter(lambda it: " " not in it)))
+def test_every_tag_of_a_list_is_found_and_no_other(tags: list[str]) -> None:
+    field = ", ".join(f'"{tag}"' for tag in tags)
+
+    assert all(has_tag(field, f'"{tag}"', weak=False) for tag in tags)
+    assert not has_tag(field, '"none of them"', weak=True)
+
+
+@pytest.mark.parametrize("piece", ['"b",', 'W/"b", ', " ", ",", '"', "W/", '"b" ', '", '])
+def test_a_hostile_list_of_tags_takes_no_time(piece: str) -> None:
+    started = time.process_time()
+
+    assert not has_tag(piece * 100_000 + "!", '"a"', weak=True)
+
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "verdict"),
+    [
+        ({}, "send"),
+        ({"if-none-match": '"a"'}, "not modified"),
+        ({"if-none-match": 'W/"a"'}, "not modified"),
+        ({"if-none-match": "*"}, "not modified"),
+        ({"if-none-match": '"b"'}, "send"),
+        ({"if-none-match": '"b"', "if-modified-since": DATE}, "send"),
+        ({"if-modified-since": DATE}, "not modified"),
+        ({"if-modified-since": LATER}, "not modified"),
+        ({"if-modified-since": EARLIER}, "send"),
+        ({"if-modified-since": "yesterday"}, "send"),
+        ({"if-match": '"a"'}, "send"),
+        ({"if-match": "*"}, "send"),
+        ({"if-match": 'W/"a"'}, "failed"),
+        ({"if-match": '"b"'}, "failed"),
+        ({"if-match": '"a"', "if-none-match": '"a"'}, "not modified"),
+        ({"if-match": '"b"', "if-none-match": '"a"'}, "failed"),
+        ({"if-match": '"a"', "if-unmodified-since": EARLIER}, "send"),
+        ({"if-unmodified-since": DATE}, "send"),
+        ({"if-unmodified-since": LATER}, "send"),
+        ({"if-unmodified-since": EARLIER}, "failed"),
+        ({"if-unmodified-since": "yesterday"}, "send"),
+    ],
+)
+def test_the_preconditions_are_judged_in_their_order(fields: dict[str, str], verdict: str) -> None:
+    assert judge(fields, STATE) == verdict
+
+
+@pytest.mark.parametrize(
+    ("fields", "verdict"),
+    [
+        ({"if-none-match": '"a"'}, "send"),
+        ({"if-none-match": '""'}, "send"),
+        ({"if-modified-since": LATER}, "send"),
+        ({"if-match": '"a"'}, "failed"),
+        ({"if-match": '""'}, "failed"),
+        ({"if-unmodified-since": EARLIER}, "send"),
+    ],
+)
+def test_a_state_without_validators_is_never_taken_for_a_known_one(
+    fields: dict[str, str], verdict: str
+) -> None:
+    assert judge(fields, UNSETTLED) == verdict
+
+
+@pytest.mark.parametrize(
+    ("field", "allowed"),
+    [
+        ('"a"', True),
+        (DATE, True),
+        ('W/"a"', False),
+        ('"b"', False),
+        ('"a", "b"', False),
+        ("*", False),
+        (LATER, False),
+        (EARLIER, False),
+        ("yesterday", False),
+    ],
+)
+def test_a_range_applies_only_to_the_state_that_the_client_has_a_part_of(
+    field: str, allowed: bool
+) -> None:
+    assert allows_range({"if-range": field}, STATE) is allowed
+    assert allows_range({"if-range": field}, UNSETTLED) is False
+
+
+def test_a_date_too_fresh_to_tell_states_apart_allows_no_range() -> None:
+    fresh = Validators(etag='"a"', modified=MOMENT, is_dated_well=False)
+
+    assert not allows_range({"if-range": DATE}, fresh)
+    assert allows_range({}, fresh)

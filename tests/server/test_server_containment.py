@@ -1,0 +1,224 @@
+"""Nothing outside the tree, and nothing hidden in it, is ever served."""
+
+import os
+import socket
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote_from_bytes
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from starlette.types import ASGIApp
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.server.app import Served, create_app
+from resourcesync.server.files import Folder
+from tests.support.asgi import CANARY, ask
+
+INSIDE = b"everybody may see this"
+
+
+@dataclass(frozen=True)
+class World:
+    root: Path
+    app: ASGIApp
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    outer = tmp_path_factory.mktemp("outer")
+    root = outer / "root"
+    (root / "sub" / "deep").mkdir(parents=True)
+    (root / ".git").mkdir()
+    (root / ".well-known").mkdir()
+    for path in (root / "in.txt", root / "sub" / "in.txt", root / "sub" / "deep" / "in.txt"):
+        path.write_bytes(INSIDE)
+    secrets = [outer / "secret", outer / "in.txt", outer / "rootling", root / ".git" / "config"]
+    secrets += [root / ".env", root / "in.txt~", root / ".well-known" / "other"]
+    for path in secrets:
+        path.write_bytes(CANARY)
+    links = {
+        "out-relative": "../secret",
+        "out-absolute": str(outer / "secret"),
+        "out-sibling": str(outer / "rootling"),
+        "out-long": "sub/deep/../../../secret",
+        "out-folder": "..",
+        "out-system": "/etc/passwd",
+        "to-hidden": ".git/config",
+        "to-folder": "sub",
+        "to-in-through-folder": "to-folder/in.txt",
+        "to-nothing": "nothing",
+        "to-itself": "to-itself",
+        "to-in": "in.txt",
+        "to-in-absolute": str(root / "sub" / "in.txt"),
+        "to-in-twice": "to-in",
+        "sub/to-in-above": "../in.txt",
+        "sub/out-one-by-one": "../out-relative",
+    }
+    for name, target in links.items():
+        (root / name).symlink_to(target)
+    for number in range(12):
+        (root / f"chain-{number}").symlink_to(f"chain-{number + 1}" if number < 11 else "in.txt")
+    served = Served(
+        root=root, capability_list_uri="http://x/c.xml", media_type=lambda _: "text/plain"
+    )
+    return World(root, create_app(served, clock=SystemClock()))
+
+
+PARTS = st.sampled_from(
+    [
+        *(
+            "..",
+            ".",
+            "",
+            "%2e%2e",
+            "%2E.",
+            "..%2f",
+            "%2f",
+            "%5c..%5c",
+            "..;",
+            "%00",
+            "%c0%ae%c0%ae",
+        ),
+        *("sub", "deep", "in.txt", "in.txt~", ".git", "config", ".env", ".well-known", "other"),
+        *("secret", "root", "rootling", "etc", "passwd", "proc", "self", "cwd", "out-folder"),
+        *(
+            "out-relative",
+            "out-absolute",
+            "out-long",
+            "to-hidden",
+            "to-folder",
+            "to-in",
+            "%252e%252e",
+        ),
+    ]
+)
+PATHS = st.lists(PARTS, min_size=1, max_size=6).map(lambda parts: "/" + "/".join(parts))
+RAW = st.binary(min_size=1, max_size=30).map(b"/".__add__)
+
+
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(path=PATHS.map(str.encode) | RAW)
+@example(path=b"/../secret")
+@example(path=b"/..%2fsecret")
+@example(path=b"/out-folder/secret")
+@example(path=b"/sub/out-one-by-one")
+def test_no_path_shows_what_is_not_published(world: World, path: bytes) -> None:
+    answer = ask(world.app, path)
+
+    assert answer.status in {200, 404}
+    assert CANARY not in answer.body
+    if answer.status == 200:
+        assert answer.body == INSIDE or path == b"/"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/out-relative", "/out-absolute", "/out-sibling", "/out-long", "/out-folder/secret"),
+        *("/out-system", "/to-hidden", "/to-folder", "/to-folder/in.txt", "/to-in-through-folder"),
+        *("/to-nothing", "/to-itself", "/sub/out-one-by-one", "/chain-0", "/.git/config", "/.env"),
+        *("/in.txt~", "/.well-known/other", "/.well-known", "/sub", "/in.txt/x", "/in.txt/"),
+    ],
+)
+def test_links_that_lead_out_and_hidden_files_are_absent(world: World, path: str) -> None:
+    answer = ask(world.app, path)
+
+    assert answer.status == 404
+    assert "etag" not in answer.fields
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/in.txt", "/sub/deep/in.txt", "/to-in", "/to-in-absolute", "/to-in-twice"),
+        *("/sub/to-in-above", "/chain-4", "/s%75b/in%2Etxt"),
+    ],
+)
+def test_files_and_links_within_the_tree_are_served(world: World, path: str) -> None:
+    answer = ask(world.app, path)
+
+    assert (answer.status, answer.body) == (200, INSIDE)
+
+
+def test_the_tree_itself_may_be_reached_by_a_link(world: World, tmp_path: Path) -> None:
+    (tmp_path / "current").symlink_to(world.root)
+    (world.root / "through-link").symlink_to(tmp_path / "current" / "in.txt")
+    served = Served(
+        root=tmp_path / "current", capability_list_uri="http://x/c.xml", media_type=lambda _: ""
+    )
+    app = create_app(served, clock=SystemClock())
+
+    assert ask(app, "/in.txt").body == INSIDE
+    assert ask(app, "/through-link").body == INSIDE
+    (tmp_path / "current").unlink()
+    (tmp_path / "current").symlink_to(world.root / "sub" / "deep")
+    assert ask(app, "/sub/in.txt").status == 404
+
+
+def test_what_is_no_file_is_absent_and_holds_nobody_up(world: World) -> None:
+    os.mkfifo(world.root / "pipe")
+    with closing(socket.socket(socket.AF_UNIX)) as listener:
+        here = Path.cwd()
+        os.chdir(world.root)
+        try:
+            listener.bind("socket")
+        finally:
+            os.chdir(here)
+
+        assert ask(world.app, "/pipe").status == 404
+        assert ask(world.app, "/socket").status == 404
+
+
+def test_a_folder_swapped_for_a_link_is_not_entered(world: World, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "in.txt").write_bytes(CANARY)
+    (world.root / "swapped").mkdir()
+    (world.root / "swapped" / "in.txt").write_bytes(INSIDE)
+
+    before = ask(world.app, "/swapped/in.txt")
+    (world.root / "swapped").rename(tmp_path / "old")
+    (world.root / "swapped").symlink_to(tmp_path / "elsewhere")
+    after = ask(world.app, "/swapped/in.txt")
+
+    assert before.body == INSIDE
+    assert after.status == 404
+
+
+def test_a_well_known_file_that_is_a_link_out_is_absent(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(CANARY)
+    (tmp_path / "root" / ".well-known").mkdir(parents=True)
+    (tmp_path / "root" / ".well-known" / "resourcesync").symlink_to(tmp_path / "secret")
+    served = Served(
+        root=tmp_path / "root", capability_list_uri="http://x/c.xml", media_type=lambda _: ""
+    )
+
+    answer = ask(create_app(served, clock=SystemClock()), "/.well-known/resourcesync")
+
+    assert answer.status == 404
+
+
+@pytest.mark.parametrize(
+    "name",
+    [b"n\xff\xfe", b"a b", b"a&b<c>\"d'", b"line\nbreak", b"\x1b[2J", "ü😀".encode(), b"%41"],
+)
+def test_a_name_of_any_bytes_is_served_under_its_escapes(tmp_path: Path, name: bytes) -> None:
+    Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), name))).write_bytes(INSIDE)
+    served = Served(root=tmp_path, capability_list_uri="http://x/c.xml", media_type=lambda _: "")
+
+    answer = ask(create_app(served, clock=SystemClock()), "/" + quote_from_bytes(name, safe=""))
+
+    assert answer.body == INSIDE
+
+
+def test_names_too_long_and_paths_too_deep_are_absent(world: World) -> None:
+    assert ask(world.app, "/" + "a" * 5000).status == 404
+    assert ask(world.app, "/sub" * 4000).status == 404
+
+
+def test_no_names_are_no_file(world: World) -> None:
+    assert Folder(world.root).open(()) is None

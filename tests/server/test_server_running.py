@@ -1,0 +1,327 @@
+"""The server on real loopback sockets."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from starlette.types import ASGIApp
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.errors import ConfigurationError
+from resourcesync.server.app import Served, create_app
+from resourcesync.server.running import Limits, ServerThread, serve_forever
+
+IMPATIENT = Limits(connections=20, patience=0.3, keep_alive=1, grace=1, header_bytes=4096)
+HUGE = 256 * 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("served")
+    (root / "one.txt").write_bytes(b"0123456789")
+    (root / "big.bin").write_bytes(bytes(range(256)) * 8192)
+    with (root / "huge.bin").open("wb") as stream:
+        stream.truncate(HUGE)
+    (root / "resourcesync").mkdir()
+    (root / "resourcesync" / "capabilitylist.xml").write_bytes(b"<urlset/>")
+    return root
+
+
+@pytest.fixture(scope="module")
+def app(root: Path) -> ASGIApp:
+    served = Served(
+        root=root, capability_list_uri="http://x/c.xml", media_type=lambda _: "text/plain"
+    )
+    return create_app(served, clock=SystemClock())
+
+
+@pytest.fixture(scope="module")
+def server(app: ASGIApp) -> Iterator[ServerThread]:
+    with ServerThread(app) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def strict(app: ASGIApp) -> Iterator[ServerThread]:
+    with ServerThread(app, limits=IMPATIENT) as server:
+        yield server
+
+
+def connection(server: ServerThread) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection(urlsplit(server.uri).netloc, timeout=10)
+
+
+def plug(server: ServerThread) -> socket.socket:
+    parts = urlsplit(server.uri)
+    assert parts.hostname is not None
+    return socket.create_connection((parts.hostname, parts.port or 0), timeout=10)
+
+
+def get(server: ServerThread, path: str, **fields: str) -> tuple[int, bytes, dict[str, str]]:
+    client = connection(server)
+    try:
+        client.request("GET", path, headers={k.replace("_", "-"): v for k, v in fields.items()})
+        response = client.getresponse()
+        return response.status, response.read(), {k.lower(): v for k, v in response.getheaders()}
+    finally:
+        client.close()
+
+
+def wait_until_dropped(client: socket.socket) -> bytes:
+    """Read to the end; a timeout of the socket fails the test."""
+    got = b""
+    try:
+        while part := client.recv(65536):
+            got += part
+    except ConnectionError:
+        pass
+    return got
+
+
+def test_one_connection_carries_many_requests(server: ServerThread) -> None:
+    client = connection(server)
+    client.connect()
+    kept = client.sock
+    started = time.monotonic()
+
+    for path, expected in [("/one.txt", 200), ("/nope", 404), ("/", 200), ("/big.bin", 200)] * 10:
+        client.request("GET", path)
+        response = client.getresponse()
+        assert response.status == expected
+        assert len(response.read()) == int(response.headers["content-length"])
+        assert client.sock is kept
+
+    # A connection with Nagle's delay takes 40 ms for each answer.
+    assert time.monotonic() - started < 1.5
+    client.close()
+
+
+def test_the_answers_arrive_as_sent(server: ServerThread, root: Path) -> None:
+    status, body, fields = get(server, "/big.bin")
+    assert (status, body) == (200, (root / "big.bin").read_bytes())
+    assert "server" not in fields
+    assert fields["date"]
+    assert get(server, "/big.bin", Range="bytes=100000-400000")[:2] == (206, body[100000:400001])
+    assert get(server, "/one.txt", Range="bytes=20-")[0] == 416
+    assert get(server, "/one.txt", Range="bytes=0-0,5-6")[:2] == (200, b"0123456789")
+    assert get(server, "/big.bin", If_None_Match=fields["etag"])[:2] == (304, b"")
+    assert get(server, "/big.bin", If_Match='"x"')[:2] == (412, b"")
+
+
+def test_head_has_no_body_on_the_wire(server: ServerThread) -> None:
+    with plug(server) as client:
+        client.sendall(b"HEAD /big.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        answer = wait_until_dropped(client)
+
+    assert b"content-length: 2097152\r\n" in answer
+    assert answer.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/../etc/passwd", "/%2e%2e/etc/passwd", "//etc/passwd", "/%5c..%5cx", "/a%00", "/.git/config"],
+)
+def test_hostile_targets_are_absent(server: ServerThread, target: str) -> None:
+    with plug(server) as client:
+        client.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        answer = wait_until_dropped(client)
+
+    assert answer.startswith(b"HTTP/1.1 404 ")
+
+
+def test_a_host_in_the_target_decides_nothing(server: ServerThread) -> None:
+    with plug(server) as client:
+        client.sendall(
+            b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+        )
+        answer = wait_until_dropped(client)
+
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"evil" not in answer
+
+
+def test_a_body_is_refused_without_being_read(server: ServerThread) -> None:
+    with plug(server) as client:
+        client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000000\r\n\r\n")
+        answer = wait_until_dropped(client)
+
+    assert answer.startswith(b"HTTP/1.1 405 ")
+
+
+def test_a_file_that_shrinks_while_it_is_sent_ends_the_connection(
+    server: ServerThread, root: Path
+) -> None:
+    path = root / "shrinks.bin"
+    with path.open("wb") as stream:
+        stream.truncate(HUGE)
+    client = connection(server)
+    client.request("GET", "/shrinks.bin")
+    response = client.getresponse()
+    response.read(1000)
+
+    os.truncate(path, 1000)
+
+    with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+        response.read()
+    client.close()
+
+
+def test_a_client_that_leaves_disturbs_nobody(server: ServerThread) -> None:
+    for _ in range(5):
+        client = connection(server)
+        client.request("GET", "/huge.bin")
+        client.getresponse().read(1000)
+        client.close()
+
+    assert get(server, "/one.txt")[1] == b"0123456789"
+
+
+def test_two_hundred_silent_connections_keep_nobody_out(strict: ServerThread) -> None:
+    with ExitStack() as stack:
+        silent = [stack.enter_context(plug(strict)) for _ in range(200)]
+
+        assert all(wait_until_dropped(client) == b"" for client in silent)
+
+    assert get(strict, "/one.txt")[1] == b"0123456789"
+
+
+def test_more_requests_than_allowed_are_told_so(app: ASGIApp) -> None:
+    limits = Limits(connections=5, patience=5, grace=1)
+    with ServerThread(app, limits=limits) as server, ExitStack() as stack:
+        for _ in range(6):
+            stack.enter_context(plug(server))
+
+        assert get(server, "/one.txt")[0] == 503
+
+
+def test_a_request_that_comes_by_drops_is_given_up(strict: ServerThread) -> None:
+    started = time.monotonic()
+    with plug(strict) as client:
+        client.sendall(b"GET /one.txt HTTP/1.1\r\n")
+        try:
+            while time.monotonic() - started < 10:
+                client.sendall(b"X: y\r\n")
+                time.sleep(0.05)
+        except ConnectionError:
+            pass
+
+    assert time.monotonic() - started < 5
+
+
+def test_a_second_request_that_comes_by_drops_is_given_up_too(strict: ServerThread) -> None:
+    started = time.monotonic()
+    with plug(strict) as client:
+        client.sendall(b"GET /one.txt HTTP/1.1\r\nHost: x\r\n\r\nGET /one")
+        assert wait_until_dropped(client).endswith(b"0123456789")
+
+    assert time.monotonic() - started < 5
+
+
+def test_an_endless_header_is_cut_off(strict: ServerThread) -> None:
+    with plug(strict) as client:
+        sent = 0
+        try:
+            client.sendall(b"GET /one.txt HTTP/1.1\r\n")
+            while sent < 50_000_000:
+                client.sendall(b"X: " + b"y" * 4000 + b"\r\n")
+                sent += 4005
+        except ConnectionError:
+            pass
+
+    assert sent < 50_000_000
+
+
+def test_a_client_that_takes_nothing_is_given_up(strict: ServerThread) -> None:
+    with plug(strict) as client:
+        client.sendall(b"GET /huge.bin HTTP/1.1\r\nHost: x\r\n\r\n")
+        time.sleep(1.5)
+        got = len(wait_until_dropped(client))
+
+    assert got < HUGE
+
+
+def test_an_idle_connection_is_closed(strict: ServerThread) -> None:
+    started = time.monotonic()
+    with plug(strict) as client:
+        client.sendall(b"GET /one.txt HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert wait_until_dropped(client).endswith(b"0123456789")
+
+    assert time.monotonic() - started < 5
+
+
+def test_a_thread_ends_with_its_block_and_installs_no_signal_handler(app: ASGIApp) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with ServerThread(app) as server:
+        assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+        assert get(server, "/one.txt")[0] == 200
+        uri = server.uri
+        running = threading.active_count()
+
+    assert threading.active_count() < running
+    with pytest.raises(ConnectionError):
+        socket.create_connection((urlsplit(uri).hostname or "", urlsplit(uri).port or 0))
+
+
+def test_a_port_in_use_is_a_fault_of_the_settings(server: ServerThread, app: ASGIApp) -> None:
+    port = urlsplit(server.uri).port or 0
+
+    with pytest.raises(ConfigurationError, match=f"port {port}"):
+        serve_forever(app, "127.0.0.1", port, on_ready=print)
+    with pytest.raises(ConfigurationError):
+        serve_forever(app, "no such host.invalid", 0, on_ready=print)
+    with pytest.raises(ConfigurationError):
+        serve_forever(app, "127.0.0.1", 99999, on_ready=print)
+
+
+def test_a_failure_to_announce_ends_the_server(app: ASGIApp) -> None:
+    def fail(uri: str) -> None:
+        raise BrokenPipeError(uri)
+
+    with pytest.raises(BrokenPipeError):
+        serve_forever(app, "127.0.0.1", 0, on_ready=fail)
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.server.app import Served, create_app
+from resourcesync.server.running import serve_forever
+
+served = Served(
+    root=Path(sys.argv[1]), capability_list_uri="http://x/c.xml", media_type=lambda _: ""
+)
+app = create_app(served, clock=SystemClock())
+serve_forever(app, sys.argv[2], 0, on_ready=lambda uri: print(uri, flush=True))
+print("returned", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_in_order(root: Path, number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(root), "localhost"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        uri = process.stdout.readline().strip()
+        client = http.client.HTTPConnection(urlsplit(uri).netloc, timeout=10)
+        client.request("GET", "/one.txt")
+        body = client.getresponse().read()
+
+        process.send_signal(number)
+        said = process.stdout.read()
+        client.close()
+
+    assert body == b"0123456789"
+    assert said == "returned\n"
+    assert process.returncode == 0
