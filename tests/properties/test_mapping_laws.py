@@ -1,0 +1,151 @@
+"""Laws of the mapping ``tree/1``, on hostile URIs."""
+
+import unicodedata
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.destination.mapping import Profile, TreeMapping, normalise, origin
+from resourcesync.errors import OutOfScopeError
+from tests.support.hostile_uris import (
+    BASE,
+    ancestors,
+    assert_safe,
+    hostile_uris,
+    seeded_uris,
+)
+
+LAWFUL = settings(max_examples=150)
+BASES = (BASE, f"{BASE}data/", f"{BASE}v1.0/A/", "http://con/")
+
+
+def folded(path: str) -> str:
+    """A path as a file system sees it that ignores case and normalises Unicode."""
+    return unicodedata.normalize("NFC", path.casefold())
+
+
+def accepted(uris: Iterable[str]) -> dict[str, str]:
+    """The URIs that are not refused, with their normal forms."""
+    normal = {}
+    for uri in uris:
+        try:
+            normal[uri] = normalise(uri)
+        except OutOfScopeError:
+            continue
+    return normal
+
+
+def assert_laws(mapping: TreeMapping, uris: Iterable[str]) -> int:
+    """Check every law that speaks of a set of URIs; return how many were accepted."""
+    seen = folded if mapping.profile is Profile.PORTABLE else str
+    owners: dict[str, str] = {}
+    normal = accepted(uris)
+    for uri, norm in normal.items():
+        path = mapping.path(uri)
+        assert_safe(path)
+        assert owners.setdefault(seen(path), norm) == norm, (path, norm)
+        if not {"!7"}.intersection(path.split("/")):
+            assert mapping.uri(path) == norm
+        else:
+            assert mapping.uri(path) is None
+    folders = {folder for path in owners for folder in ancestors(path)}
+    assert not folders & owners.keys()
+    return len(normal)
+
+
+@LAWFUL
+@given(
+    st.lists(hostile_uris(), max_size=12), st.sampled_from(BASES), st.sampled_from(list(Profile))
+)
+def test_places_are_safe_and_unique_and_can_be_turned_back(
+    uris: list[str], base: str, profile: Profile
+) -> None:
+    assert_laws(TreeMapping(base=base, profile=profile), uris)
+
+
+@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("base", BASES[:2])
+def test_forty_thousand_hostile_uris_keep_the_laws(base: str, profile: Profile) -> None:
+    uris = list(seeded_uris(BASES.index(base) + 10 * (profile is Profile.POSIX), 10_000))
+
+    count = assert_laws(TreeMapping(base=base, profile=profile), uris)
+
+    assert count > 4_000
+
+
+@LAWFUL
+@given(hostile_uris())
+def test_a_normal_uri_is_its_own_normal_form(uri: str) -> None:
+    for normal in accepted([uri]).values():
+        assert normalise(normal) == normal
+        assert normal.isascii()
+        assert normal.startswith(f"{origin(uri)}/")
+        assert origin(normal) == origin(uri)
+
+
+@LAWFUL
+@given(hostile_uris(), st.sampled_from(list(Profile)))
+def test_equivalent_spellings_share_one_place(uri: str, profile: Profile) -> None:
+    for normal in accepted([uri]).values():
+        mapping = TreeMapping(base=BASE, profile=profile)
+        assert mapping.path(uri) == mapping.path(normal)
+
+
+@LAWFUL
+@given(st.lists(hostile_uris(), max_size=12), st.sampled_from(list(Profile)))
+def test_what_was_asked_before_changes_no_answer(uris: list[str], profile: Profile) -> None:
+    seasoned = TreeMapping(base=BASE, profile=profile)
+
+    for uri in [*accepted(uris), *reversed(list(accepted(uris)))]:
+        assert seasoned.path(uri) == TreeMapping(base=BASE, profile=profile).path(uri)
+
+
+@LAWFUL
+@given(st.lists(hostile_uris(), max_size=8))
+def test_a_uri_is_refused_by_both_or_by_neither(uris: list[str]) -> None:
+    mapping = TreeMapping(base=BASE, profile=Profile.POSIX)
+    good = accepted(uris)
+    for uri in good:
+        mapping.path(uri)
+
+    for uri in uris:
+        if uri not in good:
+            with pytest.raises(OutOfScopeError):
+                mapping.path(uri)
+
+
+NAMES = st.one_of(
+    st.sampled_from(
+        [
+            *(
+                "",
+                ".",
+                "..",
+                "!0",
+                "!1",
+                "a!1",
+                "!6",
+                "http",
+                "a.example",
+                "!7",
+                "a!8",
+                "v1.0",
+                "a.b!8",
+            ),
+            *("x.html", "a!9", "!9", "!3f!9", "!41", "!zz", "%41", "%c3", "CON", "é.x", "a\0.x"),
+        ]
+    ),
+    st.text(max_size=6),
+)
+
+
+@LAWFUL
+@given(st.lists(NAMES, max_size=6).map("/".join), st.sampled_from(list(Profile)))
+def test_a_path_that_is_no_place_has_no_uri(path: str, profile: Profile) -> None:
+    mapping = TreeMapping(base=BASE, profile=profile)
+
+    uri = mapping.uri(path)
+
+    assert uri is None or mapping.path(uri) == path
