@@ -1,0 +1,304 @@
+"""``resourcesync demo``: the whole of it on this machine, with real files, and proven."""
+
+import os
+import shutil
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from resourcesync.cli import options, words
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.job import Job
+from resourcesync.cli.options import option
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.words import NORMAL, QUIET, Line
+from resourcesync.errors import ConfigurationError, StorageError
+
+if TYPE_CHECKING:
+    from resourcesync.destination.reports import AuditReport, RunReport
+    from resourcesync.ports import Clock
+    from resourcesync.wiring.serving import LateApplication
+
+_SKIPPED: Final = frozenset({"__pycache__", "site-packages", "dist-packages"})
+_TOUCHED: Final = 5
+"""Files that are updated, and files that are deleted, at most."""
+_NEW: Final = {
+    "resourcesync-demo/new.txt": b"a new file in a new folder\n",
+    "resourcesync-demo/a blank, an ampersand & p\u0159\u00edpona.html": b"<p>new</p>\n",
+    "resourcesync-demo/empty": b"",
+}
+
+
+@click.command("demo")
+@click.argument(
+    "source",
+    metavar="[DIR]",
+    required=False,
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+)
+@option(
+    "--keep",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Work in this new folder and leave tree and mirror there.",
+)
+@options.output_options
+def command(output: OutputOptions, source: Path | None, keep: Path | None) -> Job:
+    """Publish, mirror, change and audit a real tree on this machine.
+
+    DIR is copied first, and never changed; by default it is Python's own standard library. The
+    copy is published, served on a free port of 127.0.0.1, pulled into a mirror, changed, published
+    and pulled again, audited, and at last compared with the mirror byte for byte. Exit 0 means
+    that they are equal. Nothing is left behind.
+    """
+
+    def work(screen: Screen) -> Outcome:
+        with _folder(keep) as folder:
+            return _Demo(screen, folder, kept=keep is not None).run(
+                source or Path(sysconfig.get_path("stdlib"))
+            )
+
+    return Job(command="demo", output=output, work=work, words=_words, subject="demo")
+
+
+def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+    if event == "step":
+        yield Line(str(fields["text"]), str(fields["step"]).capitalize(), NORMAL)
+    elif event == "item" and fields.get("status") in {"error", "impossible"}:
+        yield Line(f"{fields.get('uri')}   {fields.get('reason')}", "!")
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    """Make the folder that all happens in; take it away again, whatever happens meanwhile."""
+    if keep is not None:
+        if keep.exists() and any(keep.iterdir()):
+            raise ConfigurationError(f"{keep} is not empty", hint="name a new folder to --keep")
+        keep.mkdir(parents=True, exist_ok=True)
+        yield keep.absolute()
+        return
+    from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
+
+    name = f"resourcesync-demo-{machine.new_run_id(machine.system_clock())}"
+    folder = Path(tempfile.gettempdir()) / name
+    try:
+        # Made inside, so that no signal comes between making it and promising to remove it.
+        folder.mkdir(mode=0o700)
+        yield folder
+    finally:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        # A signal may have cut the removal short; a second one is not raised meanwhile.
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    files: int
+    size: int
+
+
+class _Demo:
+    """One demonstration.
+
+    Args:
+        screen: Where it is told.
+        folder: An empty folder to work in.
+        kept: Whether the folder stays.
+    """
+
+    def __init__(self, screen: Screen, folder: Path, *, kept: bool) -> None:
+        from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
+
+        self._screen = screen
+        self._kept = kept
+        self._tree = folder / "tree"
+        self._mirror = folder / "mirror"
+        self._clock: Clock = machine.system_clock()
+        self._began = self._clock.monotonic()
+
+    def run(self, source: Path) -> Outcome:
+        """Show it all; return how it ended."""
+        from resourcesync.wiring import comparing, serving  # noqa: PLC0415 - help stays quick
+
+        self._copy(source)
+        late = serving.LateApplication()
+        with serving.ServerThread(late) as server:
+            self._publish(late, server.uri)
+            self._pull(server.uri)
+            self._change()
+            self._publish(late, server.uri)
+            pulled = self._pull(None)
+            audited = self._audit()
+            base = server.uri
+        found = comparing.compare_bytes(self._tree, self._mirror, base)
+        equal = f"{words.count(found.equal)} of {words.counted(found.files, 'file')}"
+        self._step(
+            "compared",
+            f"{equal} equal byte for byte, {words.size(found.bytes)}, "
+            f"{words.count(found.surplus)} too many in the mirror",
+            equal=found.equal,
+            files=found.files,
+            surplus=found.surplus,
+            differences=found.differences,
+        )
+        is_good = found.is_equal and audited.in_sync and pulled.failed == 0
+        return self._conclude(is_good=is_good, files=found.files)
+
+    def _conclude(self, *, is_good: bool, files: int) -> Outcome:
+        seconds = words.duration(self._clock.monotonic() - self._began)
+        left = f"tree and mirror are in {self._tree.parent}" if self._kept else "nothing is left"
+        said = "the mirror equals the tree" if is_good else "the mirror does not equal the tree"
+        label = "In sync" if is_good else "Not in sync"
+        line = Line(f"{words.counted(files, 'file')}: {said}; {left}  {seconds}", label, QUIET)
+        code = ExitCode.OK if is_good else ExitCode.FINDINGS
+        return Outcome(exit=code, closing=(line,), fields={"files": files, "equal": is_good})
+
+    def _step(self, step: str, text: str, **figures: object) -> None:
+        self._screen.report("step", {"step": step, "text": text, **figures})
+
+    def _copy(self, source: Path) -> None:
+        started = self._clock.monotonic()
+        try:
+            copied = _copy_tree(source, self._tree)
+        except OSError as error:
+            raise StorageError(f"cannot copy {source}: {error.strerror}") from error
+        if not copied.files:
+            raise ConfigurationError(f"there is no file in {source}")
+        seconds = self._clock.monotonic() - started
+        self._step(
+            "copied",
+            f"{words.counted(copied.files, 'file')}, {words.size(copied.size)} of {source}"
+            f"  {words.duration(seconds)}",
+            files=copied.files,
+            bytes=copied.size,
+            seconds=seconds,
+        )
+
+    def _publish(self, late: "LateApplication", base: str) -> None:
+        from resourcesync.wiring import publishing, serving  # noqa: PLC0415 - help stays quick
+
+        started = self._clock.monotonic()
+        done = publishing.publish_tree(self._tree, {"url": base}, clock=self._clock)
+        seconds = self._clock.monotonic() - started
+        late.application = serving.find_tree(self._tree).application(self._clock)
+        what = words.counted(done.scan.files, "resource")
+        if not done.publication.first:
+            what = _changes(
+                done.publication.created, done.publication.updated, done.publication.deleted
+            )
+        documents = words.counted(len(done.publication.written), "document")
+        self._step(
+            "published",
+            f"{what} at {base}, {documents} written  {words.duration(seconds)}",
+            resources=done.scan.files,
+            created=done.publication.created,
+            updated=done.publication.updated,
+            deleted=done.publication.deleted,
+            hashed=done.scan.hashed,
+            seconds=seconds,
+        )
+
+    def _pull(self, source: str | None) -> "RunReport":
+        from resourcesync.cli import pull_words  # noqa: PLC0415 - help stays quick
+        from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - the same
+        from resourcesync.wiring import mirrors  # noqa: PLC0415 - the same
+
+        with mirrors.open_destination(
+            self._mirror, source=source, report=self._report, clock=self._clock
+        ) as destination:
+            pulled = destination.pull(source, PullOptions())
+        ended = pull_words.conclude(pulled, "the mirror", first=source is not None, plan={})
+        self._step(
+            "pulled",
+            f"{pulled.mode.value}: {ended.closing[0].label.lower()}, {ended.closing[0].text}",
+            **pull_words.fields_of(pulled),
+        )
+        return pulled
+
+    def _report(self, event: str, fields: Mapping[str, object]) -> None:
+        if event != "item" or fields.get("status") != "ok":
+            self._screen.report(event, fields)
+
+    def _change(self) -> None:
+        created, updated, deleted = _change_tree(self._tree)
+        self._step(
+            "changed",
+            f"{_changes(created, updated, deleted)} in the tree",
+            created=created,
+            updated=updated,
+            deleted=deleted,
+        )
+
+    def _audit(self) -> "AuditReport":
+        from resourcesync.cli import audit  # noqa: PLC0415 - help stays quick
+        from resourcesync.wiring import mirrors  # noqa: PLC0415 - the same
+
+        with mirrors.open_destination(
+            self._mirror, report=self._report, clock=self._clock
+        ) as destination:
+            audited = destination.audit()
+        ended = audit.conclude(audited, self._mirror)
+        self._step(
+            "audited",
+            f"{ended.closing[0].label.lower()}, {ended.closing[0].text}",
+            **audit.fields_of(audited, self._mirror),
+        )
+        return audited
+
+
+def _changes(created: int, updated: int, deleted: int) -> str:
+    return f"{created} created, {updated} updated, {deleted} deleted"
+
+
+def _copy_tree(source: Path, target: Path) -> _Figures:
+    """Copy the regular files of a folder; links and what was compiled or installed are left out."""
+    files = size = 0
+    for folder, folders, names in os.walk(source):
+        folders[:] = sorted(set(folders) - _SKIPPED)
+        there = target / Path(folder).relative_to(source)
+        there.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            original = Path(folder) / name
+            if original.is_file() and not original.is_symlink():
+                shutil.copy2(original, there / name)
+                files += 1
+                size += original.stat().st_size
+    return _Figures(files, size)
+
+
+def _change_tree(tree: Path) -> tuple[int, int, int]:
+    """Create, update and delete some files; return how many of each."""
+    present = sorted(
+        path
+        for path in tree.rglob("*")
+        if path.is_file() and not _is_ours_or_hidden(path.relative_to(tree))
+    )
+    some = min(_TOUCHED, len(present) // 3)
+    for path in present[:some]:
+        path.chmod(0o600)
+        with path.open("ab") as stream:
+            stream.write(b"\n# changed by resourcesync demo\n")
+    for path in present[len(present) - some :]:
+        path.unlink()
+    for name, content in _NEW.items():
+        new = tree / name
+        new.parent.mkdir(parents=True, exist_ok=True)
+        new.write_bytes(content)
+    return len(_NEW), some, some
+
+
+def _is_ours_or_hidden(path: Path) -> bool:
+    hidden = any(part.startswith(".") for part in path.parts) or path.name.endswith("~")
+    return hidden or path.parts[0] == "resourcesync"

@@ -1,0 +1,40 @@
+"""What a command line asks for, once it is understood: work that has yet to be done.
+
+Understanding options (click) and doing the work are kept apart, so that there is one place where
+errors, signals and crashes become words and an exit code: ``cli.main``.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.words import Line
+
+
+def no_words(event: str, fields: Mapping[str, object]) -> Iterable[Line]:
+    """Tell of no event: for commands whose closing lines say everything."""
+    del event, fields
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One command, ready to be carried out.
+
+    Attributes:
+        command: Its name.
+        output: How it speaks.
+        work: Does it.
+        words: Turns its events into text.
+        subject: What it works on, such as the mirror's folder: for progress and ``run.start``.
+        fields: More for ``run.start``.
+        again: The command that goes on after an interruption; empty when that makes no sense.
+    """
+
+    command: str
+    output: OutputOptions
+    work: Callable[[Screen], Outcome]
+    words: Callable[[str, Mapping[str, object]], Iterable[Line]] = no_words
+    subject: str = ""
+    fields: Mapping[str, object] = field(default_factory=dict)
+    again: str = ""

@@ -1,0 +1,110 @@
+"""The screen of ``--json``: NDJSON on stdout, nothing on stderr.
+
+Keys are snake_case with units in the name, times RFC 3339 in UTC. Fields may be added within
+``"v": 1``, never renamed. The first line is ``run.start``, the last is ``run.end``.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import Enum
+from typing import Final, TextIO
+
+import msgspec
+
+from resourcesync.cli.output import SILENT, Outcome, Problem, write_line
+from resourcesync.cli.words import stamp
+from resourcesync.model.digests import Digest
+from resourcesync.ports import Clock
+
+VERSION: Final = 1
+_PROGRESS_EVERY: Final = 1.0
+
+
+class JsonScreen:
+    """Writes one JSON object per line.
+
+    Args:
+        command: The command's name.
+        run: The run's id.
+        quiet: 1 leaves errors and ``run.end``, 2 leaves nothing.
+        stream: Where the lines go.
+        clock: Time.
+    """
+
+    def __init__(self, *, command: str, run: str, quiet: int, stream: TextIO, clock: Clock) -> None:
+        self._command = command
+        self._run = run
+        self._quiet = quiet
+        self._stream = stream
+        self._clock = clock
+        self._encoder = msgspec.json.Encoder(enc_hook=_plain)
+        self._progress_at: float | None = None
+        self._started = clock.monotonic()
+
+    def start(self, fields: Mapping[str, object]) -> None:
+        """Write ``run.start``."""
+        if not self._quiet:
+            head = {"time": stamp(self._clock.now())}
+            self._write("run.start", {**head, "command": self._command, **fields})
+
+    def report(self, event: str, fields: Mapping[str, object]) -> None:
+        """Write an event; progress at most once a second, but always the last of it."""
+        if self._quiet or (event == "progress" and self._is_too_soon(fields)):
+            return
+        self._write(event, fields)
+
+    def _is_too_soon(self, fields: Mapping[str, object]) -> bool:
+        now = self._clock.monotonic()
+        last = self._progress_at
+        done = fields.get("done") == fields.get("total")
+        if last is not None and now - last < _PROGRESS_EVERY and not done:
+            return True
+        self._progress_at = now
+        return False
+
+    def problem(self, problem: Problem) -> None:
+        """Write an ``error``."""
+        if self._quiet < SILENT:
+            fields = {
+                "code": problem.code,
+                "message": problem.message,
+                "place": problem.place,
+                "evidence": [{"label": label, "text": text} for label, text in problem.evidence],
+                "hint": problem.hint,
+                "exit": problem.exit,
+            }
+            self._write("error", fields)
+
+    def end(self, outcome: Outcome) -> None:
+        """Write ``run.end`` with the exit code."""
+        if self._quiet < SILENT:
+            seconds = round(self._clock.monotonic() - self._started, 3)
+            head = {"time": stamp(self._clock.now()), "command": self._command}
+            tail = {"seconds": seconds, **outcome.fields, "exit": outcome.exit}
+            self._write("run.end", {**head, **tail})
+
+    def close(self) -> None:
+        """Do nothing: every line is out already."""
+
+    def _write(self, kind: str, fields: Mapping[str, object]) -> None:
+        row = {"v": VERSION, "type": kind, "run": self._run, **fields}
+        write_line(self._stream, self._encoder.encode(_tidied(row)).decode())
+
+
+def _tidied(value: object) -> object:
+    """Return ``value`` with times as text and lone surrogates spelled out: JSON has neither."""
+    if isinstance(value, Digest):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _tidied(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_tidied(item) for item in value]
+    if isinstance(value, datetime):
+        return stamp(value)
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    return value
+
+
+def _plain(value: object) -> object:
+    return str(value)

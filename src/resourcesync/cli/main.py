@@ -1,0 +1,241 @@
+"""The command line's edge: the one place where errors, signals and crashes become exit codes."""
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, NoReturn
+
+import click
+
+from resourcesync import __version__, config
+from resourcesync.cli import stopping
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.job import Job
+from resourcesync.cli.output import (
+    Outcome,
+    OutputLostError,
+    OutputOptions,
+    Problem,
+    Screen,
+    problem_of,
+)
+from resourcesync.cli.words import QUIET, Line
+from resourcesync.errors import ResourceSyncError
+
+GROUPS: Final = {
+    "Mirror": {
+        "pull": "copy what changed since last time",
+        "status": "how far behind is each mirror",
+        "audit": "compare every copy with the Source; write evidence",
+    },
+    "Publish": {
+        "publish": "write Resource Lists and Change Lists for a tree",
+        "serve": "serve a tree and its lists over HTTP",
+    },
+    "Try out": {
+        "demo": "publish, mirror and change a real tree on this machine",
+    },
+}
+"""The commands that exist, as the help screen shows them."""
+
+COMMANDS: Final = {name: text for group in GROUPS.values() for name, text in group.items()}
+
+_HELP: Final = """\
+resourcesync keeps copies of web resources in step with their source.
+ResourceSync (ANSI/NISO Z39.99-2017) and plain sitemaps.
+
+  resourcesync pull https://docs.example.org ./docs
+      mirror a site; run again to update
+  resourcesync publish ./public --url https://museum.example
+      become a Source
+
+{commands}
+
+resourcesync COMMAND -h for options.
+Exit codes: 0 in sync, 1 findings, 2 usage, 3 partial, 4 unreachable,
+5 unusable, 6 refused, 7 stopped, 8 local, 9 locked, 70 bug, 130 interrupted.
+"""
+
+
+class LazyGroup(click.Group):
+    """Imports a command only when it is asked for: help stays quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, importing its module; ``None`` when there is none of that name."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"resourcesync.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; a name that does not exist gets the nearest one as a hint."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.NoSuchCommand(args[0], possibilities=list(COMMANDS), ctx=ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the grouped help screen."""
+        del ctx
+        rows = []
+        for group, commands in GROUPS.items():
+            heads = [group, *[""] * (len(commands) - 1)]
+            pairs = zip(heads, commands.items(), strict=True)
+            rows += [f"{head:<11}{name:<11}{text}" for head, (name, text) in pairs]
+        formatter.write(_HELP.format(commands="\n".join(rows)))
+
+
+def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click calls it
+    if value and not ctx.resilient_parsing:
+        click.echo(f"resourcesync {__version__}")
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version.",
+)
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Keep copies of web resources in step with their source."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and exit."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Understand and carry out one command line; return its exit code. Never raises."""
+    environment = config.read_environment()
+    with stopping.signals_raise():
+        try:
+            return int(_run(arguments, environment))
+        except OutputLostError as lost:
+            _forget_stdout()
+            return int(lost.exit)
+        except KeyboardInterrupt as stop:
+            return int(stopping.exit_code(stop))
+
+
+def _run(arguments: Sequence[str], environment: config.Environment) -> ExitCode:
+    try:
+        job = cli.main(
+            args=list(arguments),
+            prog_name="resourcesync",
+            standalone_mode=False,
+            auto_envvar_prefix=config.PREFIX,
+        )
+    except click.Abort:
+        return ExitCode.INTERRUPTED
+    except SystemExit:  # click's answer to help that nobody reads to its end
+        return ExitCode.PIPE
+    except click.ClickException as error:
+        return _conduct(_misuse(error, arguments, environment), environment, arguments)
+    if not isinstance(job, Job):
+        return ExitCode.OK
+    return _conduct(job, environment, arguments)
+
+
+def _misuse(
+    error: click.ClickException, arguments: Sequence[str], environment: config.Environment
+) -> Job:
+    """Return the job of saying that the command line makes no sense, in the form asked for."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    names = [argument for argument in arguments if argument in COMMANDS]
+    command = names[0] if names else ""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    problem = Problem(
+        code="usage",
+        message=error.format_message().rstrip("."),
+        hint=f"{'resourcesync' if context is None else context.command_path} --help",
+        exit=ExitCode.USAGE,
+    )
+
+    def work(screen: Screen) -> Outcome:
+        screen.problem(problem)
+        return Outcome(exit=ExitCode.USAGE)
+
+    as_json = "--json" in options or command in environment.json
+    return Job(command=command, output=OutputOptions(json=as_json), work=work)
+
+
+def _conduct(job: Job, environment: config.Environment, arguments: Sequence[str]) -> ExitCode:
+    """Carry out a job and say how it ended."""
+    with _screen(job, environment) as screen:
+        try:
+            screen.start(job.fields)
+            outcome = job.work(screen)
+        except ResourceSyncError as error:
+            problem = problem_of(error)
+            screen.problem(problem)
+            outcome = Outcome(exit=problem.exit)
+            _show_traceback(environment)
+        except KeyboardInterrupt as stop:
+            outcome = _stopped(stopping.exit_code(stop), job)
+        except Exception as error:  # noqa: BLE001 - the edge: what nobody expected ends here
+            from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - seldom needed
+
+            problem = write_crash_report(error, arguments)
+            screen.problem(problem)
+            outcome = Outcome(exit=problem.exit)
+            _show_traceback(environment)
+        screen.end(outcome)
+        return outcome.exit
+
+
+@contextmanager
+def _screen(job: Job, environment: config.Environment) -> Iterator[Screen]:
+    from resourcesync.cli.screens import open_screen  # noqa: PLC0415 - help stays quick
+
+    screen = open_screen(job, environment)
+    try:
+        yield screen
+    finally:
+        screen.close()
+
+
+def _stopped(code: ExitCode, job: Job) -> Outcome:
+    by = "Ctrl-C" if code is ExitCode.INTERRUPTED else "a signal"
+    again = f" Run again to go on: {job.again}" if job.again else ""
+    line = Line(f"by {by}; everything here is whole.{again}", "Stopped", QUIET)
+    return Outcome(exit=code, closing=(line,), fields={"stopped_by": by})
+
+
+def _show_traceback(environment: config.Environment) -> None:
+    if environment.debug:
+        import traceback  # noqa: PLC0415 - for RESOURCESYNC_DEBUG only
+
+        traceback.print_exc(file=sys.stderr)
+
+
+def _forget_stdout() -> None:
+    """Point stdout to nowhere, so that Python's own flush at exit does not complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, sys.stdout.fileno())
+    except OSError:
+        return
+    finally:
+        os.close(nowhere)

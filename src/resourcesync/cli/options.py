@@ -1,0 +1,90 @@
+"""Options that commands share, and the types of their values."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import click
+
+from resourcesync import config
+from resourcesync.cli.job import Job
+from resourcesync.cli.output import OutputOptions
+from resourcesync.errors import ConfigurationError
+
+V = TypeVar("V")
+
+option = functools.partial(click.option, show_envvar=True)
+"""``click.option`` whose help names the environment variable."""
+
+
+class Parsed(click.ParamType[V], Generic[V]):
+    """A value with a form of its own, such as a duration.
+
+    Args:
+        name: What the value is; shown in help in capitals.
+        parse: Turns text into the value; raises ``ConfigurationError``.
+    """
+
+    def __init__(self, name: str, parse: Callable[[str], V]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> V:
+        """Return the value that the text means.
+
+        Raises:
+            click.BadParameter: It means none.
+        """
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]  # a default, converted already
+        try:
+            return self._parse(value)
+        except ConfigurationError as error:
+            message = f"{error.message}: {error.hint}" if error.hint else error.message
+            self.fail(message, param, ctx)
+
+
+DURATION = Parsed("duration", config.parse_duration)
+SIZE = Parsed("size", config.parse_size)
+RATE = Parsed("rate", config.parse_rate)
+MOMENT = Parsed("time", config.parse_moment)
+LIMIT = Parsed("limit", config.parse_limit)
+HEADER = Parsed("header", config.parse_header)
+
+
+def json_option() -> Callable[[Callable[..., Job]], Callable[..., Job]]:
+    """Return the ``--json`` option alone."""
+    return option("--json", is_flag=True, help="Write one JSON object per line, and no text.")
+
+
+def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
+    """Give a command the options of how it speaks, handed over as ``output``."""
+
+    @json_option()
+    @option(
+        "-q",
+        "--quiet",
+        count=True,
+        help="Show the closing line and errors only; twice: nothing.",
+    )
+    @option("-v", "--verbose", count=True, help="Show a line per resource.")
+    @option(
+        "--progress",
+        type=click.Choice(["auto", "bar", "plain", "off"]),
+        default="auto",
+        show_default=True,
+        help="Show a bar, or a line every 30 s; auto: a bar on a terminal.",
+    )
+    @option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Colour words; NO_COLOR, FORCE_COLOR and TERM=dumb are obeyed.",
+    )
+    @functools.wraps(function)
+    def speaking(**values: Any) -> Job:
+        chosen = {name: values.pop(name) for name in OutputOptions.__dataclass_fields__}
+        return function(output=OutputOptions(**chosen), **values)
+
+    return speaking

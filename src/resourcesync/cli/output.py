@@ -1,0 +1,149 @@
+"""What a command hands to the screen, and what a screen is: text or JSON, the same content."""
+
+import errno
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol, TextIO
+
+from resourcesync.cli.exit_codes import ExitCode, exit_code_for
+from resourcesync.cli.words import Line
+from resourcesync.errors import DocumentError, Evidence, ResourceSyncError
+
+ProgressStyle = Literal["auto", "bar", "plain", "off"]
+ColorStyle = Literal["auto", "always", "never"]
+
+Words = Callable[[str, Mapping[str, object]], Iterable[Line]]
+"""Turns one event of a run into the lines of text that tell of it."""
+
+SILENT: Final = 2
+"""``-qq``: nothing at all; the exit code speaks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions:
+    """How a command speaks.
+
+    Attributes:
+        json: One JSON object per line on stdout, and nothing on stderr.
+        quiet: 1 leaves the closing line and errors, 2 leaves nothing.
+        verbose: 1 adds a line per resource.
+        progress: How progress is shown.
+        color: Whether words are coloured.
+    """
+
+    json: bool = False
+    quiet: int = 0
+    verbose: int = 0
+    progress: ProgressStyle = "auto"
+    color: ColorStyle = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """An error as it is shown.
+
+    Attributes:
+        code: A stable word.
+        message: What happened, in one sentence.
+        place: ``document:line:column`` where there is one.
+        evidence: Labels and what they say.
+        hint: One command or edit that helps.
+        exit: How a command ends that this has ended.
+    """
+
+    code: str
+    message: str
+    place: str = ""
+    evidence: Evidence = ()
+    hint: str = ""
+    exit: ExitCode
+
+
+def problem_of(error: ResourceSyncError) -> Problem:
+    """Return how an error is shown."""
+    place = ""
+    if isinstance(error, DocumentError) and error.uri and error.line:
+        place = f"{error.uri}:{error.line}:{error.column}"
+    return Problem(
+        code=error.code,
+        message=error.message,
+        place=place,
+        evidence=error.evidence,
+        hint=error.hint,
+        exit=exit_code_for(error),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a command ended.
+
+    Attributes:
+        exit: The exit code.
+        closing: The closing lines of text.
+        fields: The same for ``run.end``.
+        says_exit: Whether the closing lines name the exit code themselves.
+    """
+
+    exit: ExitCode = ExitCode.OK
+    closing: tuple[Line, ...] = ()
+    fields: Mapping[str, object] = field(default_factory=dict)
+    says_exit: bool = False
+
+
+class Screen(Protocol):
+    """Shows one run, from its start to its end."""
+
+    def start(self, fields: Mapping[str, object]) -> None:
+        """Say that the run begins."""
+        ...
+
+    def report(self, event: str, fields: Mapping[str, object]) -> None:
+        """Show an event of the run; this is the ``ports.Reporter``."""
+        ...
+
+    def problem(self, problem: Problem) -> None:
+        """Show an error."""
+        ...
+
+    def end(self, outcome: Outcome) -> None:
+        """Say how the run ended; nothing comes after it."""
+        ...
+
+    def close(self) -> None:
+        """Give the terminal back as it was; called twice does no harm."""
+        ...
+
+
+class OutputLostError(BaseException):
+    """Nothing can be written any more: the reader went away, or the disk behind stdout is full.
+
+    No ``Exception``, so that nobody on the way takes it for a failure of one resource.
+    """
+
+    def __init__(self, cause: OSError) -> None:
+        super().__init__(str(cause))
+        self.exit = ExitCode.PIPE if cause.errno == errno.EPIPE else ExitCode.LOCAL
+        self.reason = cause.strerror or str(cause)
+
+
+def write_line(stream: TextIO, text: str) -> None:
+    """Write one line and flush it; characters the stream cannot show are spelled out.
+
+    Raises:
+        OutputLostError: It cannot be written.
+    """
+    encoding = stream.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        plain = text.translate(_ASCII)
+        text = plain.encode(encoding, "backslashreplace").decode(encoding)
+    try:
+        stream.write(text + "\n")
+        stream.flush()
+    except OSError as error:
+        raise OutputLostError(error) from error
+
+
+_ASCII: Final = str.maketrans({"→": "->", "…": "..."})

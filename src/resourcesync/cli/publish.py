@@ -1,0 +1,190 @@
+"""``resourcesync publish``: make a tree a Source, and keep it one."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from resourcesync.cli import options, words
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.job import Job
+from resourcesync.cli.options import option
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, Line
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.publishing import Published
+
+
+@click.command("publish")
+@click.argument("tree", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@option("--url", metavar="BASE", help="The address of DIR on the Web; needed once.")
+@option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the documents there instead of into DIR.",
+)
+@option("--include", multiple=True, metavar="GLOB", help="Publish only files whose path matches.")
+@option("--exclude", multiple=True, metavar="GLOB", help="Publish no files whose path matches.")
+@option(
+    "--hash",
+    "hash",
+    multiple=True,
+    type=click.Choice(["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"]),
+    help="Digests of every file; sha-256 unless given. Repeat for several.",
+)
+@option("--max-entries", type=click.IntRange(1, 50_000), help="Most entries of one document.")
+@option("--max-bytes", type=options.SIZE, help="Most bytes of one document, such as 10M.")
+@option("-n", "--dry-run", is_flag=True, help="Say what has changed; write nothing.")
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Write Resource Lists and Change Lists for a tree.
+
+    The first run writes a Resource List, an empty Change List, a Capability List and a Source
+    Description; later runs write what has changed; an unchanged tree writes nothing. What is
+    given by options is remembered with the tree. Hidden files are left out.
+    """
+    tree: Path = values["tree"]
+
+    def work(screen: Screen) -> Outcome:
+        return _publish(tree, values, screen)
+
+    return Job(
+        command="publish",
+        output=output,
+        work=work,
+        subject=tree.name,
+        fields={"tree": str(tree), "dry_run": values["dry_run"]},
+        again=f"resourcesync publish {tree}",
+    )
+
+
+def _publish(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
+    from resourcesync.wiring import machine, publishing  # noqa: PLC0415 - help stays quick
+
+    names = {"hash": "algorithms"}
+    given = ("url", "include", "exclude", "hash", "max_entries", "max_bytes")
+    chosen = {names.get(name, name): values[name] for name in given if values[name]}
+    if values["out"] is not None:
+        chosen["out"] = publishing.relative_out(tree, values["out"])
+    clock = machine.system_clock()
+    started = clock.monotonic()
+    done = publishing.publish_tree(tree, chosen, clock=clock, dry_run=values["dry_run"])
+    for omission in done.omissions:
+        screen.report(
+            "warning",
+            {"code": "omitted", "message": f"{omission.name} is not published: {omission.reason}"},
+        )
+    for written in done.publication.written:
+        screen.report(
+            "written",
+            {
+                "name": written.name,
+                "uri": written.uri,
+                "capability": written.capability.value,
+                "entries": written.entries,
+                "bytes": written.bytes,
+            },
+        )
+    return conclude(done, tree, clock.monotonic() - started)
+
+
+def conclude(done: "Published", tree: Path, seconds: float) -> Outcome:
+    """Return how publishing ended, in the words of its closing lines."""
+    left = done.scan.changing + done.scan.unreadable
+    code = ExitCode.PARTIAL if left else ExitCode.OK
+    lines = _would(done) if done.dry_run else _did(done, tree)
+    if left:
+        files = words.counted(left, "file")
+        line = Line(f"{files} changed while read, or could not be read: see the next run", "!")
+        lines.append(line._replace(level=QUIET))
+    return Outcome(exit=code, closing=tuple(lines), fields=fields_of(done, seconds))
+
+
+def _scanned(done: "Published") -> str:
+    scan = done.scan
+    files = words.counted(scan.files, "file")
+    return f"{files}, {words.size(scan.bytes)}, hashed {words.count(scan.hashed)}"
+
+
+def _would(done: "Published") -> list[Line]:
+    scan = done.scan
+    counts = {"create": scan.created, "update": scan.updated, "delete": scan.deleted}
+    text = ", ".join(f"{name} {words.count(number)}" for name, number in counts.items())
+    return [
+        Line(_scanned(done), "Scanned"),
+        Line(f"{text}; nothing was written", "Would", QUIET),
+    ]
+
+
+def _did(done: "Published", tree: Path) -> list[Line]:
+    publication = done.publication
+    if not publication.written:
+        touched = done.scan.touched
+        more = f" ({words.counted(touched, 'file')} touched, same bytes)" if touched else ""
+        return [Line(f"Nothing changed{more}", level=QUIET)]
+    lines = [Line(_scanned(done), "Scanned")] if publication.first else []
+    lines += _written(done, tree)
+    if publication.first:
+        lines += _next(done.settings.url)
+    return lines
+
+
+def _written(done: "Published", tree: Path) -> list[Line]:
+    """Say which documents were written; what is behind them stands after the list it went into."""
+    out = tree / done.settings.out
+    publication = done.publication
+    names = [str(out / written.name) for written in publication.written]
+    width = max(map(len, names)) + 6
+    lines: list[Line] = []
+    for name, written in zip(names, publication.written, strict=True):
+        note = ""
+        if written.capability == "resourcelist":
+            note = words.counted(written.entries, "resource")
+        elif written.capability == "changelist":
+            note = _changes(done)
+        label = "          " if lines else ""
+        text = f"{label}{name.ljust(width)}{note}".rstrip()
+        lines.append(Line(text, "" if lines else "Wrote", QUIET))
+    return lines
+
+
+def _changes(done: "Published") -> str:
+    counts = {
+        "created": done.publication.created,
+        "updated": done.publication.updated,
+        "deleted": done.publication.deleted,
+    }
+    return ", ".join(f"{words.count(number)} {name}" for name, number in counts.items() if number)
+
+
+def _next(url: str) -> list[Line]:
+    base = url if url.endswith("/") else f"{url}/"
+    indent = "          "
+    return [
+        Line(f"upload as usual, then check:  resourcesync pull {url} ./copy --dry-run", "Next"),
+        Line(f"{indent}to be found by search engines too, add to robots.txt:"),
+        Line(f"{indent}Sitemap: {base}resourcesync/resourcelist.xml"),
+    ]
+
+
+def fields_of(done: "Published", seconds: float) -> dict[str, object]:
+    """Return what publishing did as the fields of ``run.end``."""
+    scan, publication = done.scan, done.publication
+    changes = scan if done.dry_run else publication
+    return {
+        "url": done.settings.url,
+        "first": publication.first,
+        "resources": scan.files,
+        "bytes": scan.bytes,
+        "hashed": scan.hashed,
+        "created": changes.created,
+        "updated": changes.updated,
+        "deleted": changes.deleted,
+        "touched": scan.touched,
+        "changing": scan.changing,
+        "unreadable": scan.unreadable,
+        "omitted": scan.omitted,
+        "written": [written.name for written in publication.written],
+        "seconds": round(seconds, 3),
+    }

@@ -1,0 +1,249 @@
+"""What ``pull`` says: its events, its plan, its closing lines."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from resourcesync.cli import words
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.output import Outcome
+from resourcesync.cli.progress import whole
+from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
+from resourcesync.destination.reports import MirrorState, Mode, RunReport
+
+SHOWN_FAILURES: Final = 20
+"""Failures that are named one by one unless every resource is."""
+
+_SYMBOLS: Final = {"create": "+", "update": "*", "delete": "-"}
+
+
+@dataclass(slots=True, kw_only=True)
+class PullWords:
+    """Turns the events of a pull into lines.
+
+    Attributes:
+        first: Whether the Source was named: then its lists and the plan are shown.
+        itemize: Whether every action gets a line.
+        dry_run: Whether the actions are only planned.
+        failures: How many failures were met so far.
+    """
+
+    first: bool
+    itemize: bool = False
+    dry_run: bool = False
+    failures: int = 0
+
+    def __call__(self, event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+        """Yield the lines for one event."""
+        match event:
+            case "source":
+                yield from self._source(fields)
+            case "plan":
+                yield self._plan(fields)
+            case "item":
+                yield from self._item(fields)
+            case _:
+                return
+
+    def _source(self, fields: Mapping[str, object]) -> Iterator[Line]:
+        level = NORMAL if self.first else DETAIL
+        spec = fields.get("spec")
+        kind = "plain sitemap" if fields.get("sitemap") else f"ResourceSync {spec}"
+        yield Line(f"{fields.get('entry')}  ({kind})", "Source", level)
+        lists = {
+            "Resource List": fields.get("resource_list"),
+            "Change List": fields.get("change_list"),
+        }
+        shown = [f"{name} {uri}" for name, uri in lists.items() if uri]
+        if shown and not fields.get("sitemap"):
+            yield Line(", ".join(shown), "Set", level)
+
+    def _plan(self, fields: Mapping[str, object]) -> Line:
+        total = sum(whole(fields, name) for name in ("same", "create", "update"))
+        size = words.size(whole(fields, "bytes"))
+        unsized = whole(fields, "unsized")
+        more = f" and {words.count(unsized)} of unknown size" if unsized else ""
+        if fields.get("mode") == Mode.BASELINE:
+            to_do = f"{words.counted(total, 'resource')}, {size}{more} to fetch"
+        else:
+            parts = (f"{name} {words.count(whole(fields, name))}" for name in _SYMBOLS)
+            to_do = f"{', '.join(parts)}; {size}{more} to fetch"
+        return Line(f"{fields.get('mode')}: {to_do}", "Plan", NORMAL if self.first else DETAIL)
+
+    def _item(self, fields: Mapping[str, object]) -> Iterator[Line]:
+        status, action = fields.get("status"), str(fields.get("action"))
+        if status in {"error", "impossible"}:
+            yield from self._failure(fields)
+        elif status == "ok":
+            level = NORMAL if self.itemize else DETAIL
+            yield Line(f"{_name(fields)}   {self._done(action, fields)}", _SYMBOLS[action], level)
+        else:
+            yield Line(_name(fields), "=", DETAIL)
+
+    def _failure(self, fields: Mapping[str, object]) -> Iterator[Line]:
+        self.failures += 1
+        kept = "; old copy kept" if fields.get("kept") else ""
+        tries = whole(fields, "tries")
+        often = f" after {tries} tries" if tries > 1 else ""
+        level = NORMAL if self.itemize or self.failures <= SHOWN_FAILURES else DETAIL
+        yield Line(f"{_name(fields)}   {fields.get('reason')}{often}{kept}", "!", level)
+        if self.failures == SHOWN_FAILURES + 1 and not self.itemize:
+            yield Line("  more failures are not shown one by one; -i shows them")
+
+    def _done(self, action: str, fields: Mapping[str, object]) -> str:
+        if self.dry_run:
+            return f"would {action}"
+        if action == "delete":
+            return "deleted, now in the trash"
+        size, before = whole(fields, "bytes"), fields.get("was_bytes")
+        amount = f"{words.count(size)} B"
+        if isinstance(before, int):
+            amount = f"{words.count(before)} → {amount}"
+        return f"{amount}   {_proof(fields)}"
+
+
+def _proof(fields: Mapping[str, object]) -> str:
+    algorithm = str(fields.get("hash") or "").partition(":")[0]
+    return f"{algorithm} verified" if fields.get("verified") else "not verified by a strong hash"
+
+
+def _name(fields: Mapping[str, object]) -> str:
+    path = fields.get("path")
+    return f"/{path}" if path else str(fields.get("uri"))
+
+
+def conclude(report: RunReport, folder: str, *, first: bool, plan: Mapping[str, object]) -> Outcome:
+    """Return how a pull ended, in the words of its closing lines.
+
+    Args:
+        report: What it did.
+        folder: The mirror.
+        first: Whether the Source was named.
+        plan: The fields of its ``plan`` event.
+    """
+    code = exit_code_of(report)
+    lines: tuple[Line, ...]
+    if report.dry_run:
+        lines = (_would(report, plan),)
+    elif code is ExitCode.OK:
+        lines = _in_sync(report, folder, first=first)
+    else:
+        lines = _not_in_sync(report, folder, code)
+    return Outcome(
+        exit=code, closing=lines, fields=fields_of(report), says_exit=code is not ExitCode.OK
+    )
+
+
+def exit_code_of(report: RunReport) -> ExitCode:
+    """Return the exit code that a pull's report means."""
+    if report.dry_run or report.state is MirrorState.IN_SYNC:
+        return ExitCode.OK
+    return ExitCode.STOPPED if report.state is MirrorState.STOPPED else ExitCode.PARTIAL
+
+
+def fields_of(report: RunReport) -> dict[str, object]:
+    """Return a pull's report as the fields of ``run.end``."""
+    return {
+        "state": report.state.value,
+        "mode": report.mode.value,
+        "dry_run": report.dry_run,
+        "pull": report.run,
+        "resources": report.resources,
+        "same": report.same,
+        "created": report.created,
+        "updated": report.updated,
+        "deleted": report.deleted,
+        "failed": report.failed,
+        "refused": report.refused,
+        "held": report.held,
+        "unlisted": report.unlisted,
+        "verified": report.verified,
+        "weak": report.weak,
+        "unverified": report.unverified,
+        "requests": report.requests,
+        "bytes": report.received,
+        "useful_bytes": report.useful,
+        "seconds": round(report.seconds, 3),
+        "as_of": report.as_of,
+    }
+
+
+def _would(report: RunReport, plan: Mapping[str, object]) -> Line:
+    counts = ", ".join(f"{name} {words.count(whole(plan, name))}" for name in _SYMBOLS)
+    text = f"{counts}, fetch {words.size(whole(plan, 'bytes'))}; nothing was changed"
+    return Line(f"{text}  {words.duration(report.seconds)}", "Would", QUIET)
+
+
+def _in_sync(report: RunReport, folder: str, *, first: bool) -> tuple[Line, ...]:
+    resources = words.counted(report.resources, "resource")
+    seconds = words.duration(report.seconds)
+    requests = words.counted(report.requests, "request")
+    as_of = "" if report.as_of is None else words.moment(report.as_of)
+    more = [Line(text) for text in _remarks(report)]
+    changes = _changes(report)
+    if first and changes:
+        text = f"{resources}, {words.size(report.useful)} in {folder}  ({changes}{_proven(report)})"
+        lines = [Line(f"{text}  {seconds}", "In sync", QUIET), *more]
+        state = f"state as of {as_of}. " if as_of else ""
+        return (*lines, Line(f"          {state}Run the same command again to update."))
+    if changes:
+        amount = words.size(report.useful)
+        text = f"{resources} ({changes}, {amount}), {requests}, {seconds}"
+    else:
+        since = f" since {as_of}" if as_of else ""
+        text = f"{resources}, nothing changed{since}, {requests}, {seconds}"
+    return (Line(text, "In sync", QUIET), *more)
+
+
+def _changes(report: RunReport) -> str:
+    counts = {
+        "created": report.created,
+        "updated": report.updated,
+        "deleted": report.deleted,
+    }
+    return ", ".join(f"{words.count(n)} {name}" for name, n in counts.items() if n)
+
+
+def _proven(report: RunReport) -> str:
+    fetched = report.verified + report.weak + report.unverified
+    if not fetched:
+        return ""
+    if report.verified == fetched:
+        return ", all hashes verified"
+    return f", {words.count(report.verified)} of {words.count(fetched)} hashes verified"
+
+
+def _remarks(report: RunReport) -> Iterator[str]:
+    """Yield what is true besides: it does not make the mirror wrong, but is worth knowing."""
+    if report.unlisted:
+        kept = words.counted(report.unlisted, "resource")
+        yield f"          {kept} here no longer listed, and kept; --delete absent drops them"
+
+
+def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> tuple[Line, ...]:
+    counts = [f"{words.count(report.updated + report.created)} updated"]
+    names = {"failed": report.failed, "refused": report.refused, "held": report.held}
+    counts += [f"{words.count(number)} {name}" for name, number in names.items() if number]
+    wanted = report.resources + report.failed
+    right = max(report.resources - report.held, 0)
+    text = f"{words.count(right)} of {words.count(wanted)} ({', '.join(counts)})"
+    label = "Stopped" if code is ExitCode.STOPPED else "Not in sync"
+    lines = [Line(f"{text}  exit {int(code)}", label, QUIET)]
+    if code is ExitCode.STOPPED:
+        share = words.share(report.held, report.resources)
+        lines.append(
+            Line(
+                f"          would delete {words.count(report.held)} of "
+                f"{words.count(report.resources)} ({share}); nothing of that was deleted"
+            )
+        )
+        limit = report.held
+        lines.append(
+            Line(
+                f"  next   if the Source really shrank: "
+                f"resourcesync pull {folder} --max-delete {limit}"
+            )
+        )
+    else:
+        lines.append(Line(f"  next   run it again: resourcesync pull {folder}"))
+    return tuple(lines)

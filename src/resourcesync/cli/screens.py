@@ -1,0 +1,59 @@
+"""Which screen a command gets: text or JSON, with a bar, with colours."""
+
+import sys
+from typing import TextIO
+
+from resourcesync.cli.job import Job
+from resourcesync.cli.output import OutputOptions, Screen
+from resourcesync.cli.progress import BarProgress, NoProgress, PlainProgress, Progress
+from resourcesync.cli.text_output import Streams, TextScreen
+from resourcesync.config import Environment
+from resourcesync.ports import Clock
+from resourcesync.wiring.machine import new_run_id, system_clock
+
+
+def open_screen(job: Job, environment: Environment) -> Screen:
+    """Return the screen that a job asks for."""
+    clock = system_clock()
+    if job.output.json:
+        from resourcesync.cli.json_output import JsonScreen  # noqa: PLC0415 - msgspec takes a while
+
+        return JsonScreen(
+            command=job.command,
+            run=new_run_id(clock),
+            quiet=job.output.quiet,
+            stream=sys.stdout,
+            clock=clock,
+        )
+    streams = Streams(
+        out=sys.stdout,
+        err=sys.stderr,
+        color_out=_is_colored(sys.stdout, job.output, environment),
+        color_err=_is_colored(sys.stderr, job.output, environment),
+    )
+    return TextScreen(
+        words=job.words,
+        options=job.output,
+        streams=streams,
+        progress=choose_progress(job, environment, sys.stderr, clock),
+    )
+
+
+def _is_colored(stream: TextIO, options: OutputOptions, environment: Environment) -> bool:
+    if options.color != "auto":
+        return options.color == "always"
+    if environment.color is not None:
+        return environment.color
+    return stream.isatty()
+
+
+def choose_progress(job: Job, environment: Environment, stream: TextIO, clock: Clock) -> Progress:
+    """Return how a job shows progress: what was asked for, else what the stream can do."""
+    style = job.output.progress
+    if job.output.quiet or style == "off":
+        return NoProgress()
+    if style == "auto":
+        style = "bar" if stream.isatty() and environment.live else "plain"
+    if style == "bar":
+        return BarProgress(stream=stream)
+    return PlainProgress(name=job.subject or job.command, stream=stream, clock=clock)

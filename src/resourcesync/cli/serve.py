@@ -1,0 +1,135 @@
+"""``resourcesync serve``: serve a published tree and its documents over HTTP."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+
+from resourcesync.cli import options
+from resourcesync.cli.job import Job
+from resourcesync.cli.options import Parsed, option
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, Line
+from resourcesync.errors import ConfigurationError
+
+_PORTS = 65_536
+
+
+def parse_binding(text: str) -> tuple[str, int]:
+    """Return host and port of ``127.0.0.1:8080``, ``[::1]:8080`` or ``:8080`` (this machine only).
+
+    Raises:
+        ConfigurationError: It is no such pair.
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) >= _PORTS:
+        raise ConfigurationError(
+            f"{text[:64]!r} is no address to listen on", hint="write HOST:PORT, or HOST:0"
+        )
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+
+
+BINDING = Parsed("address", parse_binding)
+
+
+@click.command("serve")
+@click.argument(
+    "tree",
+    metavar="[DIR]",
+    default=".",
+    type=click.Path(file_okay=False, path_type=Path),
+)
+@option(
+    "--bind",
+    type=BINDING,
+    metavar="HOST:PORT",
+    default="127.0.0.1:8080",
+    show_default=True,
+    help="Where to listen; port 0 takes a free one.",
+)
+@option(
+    "--url",
+    metavar="BASE",
+    help="The address that readers use, when a proxy stands in front.",
+)
+@option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder of the documents, when publish --out put them outside DIR.",
+)
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Serve a tree and its lists over HTTP, and print the address to pull from.
+
+    DIR is a tree that was published; the current folder by default. Ctrl-C ends it, with exit 0.
+    """
+    tree: Path = values["tree"]
+
+    def work(screen: Screen) -> Outcome:
+        return _serve(tree, values, screen)
+
+    return Job(
+        command="serve",
+        output=output,
+        work=work,
+        words=_words,
+        subject=tree.name,
+        fields={"tree": str(tree)},
+    )
+
+
+def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
+    from resourcesync.wiring import machine, serving  # noqa: PLC0415 - help stays quick
+
+    host, port = values["bind"]
+    found = serving.find_tree(tree, values["out"])
+    application = found.application(machine.system_clock())
+
+    def ready(uri: str) -> None:
+        address = values["url"] or uri
+        screen.report("ready", {"uri": uri, "pull": address, "tree": str(tree)})
+        if not is_same_place(found.base, address):
+            screen.report("warning", elsewhere(tree, found.base, address))
+
+    serving.serve_forever(application, host, port, on_ready=ready)
+    return Outcome(closing=(Line("no longer served", "Stopped", QUIET),))
+
+
+def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+    if event == "ready":
+        yield Line(f"{fields['tree']} at {fields['uri']}", "Serving", QUIET)
+        yield Line(f"resourcesync pull {fields['pull']}", "Pull", QUIET)
+
+
+def elsewhere(tree: Path, base: str, address: str) -> dict[str, object]:
+    """Return the warning that the lists lead a reader to another place than the one served."""
+    return {
+        "code": "published-elsewhere",
+        "message": "the lists of this tree lead to another address than the one it is served at",
+        "evidence": (
+            ("lists", f"{base}, for which the tree was published"),
+            ("served", f"{address}: who pulls from here is led away"),
+        ),
+        "hint": f"resourcesync publish {tree} --url {address}"
+        f", or say that a proxy serves it there: --url {base}",
+    }
+
+
+def is_same_place(base: str, address: str) -> bool:
+    """Whether two addresses name the same place.
+
+    ``localhost`` and ``127.0.0.1`` do not: a Destination takes them for two Sources.
+    """
+    return _place(base) == _place(address)
+
+
+def _place(address: str) -> tuple[str, str, int | None, str]:
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ("", address, None, "")
+    default = {"http": 80, "https": 443}.get(parts.scheme)
+    return (parts.scheme, host, port or default, parts.path.rstrip("/"))

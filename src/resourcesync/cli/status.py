@@ -1,0 +1,200 @@
+"""``resourcesync status``: how far behind is each mirror, from its own memory."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import click
+
+from resourcesync.cli import options, words
+from resourcesync.cli.exit_codes import ExitCode, worst
+from resourcesync.cli.job import Job
+from resourcesync.cli.options import option
+from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
+from resourcesync.cli.words import QUIET, Line
+from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+
+_HEADS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")
+_NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
+_GAP: Final = "  "
+
+
+@click.command("status")
+@click.argument(
+    "mirrors", nargs=-1, metavar="[MIRROR...]", type=click.Path(file_okay=False, path_type=Path)
+)
+@option("--check", is_flag=True, help="Exit 1 unless every mirror is in sync within --max-lag.")
+@option("--max-lag", type=options.DURATION, help="Longest lag that --check accepts, such as 1h.")
+@option(
+    "--format",
+    "format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json is the same as --json.",
+)
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Say how far behind each mirror is.
+
+    MIRROR is a mirror's folder; without one, the mirrors in the current folder. Answers from the
+    mirrors' own memory and asks no Source. Lag is the time since the moment of the Source up to
+    which a mirror is complete.
+    """
+    mirrors: tuple[Path, ...] = values["mirrors"]
+    check: bool = values["check"]
+    max_lag: float | None = values["max_lag"]
+    style: Literal["text", "json"] = values["format"]
+    if max_lag is not None and not check:
+        raise click.UsageError("--max-lag is for --check")
+    if style == "json":
+        output = OutputOptions(json=True, quiet=output.quiet, verbose=output.verbose)
+
+    def work(screen: Screen) -> Outcome:
+        return _status(mirrors, screen, check=check, max_lag=max_lag)
+
+    return Job(command="status", output=output, work=work)
+
+
+def _status(
+    chosen: Sequence[Path], screen: Screen, *, check: bool, max_lag: float | None
+) -> Outcome:
+    from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
+
+    now = machine.system_clock().now()
+    found: list[MirrorStatus] = []
+    codes: list[ExitCode] = []
+    for folder in chosen or _mirrors_here(mirrors.is_mirror):
+        try:
+            status = mirrors.read_status(folder)
+        except ResourceSyncError as error:
+            problem = problem_of(error)
+            screen.problem(problem)
+            codes.append(problem.exit)
+            continue
+        found.append(status)
+        screen.report("mirror", fields_of(status, now))
+        if check and not is_fine(status, now, max_lag):
+            codes.append(ExitCode.FINDINGS)
+    lines = [Line(text, level=QUIET) for text in table(found, now)]
+    return Outcome(
+        exit=worst(codes),
+        closing=(*lines, *details(found)),
+        fields={"mirrors": len(found)},
+    )
+
+
+def _mirrors_here(is_mirror: Any) -> list[Path]:
+    here = Path()
+    folders = [here, *sorted(child for child in here.iterdir() if child.is_dir())]
+    mirrors = [folder for folder in folders if is_mirror(folder)]
+    if not mirrors:
+        raise ConfigurationError(
+            "there is no mirror in this folder",
+            hint="name a mirror's folder: resourcesync status DIR",
+        )
+    return mirrors
+
+
+def is_fine(status: MirrorStatus, now: datetime, max_lag: float | None) -> bool:
+    """Whether a mirror is in sync, and its lag within the limit."""
+    if status.state is not MirrorState.IN_SYNC:
+        return False
+    if max_lag is None:
+        return True
+    lag = _lag(status, now)
+    return lag is not None and lag <= max_lag
+
+
+def _lag(status: MirrorStatus, now: datetime) -> float | None:
+    moment = status.as_of or status.last_run
+    return None if moment is None else max((now - moment).total_seconds(), 0.0)
+
+
+def table(mirrors: Sequence[MirrorStatus], now: datetime) -> list[str]:
+    """Return the table of the mirrors, worst lag first."""
+    if not mirrors:
+        return []
+    ordered = sorted(mirrors, key=lambda mirror: -(_lag(mirror, now) or float("inf")))
+    rows = [_HEADS, *(_row(mirror, now) for mirror in ordered)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
+    return [_GAP.join(_cells(row, widths)).rstrip() for row in rows]
+
+
+def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    return [
+        cell.rjust(width) if head in _NUMBERS else cell.ljust(width)
+        for head, cell, width in zip(_HEADS, row, widths, strict=True)
+    ]
+
+
+def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
+    lag = _lag(mirror, now)
+    ran = "never"
+    if mirror.last_run is not None:
+        ran = f"{words.age((now - mirror.last_run).total_seconds())} ago"
+    right = max(mirror.resources - mirror.held, 0)
+    return (
+        words.escape(mirror.folder),
+        mirror.state.value,
+        "-" if lag is None else words.share(right, mirror.resources + mirror.pending),
+        "-" if lag is None else words.age(lag),
+        ran,
+        words.count(mirror.resources),
+        words.count(mirror.pending),
+    )
+
+
+def details(mirrors: Sequence[MirrorStatus]) -> list[Line]:
+    """Return what is to be known of the mirrors that are not in sync."""
+    lines: list[Line] = []
+    for mirror in mirrors:
+        notes = _notes(mirror)
+        head = f"{mirror.folder}  "
+        for note in notes:
+            lines.append(Line(f"{head}{note}"))
+            head = " " * len(head)
+    return [Line(""), *lines] if lines else []
+
+
+def _notes(mirror: MirrorStatus) -> list[str]:
+    notes = []
+    if mirror.held:
+        share = words.share(mirror.held, mirror.resources)
+        held, all_ = words.count(mirror.held), words.count(mirror.resources)
+        notes.append(f"would delete {held} of {all_} ({share}); held back.")
+        again = f"resourcesync pull {mirror.folder} --max-delete {mirror.held}"
+        notes.append(f"If the Source really shrank: {again}")
+    if mirror.state is MirrorState.FAILING:
+        notes.append(f"the last pull ended with {mirror.outcome}.")
+    if mirror.pending:
+        waiting = words.counted(mirror.pending, "listed resource")
+        notes.append(f"{waiting} not here as listed; the next pull tries again.")
+        notes += [f"! {failing.uri}   {failing.reason}" for failing in mirror.failures[:3]]
+    if mirror.refused:
+        notes.append(f"{words.count(mirror.refused)} listed that cannot be used.")
+    return notes
+
+
+def fields_of(status: MirrorStatus, now: datetime) -> dict[str, object]:
+    """Return a mirror's status as the fields of its event."""
+    lag = _lag(status, now)
+    return {
+        "mirror": status.folder,
+        "source": status.source,
+        "state": status.state.value,
+        "resources": status.resources,
+        "pending": status.pending,
+        "refused": status.refused,
+        "held": status.held,
+        "lag_seconds": None if lag is None else round(lag, 3),
+        "as_of": status.as_of,
+        "last_run": status.last_run,
+        "outcome": status.outcome,
+        "failures": [
+            {"uri": one.uri, "code": one.code, "reason": one.reason, "tries": one.tries}
+            for one in status.failures
+        ],
+    }

@@ -1,0 +1,86 @@
+"""Signals that ask a command to stop, and how they get through.
+
+The first signal raises in the main thread, wherever it stands: every step of this package is safe
+to be cut there. C callbacks may swallow what is raised inside them, so a signal knocks again until
+its exception is on its way up. Further signals while that happens change nothing: a terminal and a
+process group often deliver the same wish twice.
+"""
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+from resourcesync.cli.exit_codes import ExitCode
+
+KNOCK_EVERY: Final = 0.5
+"""Seconds after which a swallowed stop is raised again."""
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, or SIGHUP from a terminal that closed."""
+
+
+def exit_code(stop: KeyboardInterrupt) -> ExitCode:
+    """Return how a command ends that was stopped."""
+    return ExitCode.TERMINATED if isinstance(stop, Terminated) else ExitCode.INTERRUPTED
+
+
+class _Knocker:
+    """Raises a stop, and raises it again if it got lost."""
+
+    def __init__(self) -> None:
+        self._stop: KeyboardInterrupt | None = None
+
+    def stop(self, number: int, _frame: FrameType | None) -> None:
+        """Take a signal; the first one counts."""
+        if self._stop is not None:
+            return
+        self._stop = KeyboardInterrupt() if number == signal.SIGINT else Terminated()
+        signal.setitimer(signal.ITIMER_REAL, KNOCK_EVERY, KNOCK_EVERY)
+        raise self._stop
+
+    def knock(self, _number: int, _frame: FrameType | None) -> None:
+        """Raise the stop again unless somebody is dealing with it right now."""
+        if self._stop is not None and not _is_on_its_way(self._stop):
+            raise self._stop
+
+
+def _is_on_its_way(stop: BaseException) -> bool:
+    """Whether a ``finally``, an ``except`` or a ``with`` above us is passing it on."""
+    current = sys.exception()
+    seen = set()
+    while current is not None and id(current) not in seen:
+        if current is stop:
+            return True
+        seen.add(id(current))
+        current = current.__context__
+    return False
+
+
+@contextmanager
+def signals_raise() -> Iterator[None]:
+    """While the block runs, SIGINT raises ``KeyboardInterrupt``, SIGTERM and SIGHUP ``Terminated``.
+
+    A signal that the process was started to ignore (``nohup``, a background job) stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    knocker = _Knocker()
+    wanted = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, knocker.stop) for number in wanted}
+    alarm = signal.signal(signal.SIGALRM, knocker.knock)
+    try:
+        yield
+    finally:
+        if knocker._stop is not None:  # noqa: SLF001 - one class, one function
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, alarm)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,156 @@
+"""The screen for people: data and closing lines on stdout, errors and progress on stderr."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TextIO
+
+import click
+
+from resourcesync.cli.output import (
+    SILENT,
+    Outcome,
+    OutputOptions,
+    Problem,
+    Words,
+    write_line,
+)
+from resourcesync.cli.progress import NoProgress, Progress
+from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line, escape, labelled
+from resourcesync.errors import Evidence
+
+_COLORS: Final = {
+    "In sync": "green",
+    "Not in sync": "red",
+    "Stopped": "yellow",
+    "+": "green",
+    "-": "yellow",
+    "!": "red",
+    "*": "cyan",
+}
+_EVIDENCE_WIDTH: Final = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streams:
+    """Where text goes, and whether it is coloured there."""
+
+    out: TextIO
+    err: TextIO
+    color_out: bool = False
+    color_err: bool = False
+
+
+class TextScreen:
+    """Shows a run as lines of text.
+
+    Args:
+        words: Turns events into lines.
+        options: How much is shown.
+        streams: Where it goes.
+        progress: Shows progress events.
+    """
+
+    def __init__(
+        self,
+        *,
+        words: Words,
+        options: OutputOptions,
+        streams: Streams,
+        progress: Progress | None = None,
+    ) -> None:
+        self._words = words
+        self._streams = streams
+        self._progress = progress or NoProgress()
+        self._level = DETAIL if options.verbose else NORMAL
+        if options.quiet:
+            self._level = QUIET
+        self._silent = options.quiet >= SILENT
+        self._erred = False
+
+    def start(self, fields: Mapping[str, object]) -> None:
+        """Say nothing: the first line of a run is about its subject."""
+
+    def report(self, event: str, fields: Mapping[str, object]) -> None:
+        """Show the lines of an event that are wanted."""
+        if event == "progress":
+            if self._level > QUIET:
+                self._progress.show(fields)
+        elif event == "warning":
+            self._warn(fields)
+        else:
+            for line in self._words(event, fields):
+                self._show(line)
+
+    def _warn(self, fields: Mapping[str, object]) -> None:
+        if self._level == QUIET:
+            return
+        code = str(fields.get("code", "warning"))
+        self._write_error("warning", "yellow", code, str(fields.get("message", "")))
+        self._write_evidence(_pairs(fields.get("evidence")), str(fields.get("hint", "")))
+
+    def problem(self, problem: Problem) -> None:
+        """Show an error: what happened, the evidence, what to do."""
+        if self._silent:
+            return
+        self._write_error("error", "red", problem.code, problem.message)
+        if problem.place:
+            self._write(self._streams.err, f"  --> {escape(problem.place)}")
+        self._write_evidence(problem.evidence, problem.hint)
+        self._erred = True
+
+    def end(self, outcome: Outcome) -> None:
+        """Show the closing lines and, unless they say it, a last line ``exit N``."""
+        self.close()
+        if self._silent:
+            return
+        for line in outcome.closing:
+            self._show(line)
+            self._erred = False
+        if outcome.exit and not outcome.says_exit:
+            stream = self._streams.err if self._erred else self._streams.out
+            self._write(stream, f"exit {int(outcome.exit)}")
+
+    def close(self) -> None:
+        """Take the progress bar away."""
+        self._progress.close()
+
+    def _show(self, line: Line) -> None:
+        if self._silent or line.level > self._level:
+            return
+        label, text = labelled(line)
+        shown = escape(label)
+        color = _COLORS.get(line.label)
+        if color and self._streams.color_out:
+            shown = click.style(shown, fg=color, bold=True)
+        self._write(self._streams.out, (shown + escape(text)).rstrip(" "))
+
+    def _write_error(self, word: str, color: str, code: str, message: str) -> None:
+        head = f"{word}[{escape(code)}]"
+        if self._streams.color_err:
+            head = click.style(head, fg=color, bold=True)
+        self._write(self._streams.err, f"{head}: {escape(message)}")
+
+    def _write_evidence(self, evidence: Evidence, hint: str) -> None:
+        pairs = (*evidence, ("fix", hint)) if hint else evidence
+        width = max((len(label) + 2 for label, _ in pairs), default=0)
+        width = max(width, _EVIDENCE_WIDTH)
+        last = ""
+        for label, text in pairs:
+            shown = "" if label == last else label
+            self._write(self._streams.err, f"  {escape(shown).ljust(width)}{escape(text)}".rstrip())
+            last = label
+
+    def _write(self, stream: TextIO, text: str) -> None:
+        self._progress.pause()
+        write_line(stream, text)
+
+
+def _pairs(value: object) -> Evidence:
+    """Return the evidence of a warning event; anything that is not pairs of text is left out."""
+    if not isinstance(value, list | tuple):
+        return ()
+    return tuple(
+        (str(pair[0]), str(pair[1]))
+        for pair in value
+        if isinstance(pair, list | tuple) and len(pair) == 2  # noqa: PLR2004 - label and text
+    )

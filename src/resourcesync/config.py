@@ -1,0 +1,206 @@
+"""What the operator says outside the options: the environment, and the forms of values.
+
+The only reader of the environment. Durations, sizes, rates, moments and limits are written the
+same way on every command line (``90s``, ``10k``, ``5/s``, ``-7d``, ``10%``).
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.timestamps import parse_w3c
+
+PREFIX: Final = "RESOURCESYNC"
+"""Every option can be set as ``RESOURCESYNC_<COMMAND>_<OPTION>``."""
+
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)([smhdw])")
+_BYTES: Final = {
+    letter + suffix: base**power
+    for power, letter in enumerate(("", "k", "m", "g", "t"))
+    for suffix, base in (("", 1000), ("b", 1000), ("ib", 1024))
+    if letter or suffix != "ib"
+}
+_SIZE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmgt]?(?:i?b)?)", re.IGNORECASE)
+_RATE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(?:/([smh]))?")
+_LIMIT: Final = re.compile(r"([0-9]{1,12})|([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%")
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_WHOLE: Final = 100
+_FALSE: Final = frozenset({"", "0", "false", "f", "no", "n", "off"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What the environment asks of the command line.
+
+    Attributes:
+        debug: ``RESOURCESYNC_DEBUG``: show tracebacks.
+        color: ``True`` when ``FORCE_COLOR`` asks for colours, ``False`` when ``NO_COLOR`` or
+            ``TERM=dumb`` forbids them, ``None`` when the terminal decides.
+        live: Whether a terminal could redraw a line (``TERM`` is not ``dumb``).
+        json: Commands for which ``RESOURCESYNC_<COMMAND>_JSON`` is on, in lower case.
+    """
+
+    debug: bool = False
+    color: bool | None = None
+    live: bool = True
+    json: frozenset[str] = frozenset()
+
+
+def read_environment(environ: Mapping[str, str] | None = None) -> Environment:
+    """Return what the process's environment, or the given one, asks for."""
+    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
+    dumb = found.get("TERM", "") == "dumb"
+    color: bool | None = None
+    if found.get("NO_COLOR") or dumb:
+        color = False
+    elif _is_on(found.get("FORCE_COLOR", "")):
+        color = True
+    return Environment(
+        debug=_is_on(found.get(f"{PREFIX}_DEBUG", "")),
+        color=color,
+        live=not dumb,
+        json=frozenset(_commands_with(found, "JSON")),
+    )
+
+
+def _commands_with(environ: Mapping[str, str], option: str) -> list[str]:
+    head, tail = f"{PREFIX}_", f"_{option}"
+    return [
+        name[len(head) : -len(tail)].lower()
+        for name, value in environ.items()
+        if name.startswith(head) and name.endswith(tail) and _is_on(value)
+    ]
+
+
+def _is_on(value: str) -> bool:
+    return value.strip().lower() not in _FALSE
+
+
+def ca_file(environ: Mapping[str, str] | None = None) -> str:
+    """Return the file of trusted authorities that ``SSL_CERT_FILE`` names; empty for none."""
+    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
+    return found.get("SSL_CERT_FILE", "")
+
+
+def state_folder() -> Path:
+    """Return the folder for what outlives a run and belongs to no mirror, such as crash reports."""
+    import platformdirs  # noqa: PLC0415 - needed for a crash report only; help stays quick
+
+    return platformdirs.user_state_path("resourcesync", appauthor=False)
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds that ``90s``, ``15m``, ``2h``, ``7d`` or ``1w`` means; ``0`` is none.
+
+    Raises:
+        ConfigurationError: It is no duration.
+    """
+    if text.strip() == "0":
+        return 0.0
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise _refused("duration", text, "write a number and a unit: 90s, 15m, 2h, 7d")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes that ``10k``, ``5M``, ``2G`` (times 1000) or ``512KiB`` means.
+
+    Raises:
+        ConfigurationError: It is no size.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    unit = "" if match is None else match[2].lower()
+    if match is None or unit not in _BYTES:
+        raise _refused("size", text, "write a number and a unit: 500, 10k, 5M, 2G, 64KiB")
+    return int(float(match[1]) * _BYTES[unit])
+
+
+def parse_rate(text: str) -> float:
+    """Return the requests per second that ``5``, ``5/s`` or ``30/m`` means.
+
+    Raises:
+        ConfigurationError: It is no rate, or zero.
+    """
+    match = _RATE.fullmatch(text.strip())
+    rate = 0.0 if match is None else float(match[1]) / _SECONDS[match[2] or "s"]
+    if rate <= 0:
+        raise _refused("rate", text, "write requests per second or minute: 5, 5/s, 30/m")
+    return rate
+
+
+def parse_moment(text: str) -> datetime | timedelta:
+    """Return the moment of a W3C Datetime, or the time before now of ``-7d`` or ``yesterday``.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+    text = text.strip()
+    if text == "yesterday":
+        return timedelta(days=-1)
+    try:
+        if text.startswith("-"):
+            return timedelta(seconds=-parse_duration(text[1:]))
+        return parse_w3c(text)
+    except (ConfigurationError, ValueError, OverflowError) as error:
+        hint = "write 2026-11-20, 2026-11-20T11:04:09Z, yesterday or -7d"
+        raise _refused("time", text, hint) from error
+
+
+def resolve_moment(moment: datetime | timedelta, now: datetime) -> datetime:
+    """Return the moment itself, or the one that lies that far from ``now``; never before year 1."""
+    if isinstance(moment, datetime):
+        return moment
+    try:
+        return now + moment
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A number of things, or a share of them in percent; exactly one is set."""
+
+    count: int | None = None
+    percent: float | None = None
+
+
+def parse_limit(text: str) -> Limit:
+    """Return the limit that ``250`` or ``10%`` means.
+
+    Raises:
+        ConfigurationError: It is neither, or over 100 %.
+    """
+    match = _LIMIT.fullmatch(text.strip())
+    if match is not None and match[1] is not None:
+        return Limit(count=int(match[1]))
+    if match is None or float(match[2]) > _WHOLE:
+        raise _refused("limit", text, "write a number or a share: 250, 10%")
+    return Limit(percent=float(match[2]))
+
+
+def parse_header(text: str) -> tuple[str, str]:
+    """Return the name and the value of a header field written as ``Name: value``.
+
+    Raises:
+        ConfigurationError: The name is no token, or the value holds control characters.
+    """
+    name, colon, value = text.partition(":")
+    name, value = name.strip(), value.strip()
+    if not colon or _TOKEN.fullmatch(name) is None:
+        raise ConfigurationError(
+            "a header is written as 'Name: value'", hint="for example 'Accept-Language: cs'"
+        )
+    if not all(character.isprintable() or character == "\t" for character in value):
+        raise ConfigurationError(f"the value of header {name} holds control characters")
+    return name, value
+
+
+def _refused(what: str, text: str, hint: str) -> ConfigurationError:
+    return ConfigurationError(f"{text[:64]!r} is not a {what}", hint=hint)

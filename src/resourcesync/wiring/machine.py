@@ -1,0 +1,24 @@
+"""What every command needs of this machine: time, and a name for its run."""
+
+import secrets
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_TIME_DIGITS = 10
+_RANDOM_DIGITS = 6
+
+
+def system_clock() -> Clock:
+    """Return the machine's own clock."""
+    return SystemClock()
+
+
+def new_run_id(clock: Clock) -> str:
+    """Return an id for a run: ids sort by time, and two runs never share one by accident."""
+    milliseconds = to_microseconds(clock.now()) // 1000
+    head = [_ALPHABET[milliseconds >> 5 * place & 31] for place in range(_TIME_DIGITS)]
+    tail = [secrets.choice(_ALPHABET) for _ in range(_RANDOM_DIGITS)]
+    return "".join(reversed(head)) + "".join(tail)

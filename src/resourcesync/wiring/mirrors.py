@@ -1,0 +1,192 @@
+"""The Destination's side: a folder and some settings become a mirror that can be pulled."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Final, Literal
+
+from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.destination import Destination
+from resourcesync.destination.mapping import origin
+from resourcesync.destination.memory import Memory
+from resourcesync.destination.options import Equipment
+from resourcesync.destination.reports import MirrorStatus
+from resourcesync.destination.status import status_of
+from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.ports import Clock, Reporter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """How a Source is asked; ``None`` takes the fetcher's own default.
+
+    Attributes:
+        jobs: Requests at a time, all hosts together.
+        per_host: Most requests at a time to one host.
+        rate: Requests per second to one host.
+        bandwidth: Bytes per second, all together.
+        timeout: Seconds without an answer, or of a body that hardly moves.
+        retries: Further tries after a failure that may pass.
+        robots: Whether ``robots.txt`` is obeyed.
+        headers: Fields that are sent to the Source's own origin only.
+        allow_origins: Origins that the Source may list resources of, besides its own.
+        ca_file: PEM file of the trusted authorities; empty takes the system's.
+    """
+
+    jobs: int | None = None
+    per_host: int | None = None
+    rate: float | None = None
+    bandwidth: int | None = None
+    timeout: float | None = None
+    retries: int | None = None
+    robots: Literal["obey", "ignore"] = "obey"
+    headers: tuple[tuple[str, str], ...] = ()
+    allow_origins: tuple[str, ...] = ()
+    ca_file: str = ""
+
+    def settings(self, source: str) -> FetchSettings:
+        """Return the fetcher's settings for a Source.
+
+        Raises:
+            ConfigurationError: A value cannot work.
+        """
+        names = ("jobs", "per_host", "rate", "bandwidth", "timeout", "retries")
+        chosen = {name: value for name in names if (value := getattr(self, name)) is not None}
+        home = _origin(source) if source else ""
+        trusted = frozenset(filter(None, (home, *map(_origin, self.allow_origins))))
+        return FetchSettings(
+            **chosen,
+            robots=self.robots,
+            headers={home: self.headers} if home and self.headers else {},
+            trusted_origins=trusted,
+            ca_file=self.ca_file,
+        )
+
+
+def _origin(address: str) -> str:
+    """Return the origin of an address that the operator wrote."""
+    try:
+        return origin(address)
+    except OutOfScopeError as error:
+        raise ConfigurationError(
+            f"{address[:200]!r} cannot be a Source: {error.message}",
+            hint="write it as https://HOST/ or http://HOST:PORT/path",
+        ) from error
+
+
+_DEFAULT_NETWORK: Final = Network()
+
+
+def is_mirror(folder: Path) -> bool:
+    """Whether a folder is a mirror: it knows where it came from."""
+    return mirror_folder.is_mirror(folder)
+
+
+@contextmanager
+def open_destination(
+    folder: Path,
+    *,
+    source: str | None = None,
+    network: Network = _DEFAULT_NETWORK,
+    report: Reporter,
+    clock: Clock,
+) -> Iterator[Destination]:
+    """Open a mirror for a pull or an audit; nobody else may pull it meanwhile.
+
+    A folder that was no mirror before and did not become one is left as it was.
+
+    Args:
+        folder: The mirror; made when it does not exist.
+        source: The address it is going to follow, for a mirror that does not know its own yet.
+        network: How the Source is asked.
+        report: Takes events.
+        clock: Time.
+
+    Raises:
+        LockedError: Another run holds the mirror.
+        MirrorChangedError: The folder is not the one that its memory tells of.
+        StateError: The memory is damaged or from a newer version.
+        StorageError: The folder cannot be used.
+        ConfigurationError: A setting cannot work.
+    """
+    was_folder, was_mirror = folder.is_dir(), is_mirror(folder)
+    with mirror_folder.MirrorFolder(folder, clock) as mirror:
+        state, copies = mirror.state, mirror.copies
+        assert state is not None
+        assert copies is not None
+        memory = Memory(state)
+        try:
+            known = memory.identity
+            address = source or ("" if known is None else known.source)
+            settings = network.settings(address)
+            with closing(CurlFetcher(settings, clock, Random())) as fetcher:  # noqa: S311 - jitter
+                yield Destination(
+                    Equipment(
+                        folder=str(folder),
+                        fetcher=fetcher,
+                        copies=copies,
+                        state=state,
+                        clock=clock,
+                        report=report,
+                        scratch=copies.scratch,
+                        check_folder=mirror.check_marker,
+                        purge=copies.purge,
+                        tells_case=not (folder / OWN_FOLDER / "STATE.DB").exists(),
+                        traffic=lambda: (fetcher.stats.requests, fetcher.stats.received),
+                    )
+                )
+        finally:
+            if not was_mirror and memory.identity is None:
+                _forget(folder, keep=was_folder)
+
+
+def _forget(folder: Path, *, keep: bool) -> None:
+    """Take away what opening a mirror made, when no mirror came of it."""
+    shutil.rmtree(folder / OWN_FOLDER, ignore_errors=True)
+    if not keep:
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def read_status(folder: Path) -> MirrorStatus:
+    """Return what a mirror's own memory says, without asking the Source or holding the mirror.
+
+    Raises:
+        ConfigurationError: The folder is no mirror.
+        StateError: The memory is damaged or from a newer version.
+    """
+    if not is_mirror(folder):
+        raise not_a_mirror(folder)
+    with SqliteMirrorState(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+        return status_of(str(folder), state, running=_is_held(folder))
+
+
+def not_a_mirror(folder: Path) -> ConfigurationError:
+    """Return the error that says so."""
+    return ConfigurationError(
+        f"{folder} is no mirror",
+        evidence=(("tried", f"{folder / OWN_FOLDER / mirror_folder.STATE_FILE}: not there"),),
+        hint=f"make it one: resourcesync pull https://HOST/ {folder}",
+    )
+
+
+def _is_held(folder: Path) -> bool:
+    try:
+        lock = os.open(folder / OWN_FOLDER / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False

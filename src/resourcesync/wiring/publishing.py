@@ -1,0 +1,200 @@
+"""The Source's side: a folder and some settings become a tree that can be published."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from resourcesync.adapters.catalogue import FileCatalogue
+from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.adapters.files import FileTreeOriginals, Selection
+from resourcesync.adapters.memory import MemoryCatalogue
+from resourcesync.errors import ConfigurationError, StateError
+from resourcesync.model.resources import Resource
+from resourcesync.ports import Catalogue, Catalogued, Clock, Omission, Recording, Snapshot
+from resourcesync.source.paging import Limits
+from resourcesync.source.publisher import Publication, Publisher
+from resourcesync.source.scan import ScanReport, scan
+
+CATALOGUE: Final = Path(".resourcesync") / "catalogue.db"
+_NOTE: Final = "publish.settings"
+_SHOWN_OMISSIONS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a tree is published. They are remembered with the tree's catalogue.
+
+    Attributes:
+        url: The URI of the tree's root.
+        out: The folder the documents go to, relative to the tree; ``.`` is the tree itself.
+        include, exclude: Patterns on paths in the tree.
+        algorithms: Digests of every resource.
+        max_entries, max_bytes: The most one document holds.
+    """
+
+    url: str = ""
+    out: str = "."
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    algorithms: tuple[str, ...] = ("sha-256",)
+    max_entries: int = Limits().max_entries
+    max_bytes: int = Limits().max_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What publishing found and did.
+
+    Attributes:
+        settings: The settings in force.
+        scan: What was found in the tree.
+        publication: What was written; nothing in a dry run.
+        omissions: The first files that are there and cannot be published.
+        dry_run: Whether nothing was written on purpose.
+    """
+
+    settings: Settings
+    scan: ScanReport
+    publication: Publication
+    omissions: tuple[Omission, ...] = ()
+    dry_run: bool = False
+
+
+def publish_tree(
+    root: Path, chosen: Mapping[str, object], *, clock: Clock, dry_run: bool = False
+) -> Published:
+    """Publish a tree, or bring what was published in step with it.
+
+    Args:
+        root: The tree.
+        chosen: Attributes of ``Settings`` that are given now; the others are as the last time.
+        clock: Time.
+        dry_run: Look and hash, write nothing.
+
+    Raises:
+        ConfigurationError: There is no such folder, no URL is known, or a setting cannot work.
+        LockedError: Another run is publishing this tree.
+        StorageError: The tree cannot be read, or a document cannot be written.
+    """
+    if not root.is_dir():
+        raise ConfigurationError(f"{root} is no folder", hint="name the folder to publish")
+    with _catalogue(root, clock, dry_run=dry_run) as catalogue:
+        settings = _settings(root, catalogue, chosen)
+        originals = FileTreeOriginals(
+            root,
+            settings.url,
+            clock=clock,
+            selection=_selection(settings),
+            algorithms=settings.algorithms,
+        )
+        limits = Limits(max_entries=settings.max_entries, max_bytes=settings.max_bytes)
+        publisher = Publisher(
+            catalogue,
+            FolderDocuments(root / settings.out),
+            base_uri=settings.url,
+            clock=clock,
+            limits=limits,
+        )
+        found = scan(originals, catalogue, clock.now())
+        done = Publication()
+        if not dry_run:
+            catalogue.write_notes({_NOTE: msgspec.json.encode(settings).decode()})
+            done = publisher.publish()
+        return Published(
+            settings=settings,
+            scan=found,
+            publication=done,
+            omissions=tuple(originals.omissions()[:_SHOWN_OMISSIONS]),
+            dry_run=dry_run,
+        )
+
+
+@contextmanager
+def _catalogue(root: Path, clock: Clock, *, dry_run: bool) -> Iterator[Catalogue]:
+    path = root / CATALOGUE
+    if not dry_run:
+        with closing(FileCatalogue(path, clock)) as catalogue:
+            yield catalogue
+    elif path.exists():
+        with closing(FileCatalogue(path, clock)) as catalogue:
+            yield _Unrecorded(catalogue)
+    else:
+        yield MemoryCatalogue()
+
+
+def _settings(root: Path, catalogue: Catalogue, chosen: Mapping[str, object]) -> Settings:
+    text = catalogue.note(_NOTE)
+    try:
+        known = Settings() if text is None else msgspec.json.decode(text, type=Settings)
+    except msgspec.MsgspecError as error:
+        raise StateError("the settings in the catalogue are damaged") from error
+    settings = replace(known, **chosen)  # type: ignore[arg-type]  # the command line's own names
+    if not settings.url:
+        raise ConfigurationError(
+            f"the address of {root} on the Web is not known yet",
+            hint=f"resourcesync publish {root} --url https://HOST/",
+        )
+    return settings
+
+
+def relative_out(root: Path, out: Path) -> str:
+    """Return where documents go as ``Settings.out`` says it: relative to the tree."""
+    return os.path.relpath(out.absolute(), root.absolute())
+
+
+def _selection(settings: Settings) -> Selection:
+    """Return what of the tree is published: never the documents themselves."""
+    out = os.path.normpath(settings.out)
+    inside = not out.startswith("..")
+    skip = frozenset({"resourcesync" if out == "." else out}) if inside else frozenset()
+    return Selection(include=settings.include, exclude=settings.exclude, skip=skip)
+
+
+class _Unrecorded:
+    """A catalogue that can be compared with and never changes: for a dry run."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+
+    def catalogued(self) -> Iterator[Catalogued]:
+        """Yield what is recorded."""
+        return self._catalogue.catalogued()
+
+    @contextmanager
+    def record(self, now: datetime) -> Iterator[Recording]:
+        """Open a recording that records nothing."""
+        del now
+        yield _Nothing()
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Open a view of what is recorded."""
+        return self._catalogue.snapshot()
+
+    def note(self, key: str) -> str | None:
+        """Return a note."""
+        return self._catalogue.note(key)
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Write nothing."""
+
+
+class _Nothing:
+    """A recording that records nothing."""
+
+    def created(self, resource: Resource, fingerprint: str) -> None:
+        """Record nothing."""
+
+    def updated(self, resource: Resource, fingerprint: str) -> None:
+        """Record nothing."""
+
+    def deleted(self, resource: Resource) -> None:
+        """Record nothing."""
+
+    def touched(self, resource: Resource, fingerprint: str) -> None:
+        """Record nothing."""

@@ -1,0 +1,116 @@
+"""A published tree becomes an application that can be served."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from resourcesync.adapters.files.media_types import media_type
+from resourcesync.documents import reading
+from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.model.capabilities import CapabilityEntry
+from resourcesync.model.vocabulary import Capability
+from resourcesync.ports import Clock
+from resourcesync.server.app import Served, create_app
+from resourcesync.server.running import ServerThread, serve_forever
+
+__all__ = ["LateApplication", "ServerThread", "Tree", "find_tree", "serve_forever"]
+
+_CAPABILITY_LIST: Final = "resourcesync/capabilitylist.xml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """A published tree.
+
+    Attributes:
+        root: The tree.
+        out: The folder that holds its documents.
+        capability_list: The address of its Capability List, as its documents say.
+    """
+
+    root: Path
+    out: Path
+    capability_list: str
+
+    @property
+    def base(self) -> str:
+        """The address that the tree was published for."""
+        return self.capability_list.removesuffix(_CAPABILITY_LIST)
+
+    def application(self, clock: Clock) -> ASGIApp:
+        """Return what serves it.
+
+        Raises:
+            ConfigurationError: Its documents name an address that cannot be served.
+        """
+        served = Served(
+            root=self.root,
+            capability_list_uri=self.capability_list,
+            media_type=media_type,
+            documents=self.out / "resourcesync",
+            well_known=self.out / ".well-known" / "resourcesync",
+        )
+        return create_app(served, clock=clock)
+
+
+def find_tree(root: Path, out: Path | None = None) -> Tree:
+    """Return the tree in a folder, with what its documents say of it.
+
+    Args:
+        root: The tree.
+        out: The folder that ``publish --out`` wrote to; ``None`` is the tree itself.
+
+    Raises:
+        ConfigurationError: The folder was not published.
+        DocumentError: Its Source Description cannot be read.
+        StorageError: The same, because of the disk.
+    """
+    out = out or root
+    description = out / ".well-known" / "resourcesync"
+    try:
+        with description.open("rb") as stream:
+            entries = list(reading.read(stream, uri=str(description)).entries())
+    except FileNotFoundError as error:
+        raise ConfigurationError(
+            f"{root} is not published",
+            evidence=(("tried", f"{description}: not there"),),
+            hint=f"resourcesync publish {root} --url http://127.0.0.1:8080/",
+        ) from error
+    except OSError as error:
+        raise StorageError(f"cannot read {description}: {error.strerror}") from error
+    for entry in entries:
+        if isinstance(entry, CapabilityEntry) and entry.capability is Capability.CAPABILITY_LIST:
+            return Tree(root=root, out=out, capability_list=entry.uri)
+    raise ConfigurationError(
+        f"the Source Description of {root} names no Capability List",
+        evidence=(("file", str(description)),),
+        hint=f"write it again: resourcesync publish {root}",
+    )
+
+
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class LateApplication:
+    """An application that is known only after its server listens; 503 until then.
+
+    A tree on a free port has its address only once the port is taken, and its documents, which
+    say that address, only after that.
+    """
+
+    def __init__(self) -> None:
+        self.application: ASGIApp = _unready
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self.application(scope, receive, send)
+
+
+async def _unready(scope: Any, receive: Receive, send: Send) -> None:
+    del scope, receive
+    kind: Literal["http.response.start"] = "http.response.start"
+    await send({"type": kind, "status": 503, "headers": [(b"retry-after", b"1")]})
+    await send({"type": "http.response.body", "body": b""})
