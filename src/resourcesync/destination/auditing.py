@@ -62,6 +62,7 @@ class Audit:
         """
         at: int | None = self._pull.memory.through
         with ExitStack() as held:
+            rows: Iterator[Listed]
             if offline:
                 rows = (_as_listed(copy) for copy in self._pull.state.copies())
             else:

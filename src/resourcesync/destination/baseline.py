@@ -1,6 +1,6 @@
 """Baseline synchronization: the mirror against the Resource List and the changes since (§5.2)."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from heapq import merge
 from operator import attrgetter
@@ -168,7 +168,7 @@ class Baseline:
             first.loc, "duplicate-uri", "the Resource List gives it twice, with different content"
         )
 
-    def _fetches(self, decisions: Iterable[Decision], at: int) -> Iterator[Fetch]:
+    def _fetches(self, decisions: Iterable[Decision], at: int) -> Generator[Fetch, None, None]:
         """Yield what is to be fetched; write down what is to be deleted, and what still rests."""
         has_pending = any(True for task in Task for _ in self._pull.state.pending(task))
         waiting: list[Pending] = []

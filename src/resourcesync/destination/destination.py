@@ -86,7 +86,7 @@ class Destination:
             )
         return report
 
-    def _close_run(  # noqa: PLR0913 - a row has that many columns
+    def _close_run(
         self, run: str, began: int, *, mode: str, outcome: str, counts: str, word: Word
     ) -> None:
         ended = to_microseconds(self._equipment.clock.now())
@@ -253,7 +253,7 @@ class Destination:
 
     def _known_failures(self) -> tuple[Failing, ...]:
         """What earlier runs could not do, when this run had no reason to try it again."""
-        failures = []
+        failures: list[Failing] = []
         for row in self._equipment.state.pending(Task.FETCH):
             if len(failures) >= _KEPT_FAILURES:
                 break

@@ -1,6 +1,6 @@
 """Incremental synchronization: what is new in the Change Lists becomes tasks, then deeds (§12)."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from typing import Final
 
@@ -178,7 +178,7 @@ class Incremental:
             mode=mode, create=create, update=update, delete=delete, size=size, unsized=unsized
         )
 
-    def _due(self) -> Iterator[Fetch]:
+    def _due(self) -> Generator[Fetch, None, None]:
         for row in self._pull.state.pending(Task.FETCH):
             if row.due <= self._pull.now:
                 yield Fetch(listed_again(row), self._pull.state.copy(row.uri))

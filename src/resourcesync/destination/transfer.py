@@ -69,6 +69,8 @@ class Transfer:
         self._again: list[Fetch] = []
         self._stop = False
         self._totals = (0, 0)
+        # In a folder without a file there is nothing to take over: not worth a look each time.
+        self._may_adopt = next(iter(copies.paths()), None) is not None
 
     @property
     def stopped(self) -> bool:
@@ -143,6 +145,8 @@ class Transfer:
     def _adopt(self, fetch: Fetch) -> bool:
         """Take over a file that is already in place and proven to be what the Source lists."""
         listed, before = fetch.listed, fetch.before
+        if not self._may_adopt:
+            return False
         signature = self._copies.signature(listed.path)
         if signature is None or (before is not None and before.signature == signature):
             return False

@@ -1,0 +1,83 @@
+"""A ``Fetcher`` without a network: it asks a function, and remembers what was asked."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from resourcesync.errors import (
+    BadResponseError,
+    ResourceMissingError,
+    SourceError,
+    SourceRefusedError,
+    SourceUnavailableError,
+    StorageError,
+)
+from resourcesync.ports import Failure, Request, Response
+
+
+@dataclass
+class Answer:
+    """What a server would say."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    uri: str = ""
+
+
+Serve = Callable[[Request], Answer | Exception]
+
+
+class MemoryFetcher:
+    """Fetches from a function, one request after the other."""
+
+    def __init__(self, serve: Serve) -> None:
+        self.serve = serve
+        self.asked: list[str] = []
+
+    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+        for request in requests:
+            self.asked.append(request.uri)
+            yield self._fetch(request)
+
+    def _fetch(self, request: Request) -> Response | Failure:
+        answer = self.serve(request)
+        if isinstance(answer, SourceError | StorageError):
+            return Failure(request=request, error=answer)
+        if isinstance(answer, BaseException):
+            raise answer
+        error = _error(answer.status, request.uri)
+        if error is not None:
+            return Failure(request=request, error=error)
+        headers = {"etag": f'"{hashlib.sha256(answer.body).hexdigest()[:16]}"'} | answer.headers
+        if request.etag and request.etag == headers["etag"]:
+            return Response(request=request, status=304, uri=request.uri, headers=headers)
+        if request.limit is not None and len(answer.body) > request.limit:
+            too_big = BadResponseError("more bytes than allowed", uri=request.uri, code="too-big")
+            return Failure(request=request, error=too_big)
+        try:
+            half = len(answer.body) // 2
+            for chunk in (answer.body[:half], answer.body[half:]):
+                if chunk:
+                    request.sink.write(chunk)
+        except StorageError as storage:
+            return Failure(request=request, error=storage)
+        return Response(
+            request=request,
+            status=200,
+            uri=answer.uri or request.uri,
+            headers=headers,
+            received=len(answer.body),
+        )
+
+
+def _error(status: int, uri: str) -> SourceError | None:
+    if status == 200:
+        return None
+    if status in (404, 410):
+        return ResourceMissingError(f"{status}", uri=uri, status=status)
+    if status in (401, 403):
+        return SourceRefusedError(f"{status}", uri=uri, status=status)
+    if status >= 500:
+        return SourceUnavailableError(f"{status}", uri=uri, status=status)
+    return BadResponseError(f"{status}", uri=uri, status=status)

@@ -1,0 +1,141 @@
+"""A whole world in one process: our real publisher in memory, our real Destination on a disk."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from resourcesync.adapters.memory import (
+    ManualClock,
+    MemoryCatalogue,
+    MemoryDocuments,
+    MemoryOriginals,
+)
+from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.destination.destination import Destination
+from resourcesync.destination.memory import Memory
+from resourcesync.destination.options import Equipment, PullOptions
+from resourcesync.destination.reports import AuditReport, RunReport
+from resourcesync.ports import Request
+from resourcesync.source.paging import Limits
+from resourcesync.source.publisher import Publisher
+from resourcesync.source.scan import scan
+from tests.support.memory_fetcher import Answer, MemoryFetcher
+
+BASE = "http://source.example/"
+
+
+class World:
+    """A Source and one mirror of it. Tests change the Source and look at the mirror."""
+
+    def __init__(self, folder: Path, *, max_entries: int = 50_000) -> None:
+        self.clock = ManualClock()
+        self.originals = MemoryOriginals(self.clock)
+        self.catalogue = MemoryCatalogue()
+        self.documents = MemoryDocuments()
+        self.limits = Limits(max_entries=max_entries)
+        self.folder = folder
+        self.events: list[tuple[str, Mapping[str, object]]] = []
+        self.answers: dict[str, Answer | Exception | Callable[[Request], Answer | Exception]] = {}
+        self.fetcher = MemoryFetcher(self.serve)
+
+    # --- the Source ---
+
+    def put(self, name: str, content: bytes | str) -> None:
+        data = content.encode() if isinstance(content, str) else content
+        self.originals.put(BASE + name, data)
+
+    def remove(self, name: str) -> None:
+        self.originals.remove(BASE + name)
+
+    def publish(self) -> None:
+        self.clock.advance(seconds=60)
+        scan(self.originals, self.catalogue, self.clock.now())
+        Publisher(
+            self.catalogue,
+            self.documents,
+            base_uri=BASE,
+            clock=self.clock,
+            limits=self.limits,
+        ).publish()
+
+    def serve(self, request: Request) -> Answer | Exception:
+        override = self.answers.get(request.uri)
+        if callable(override):
+            return override(request)
+        if override is not None:
+            return override
+        return self.honest(request.uri)
+
+    def honest(self, uri: str) -> Answer:
+        document = self.documents.open(uri.removeprefix(BASE))
+        if document is not None:
+            return Answer(body=document.read(), headers={"content-type": "application/xml"})
+        original = self.originals.open(uri)
+        return Answer(status=404) if original is None else Answer(body=original.read())
+
+    # --- the mirror ---
+
+    @contextmanager
+    def destination(self) -> Iterator[Destination]:
+        with MirrorFolder(self.folder, self.clock) as mirror:
+            assert mirror.copies is not None
+            assert mirror.state is not None
+            yield Destination(
+                Equipment(
+                    folder=str(self.folder),
+                    fetcher=self.fetcher,
+                    copies=mirror.copies,
+                    state=mirror.state,
+                    clock=self.clock,
+                    report=lambda event, fields: self.events.append((event, fields)),
+                    scratch=mirror.copies.scratch,
+                    check_folder=mirror.check_marker,
+                    purge=mirror.copies.purge,
+                )
+            )
+
+    def pull(self, source: str | None = BASE, **options: Any) -> RunReport:
+        self.fetcher.asked.clear()
+        self.events.clear()
+        with self.destination() as destination:
+            return destination.pull(source, PullOptions(**options))
+
+    def audit(self, **options: Any) -> AuditReport:
+        with self.destination() as destination:
+            return destination.audit(**options)
+
+    def files(self) -> dict[str, bytes]:
+        """What the mirror holds, by URI, as the files on the disk tell."""
+        with MirrorFolder(self.folder, self.clock) as mirror:
+            assert mirror.copies is not None
+            assert mirror.state is not None
+            identity = Memory(mirror.state).identity
+            assert identity is not None
+            mapping = identity.mapping()
+            return {
+                mapping.uri(path) or path: (self.folder / path).read_bytes()
+                for path in mirror.copies.paths()
+            }
+
+    def files_on_disk(self) -> dict[str, bytes]:
+        """The mirror's files by path, its own folder left out."""
+        return {
+            str(path.relative_to(self.folder)): path.read_bytes()
+            for path in self.folder.rglob("*")
+            if path.is_file() and ".resourcesync" not in path.parts
+        }
+
+    def in_sync(self) -> bool:
+        return self.files() == self.originals.contents()
+
+    def asked_resources(self) -> list[str]:
+        """The resources, documents left out, that were asked for since the last pull began."""
+        return [
+            uri.removeprefix(BASE)
+            for uri in self.fetcher.asked
+            if "/resourcesync" not in uri and not uri.endswith("/sitemap.xml")
+        ]
+
+    def told(self, event: str) -> list[Mapping[str, object]]:
+        return [fields for name, fields in self.events if name == event]
