@@ -250,6 +250,27 @@ def test_a_client_that_takes_nothing_is_given_up(strict: ServerThread) -> None:
     assert got < HUGE
 
 
+def test_a_header_in_one_endless_piece_is_dropped(strict: ServerThread) -> None:
+    with plug(strict) as client:
+        client.sendall(b"GET /one.txt HTTP/1.1\r\nX: " + b"y" * 200_000)
+
+        assert b"200" not in wait_until_dropped(client)
+
+
+def test_a_slow_but_steady_client_gets_all_of_it(strict: ServerThread) -> None:
+    client = connection(strict)
+    client.request("GET", "/huge.bin", headers={"range": f"bytes=0-{24 * 1024 * 1024 - 1}"})
+    response = client.getresponse()
+    got = 0
+
+    while part := response.read(1024 * 1024):
+        got += len(part)
+        time.sleep(0.08)
+
+    assert got == 24 * 1024 * 1024
+    client.close()
+
+
 def test_an_idle_connection_is_closed(strict: ServerThread) -> None:
     started = time.monotonic()
     with plug(strict) as client:

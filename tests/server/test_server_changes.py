@@ -1,0 +1,212 @@
+"""Files that change: what is promised of them, and what is sent while they do."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from resourcesync.errors import OriginalChangedError, StorageError
+from resourcesync.server.files import OpenFile
+from tests.support.asgi import ask
+from tests.support.served_tree import BIG, YEAR_AGO, StoppedClock, application, plant, settled
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return plant(tmp_path / "tree")
+
+
+def test_equal_sizes_and_dates_do_not_make_equal_states(root: Path) -> None:
+    path = root / "a" / "one.txt"
+    app = application(root, settled())
+    before = ask(app, "/a/one.txt").fields["etag"]
+
+    path.write_bytes(b"9876543210")
+    os.utime(path, (YEAR_AGO, YEAR_AGO))
+    after = ask(app, "/a/one.txt", fields={"if-none-match": before})
+
+    assert (after.status, after.body) == (200, b"9876543210")
+    assert after.fields["etag"] != before
+
+
+def test_a_state_that_has_not_settled_promises_nothing(root: Path) -> None:
+    path = root / "a" / "one.txt"
+    app = application(root, StoppedClock(datetime.fromtimestamp(path.stat().st_ctime, UTC)))
+
+    answer = ask(app, "/a/one.txt", fields={"if-none-match": '""', "range": "bytes=0-1"})
+
+    assert answer.status == 206
+    assert "etag" not in answer.fields
+    assert "last-modified" not in answer.fields
+
+
+def test_a_clock_set_back_promises_nothing(root: Path) -> None:
+    app = application(root, StoppedClock(datetime(2001, 1, 1, tzinfo=UTC)))
+
+    answer = ask(app, "/a/one.txt")
+
+    assert answer.body == b"0123456789"
+    assert "etag" not in answer.fields
+
+
+def test_a_file_just_written_is_looked_at_again_until_it_has_settled(root: Path) -> None:
+    path = root / "a" / "one.txt"
+    app = application(root)
+    tags = set()
+
+    for number in range(20):
+        path.write_bytes(b"%010d" % number)
+        answer = ask(app, "/a/one.txt")
+        assert answer.body == b"%010d" % number
+        tags.add(answer.fields["etag"])
+
+    assert len(tags) == 20
+
+
+def test_a_date_yet_to_come_is_not_told(root: Path) -> None:
+    os.utime(root / "a" / "one.txt", (4_000_000_000, 4_000_000_000))
+
+    answer = ask(application(root, settled()), "/a/one.txt")
+
+    assert "last-modified" not in answer.fields
+    assert answer.fields["etag"]
+
+
+@pytest.mark.parametrize("when", [-1, -5_000_000_000])
+def test_a_date_before_all_dates_is_not_told(root: Path, when: int) -> None:
+    os.utime(root / "a" / "one.txt", (when, when))
+
+    answer = ask(application(root, settled()), "/a/one.txt")
+
+    assert answer.status == 200
+    assert "last-modified" not in answer.fields
+
+
+def test_a_file_that_shrinks_while_it_is_sent_ends_in_an_error_not_in_a_short_body(
+    root: Path,
+) -> None:
+    path = root / "a" / "big.bin"
+
+    def shrink(_: int) -> None:
+        os.truncate(path, 1000)
+
+    answer = ask(application(root, settled()), "/a/big.bin", on_chunk=shrink)
+
+    assert isinstance(answer.error, OriginalChangedError)
+    assert answer.status == 200
+    assert len(answer.body) < int(answer.fields["content-length"])
+
+
+def test_a_file_that_is_rewritten_while_it_is_sent_is_never_complete(root: Path) -> None:
+    path = root / "a" / "big.bin"
+
+    def rewrite(_: int) -> None:
+        path.write_bytes(BIG[::-1])
+
+    answer = ask(application(root, settled()), "/a/big.bin", on_chunk=rewrite)
+
+    assert isinstance(answer.error, OriginalChangedError)
+    assert len(answer.body) < len(BIG)
+
+
+def test_a_file_that_is_replaced_while_it_is_sent_is_sent_as_it_was(root: Path) -> None:
+    path = root / "a" / "big.bin"
+
+    def replace(_: int) -> None:
+        other = root / "a" / "other"
+        other.write_bytes(b"new")
+        other.replace(path)
+
+    answer = ask(application(root, settled()), "/a/big.bin", on_chunk=replace)
+
+    assert answer.error is None
+    assert answer.body == BIG
+
+
+def test_nothing_more_is_read_for_a_client_that_has_gone(root: Path) -> None:
+    with (root / "huge.bin").open("wb") as stream:
+        stream.truncate(1 << 40)
+
+    answer = ask(application(root, settled()), "/huge.bin", gone_after=2)
+
+    assert answer.error is None
+    assert answer.chunks < 10
+
+
+def test_a_tree_that_is_not_there_is_a_fault_and_no_absence(tmp_path: Path) -> None:
+    answer = ask(application(tmp_path / "unmounted"), "/a/one.txt")
+
+    assert answer.status == 503
+    assert answer.fields["retry-after"]
+
+
+def test_a_file_that_may_not_be_read_is_refused_and_not_absent(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.open
+
+    def denying(path: bytes, flags: int, *, dir_fd: int | None = None) -> int:
+        if path == b"one.txt":
+            raise PermissionError(13, "Permission denied")
+        return real(path, flags, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", denying)
+
+    assert ask(application(root), "/a/one.txt").status == 403
+    assert ask(application(root), "/a/big.bin").status == 200
+
+
+def test_a_file_that_changes_as_fast_as_it_is_read_is_a_fault_that_passes(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / "a" / "one.txt"
+    real = os.pread
+
+    def meddling(descriptor: int, length: int, offset: int) -> bytes:
+        part = real(descriptor, length, offset)
+        path.write_bytes(path.read_bytes() + b"x")
+        return part
+
+    monkeypatch.setattr(os, "pread", meddling)
+
+    answer = ask(application(root, settled()), "/a/one.txt")
+
+    assert answer.status == 503
+    assert answer.fields["retry-after"]
+
+
+def test_no_descriptor_is_left_open(root: Path) -> None:
+    app = application(root, settled())
+    (root / "link.txt").symlink_to("a/one.txt")
+    os.mkfifo(root / "pipe")
+
+    def count() -> int:
+        return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+    ask(app, "/a/one.txt")
+    before = count()
+    for path in ("/a/one.txt", "/a/big.bin", "/link.txt", "/pipe", "/a", "/a/x/y", "/nope", "/"):
+        ask(app, path)
+        ask(app, path, method="HEAD")
+    ask(app, "/a/big.bin", on_chunk=lambda _: os.truncate(root / "a" / "big.bin", 0))
+
+    assert count() == before
+
+
+def test_a_resumed_download_continues_the_same_state_or_starts_over(root: Path) -> None:
+    app = application(root, settled())
+    tag = ask(app, "/a/one.txt").fields["etag"]
+    fields = {"range": "bytes=4-", "if-range": tag}
+
+    same = ask(app, "/a/one.txt", fields=fields)
+    (root / "a" / "one.txt").write_bytes(b"9876543210")
+    other = ask(app, "/a/one.txt", fields=fields)
+
+    assert (same.status, same.body) == (206, b"456789")
+    assert (other.status, other.body) == (200, b"9876543210")
+
+
+def test_a_disk_that_does_not_give_the_bytes_is_told_of(root: Path) -> None:
+    with OpenFile(os.open(root, os.O_RDONLY)) as folder, pytest.raises(StorageError):
+        folder.read(0, 10)

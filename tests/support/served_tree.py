@@ -1,0 +1,58 @@
+"""A small published tree and the application that serves it."""
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from starlette.types import ASGIApp
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.server.app import Served, create_app
+
+LIST_URI = "https://example.org/base/resourcesync/capabilitylist.xml"
+LINK = f'<{LIST_URI}>; rel="resourcesync"'
+BIG = bytes(range(256)) * 2000
+YEAR_AGO = 1_600_000_000
+
+
+@dataclass
+class StoppedClock:
+    moment: datetime
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.moment += timedelta(seconds=seconds)
+
+
+def media_type(path: str) -> str:
+    return {"html": "text/html", "txt": "text/plain"}.get(path.rpartition(".")[2], "")
+
+
+def application(root: Path, clock: StoppedClock | SystemClock | None = None) -> ASGIApp:
+    served = Served(root=root, capability_list_uri=LIST_URI, media_type=media_type)
+    return create_app(served, clock=clock or SystemClock())
+
+
+def settled() -> StoppedClock:
+    return StoppedClock(datetime.now(UTC) + timedelta(seconds=10))
+
+
+def plant(tree: Path) -> Path:
+    """Make a small published tree, all of it a year old and more."""
+    (tree / "a").mkdir(parents=True)
+    (tree / "a" / "one.txt").write_bytes(b"0123456789")
+    (tree / "a" / "big.bin").write_bytes(BIG)
+    (tree / "empty.txt").write_bytes(b"")
+    (tree / "resourcesync").mkdir()
+    (tree / "resourcesync" / "capabilitylist.xml").write_bytes(b"<urlset/>")
+    (tree / ".well-known").mkdir()
+    (tree / ".well-known" / "resourcesync").write_bytes(b"<description/>")
+    for path in tree.rglob("*"):
+        os.utime(path, (YEAR_AGO, YEAR_AGO))
+    return tree
