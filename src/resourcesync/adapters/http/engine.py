@@ -1,0 +1,187 @@
+"""libcurl's side of the work: easy handles with their options, and the multi handle's loop."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import pycurl
+
+from resourcesync.adapters.http.egress import is_public
+from resourcesync.adapters.http.errand import Errand
+from resourcesync.adapters.http.settings import FetchSettings
+from resourcesync.adapters.http.transfer import Transfer
+from resourcesync.ports import Clock
+
+_HIGHEST_SELECTABLE = 1000
+_BLIND_WAIT = 0.005
+_SUPPRESS_CONNECT_HEADERS = 265  # CURLOPT_SUPPRESS_CONNECT_HEADERS, which PycURL does not name
+_HTTP = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
+_AUTHORITIES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/usr/local/etc/ssl/cert.pem",
+)
+
+
+class _SocketAddress(Protocol):
+    """What libcurl wants to connect to."""
+
+    family: int
+    socktype: int
+    protocol: int
+    addr: Any  # a tuple for the Internet families, bytes for any other
+
+
+class Engine:
+    """A multi handle with its connections, driven by one ``fetch`` at a time."""
+
+    def __init__(self, settings: FetchSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_MULTIPLEX)
+        self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, settings.per_host)
+        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, settings.jobs)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, settings.jobs)
+        self._idle: list[Transfer] = []
+        self._blind = False
+        self.active: dict[Any, Transfer] = {}
+
+    def start(self, errand: Errand, headers: list[str], now: float, *, private: bool) -> Transfer:
+        """Send an errand. ``private`` allows it to reach addresses that are not public."""
+        transfer = self._idle.pop() if self._idle else self._new_transfer()
+        transfer.begin(errand, now)
+        transfer.private = private
+        curl = transfer.curl
+        curl.setopt(pycurl.URL, errand.uri)
+        if transfer.headers is not headers:
+            curl.setopt(pycurl.HTTPHEADER, headers)
+            transfer.headers = headers
+        self.active[curl] = transfer
+        self._multi.add_handle(curl)
+        return transfer
+
+    def turn(self) -> Iterator[Transfer]:
+        """Move all transfers on; yield those that ended, judged and ready for reuse after it.
+
+        Raises:
+            BaseException: A sink raised what no sink may raise, or the program is interrupted.
+        """
+        self._multi.perform()
+        while True:
+            queued, good, bad = self._multi.info_read(64)
+            for curl in good:
+                yield self._end(curl, 0, "")
+            for curl, number, text in bad:
+                yield self._end(curl, number, text)
+            if not queued:
+                return
+
+    def _end(self, curl: Any, number: int, text: str) -> Transfer:
+        transfer = self.active.pop(curl)
+        self._multi.remove_handle(curl)
+        self._idle.append(transfer)
+        if transfer.crash is not None:
+            raise transfer.crash
+        transfer.finish(number, text, self._clock)
+        return transfer
+
+    def wait(self, seconds: float) -> None:
+        """Wait until there is something to do, at most ``seconds``."""
+        if not self.active:
+            self._clock.sleep(seconds)
+            return
+        own = self._multi.timeout()
+        if 0 <= own < seconds * 1000:
+            seconds = own / 1000
+        if self._blind:
+            seconds = min(seconds, _BLIND_WAIT)
+        started = self._clock.monotonic()
+        if self._multi.select(seconds) or not seconds:
+            return
+        if self._clock.monotonic() - started < seconds / 2:  # libcurl has no socket to wait for
+            self._clock.sleep(min(seconds, _BLIND_WAIT))
+
+    def abort(self, transfer: Transfer) -> None:
+        """Give a transfer up; its connection is closed."""
+        del self.active[transfer.curl]
+        self._multi.remove_handle(transfer.curl)
+        self._idle.append(transfer)
+
+    def rest(self) -> None:
+        """Give up all transfers; connections at rest stay open."""
+        for transfer in list(self.active.values()):
+            self.abort(transfer)
+
+    def close(self) -> None:
+        """Give up all transfers and connections."""
+        self.rest()
+        for transfer in self._idle:
+            transfer.curl.close()
+        self._idle.clear()
+        self._multi.close()
+
+    def _new_transfer(self) -> Transfer:
+        curl = pycurl.Curl()
+        transfer = Transfer(curl, self._settings)
+        for option, value in self._options():
+            curl.setopt(option, value)
+        curl.setopt(pycurl.HEADERFUNCTION, transfer.lines.append)
+        curl.setopt(pycurl.WRITEFUNCTION, transfer.on_body)
+        if not self._settings.proxy:
+            curl.setopt(
+                pycurl.OPENSOCKETFUNCTION,
+                lambda purpose, address: self._open_socket(transfer, purpose, address),
+            )
+        return transfer
+
+    def _options(self) -> list[tuple[int, object]]:
+        settings = self._settings
+        contact = f" (+{settings.contact})" if settings.contact else ""
+        options: list[tuple[int, object]] = [
+            (pycurl.NOSIGNAL, 1),
+            (pycurl.PROTOCOLS, _HTTP),
+            (pycurl.FOLLOWLOCATION, 0),
+            (pycurl.PATH_AS_IS, 1),
+            (pycurl.NETRC, pycurl.NETRC_IGNORED),
+            (pycurl.PROXY, settings.proxy),
+            (pycurl.NOPROXY, ""),
+            (_SUPPRESS_CONNECT_HEADERS, 1),
+            (pycurl.USERAGENT, f"resourcesync/0.1.0{contact}"),
+            (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS),
+            (pycurl.PIPEWAIT, 1),
+            (pycurl.BUFFERSIZE, 64 * 1024),
+            (pycurl.CONNECTTIMEOUT_MS, int(settings.connect_timeout * 1000)),
+            (pycurl.SSL_VERIFYPEER, 1),
+            (pycurl.SSL_VERIFYHOST, 2),
+            (pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2),
+        ]
+        authorities = settings.ca_file or _system_authorities()
+        if authorities:
+            options.append((pycurl.CAINFO, authorities))
+        return options
+
+    def _open_socket(
+        self, transfer: Transfer, _purpose: int, address: _SocketAddress
+    ) -> socket.socket | int:
+        """Make the socket that libcurl then connects, unless policy forbids the address."""
+        try:
+            host = address.addr[0]
+            if not transfer.private and not (isinstance(host, str) and is_public(host)):
+                transfer.blocked(str(host))
+                return int(pycurl.SOCKET_BAD)
+            made = socket.socket(address.family, address.socktype, address.protocol)
+        except OSError:
+            return int(pycurl.SOCKET_BAD)
+        if made.fileno() >= _HIGHEST_SELECTABLE:
+            self._blind = True
+        return made
+
+
+def _system_authorities() -> str:
+    """Return the file of the system's certificate authorities, empty when libcurl must know."""
+    return next((path for path in _AUTHORITIES if Path(path).is_file()), "")

@@ -1,0 +1,61 @@
+"""A request on its way: through origins, redirects and tries to its one outcome."""
+
+from resourcesync.adapters.http.addresses import Address
+from resourcesync.adapters.http.redirects import crosses
+from resourcesync.ports import Request
+
+
+class Errand:
+    """What is known of a request under way.
+
+    Attributes:
+        request: What the caller asked.
+        uri: Where it is sent now.
+        authority: Scheme, host and port of ``uri``, as written.
+        crossed: Whether a redirect led it to another origin: from then on it carries no secrets.
+        hops: Redirects followed since the last try began.
+        tries: Tries begun.
+        delay: Seconds of the last back-off.
+        probe: Whether this try asks if the origin is back.
+        for_robots: Whether it fetches ``robots.txt`` for ourselves.
+    """
+
+    __slots__ = (
+        "authority",
+        "crossed",
+        "delay",
+        "first",
+        "for_robots",
+        "hops",
+        "probe",
+        "request",
+        "tries",
+        "uri",
+    )
+
+    def __init__(self, request: Request, address: Address, *, for_robots: bool = False) -> None:
+        self.request = request
+        self.first = address
+        self.tries = 0
+        self.delay = 0.0
+        self.probe = False
+        self.for_robots = for_robots
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Go back to the requested address."""
+        self.uri = self.first.uri
+        self.authority = self.first.authority
+        self.crossed = False
+        self.hops = 0
+
+    def go_on_to(self, address: Address) -> None:
+        """Follow a redirect."""
+        self.hops += 1
+        self.crossed = self.crossed or crosses(self.authority, address.authority)
+        self.uri, self.authority = address.uri, address.authority
+
+    @property
+    def conditional(self) -> bool:
+        """Whether a 304 may be the answer."""
+        return bool(self.request.etag or self.request.last_modified)

@@ -1,0 +1,78 @@
+"""The fetcher: the port's one method, and what lives from one call to the next."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from random import Random
+
+from resourcesync.adapters.http.engine import Engine
+from resourcesync.adapters.http.origins import Origins
+from resourcesync.adapters.http.run import Counts, Run
+from resourcesync.adapters.http.settings import FetchSettings
+from resourcesync.ports import Clock, Failure, Request, Response
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchStats:
+    """What a fetcher has done so far.
+
+    Attributes:
+        requests: Requests sent, with redirects, further tries and ``robots.txt``.
+        received: Bytes received, heads of responses included.
+    """
+
+    requests: int
+    received: int
+
+
+class CurlFetcher:
+    """Fetches with libcurl: many transfers in one loop, in the thread that iterates.
+
+    Connections, and what is known of each origin, last from one ``fetch`` to the next. A ``fetch``
+    may begin while another one is under way, in the same thread; a fetcher is not for several
+    threads at once.
+
+    Args:
+        settings: Limits, manners and secrets.
+        clock: Time.
+        random: Where the jitter of back-off comes from.
+    """
+
+    def __init__(self, settings: FetchSettings, clock: Clock, random: Random) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._random = random
+        self._origins = Origins(settings, random)
+        self._engines: list[Engine] = []
+        self._counts = Counts()
+
+    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+        """Carry out the requests; yield each outcome as it comes, in no order.
+
+        At most ``jobs`` requests and a few more are taken ahead of their outcomes. Time that the
+        caller takes between two outcomes is not counted against any server.
+        """
+        engine = self._engines.pop() if self._engines else Engine(self._settings, self._clock)
+        run = Run(self._settings, self._clock, self._random, self._origins, engine, self._counts)
+        sound = False
+        try:
+            yield from run.outcomes(iter(requests))
+            sound = True
+        except GeneratorExit:
+            sound = True
+            raise
+        finally:
+            if sound:
+                engine.rest()
+                self._engines.append(engine)
+            else:
+                engine.close()
+
+    @property
+    def stats(self) -> FetchStats:
+        """What was done so far."""
+        return FetchStats(requests=self._counts.requests, received=self._counts.received)
+
+    def close(self) -> None:
+        """Close all connections."""
+        while self._engines:
+            self._engines.pop().close()

@@ -1,0 +1,167 @@
+"""The head of a response: status line and fields, read strictly. Pure.
+
+libcurl is lenient where servers disagree with one another about where a body ends. What could be
+taken in two ways is refused. The other fields are taken apart only when somebody looks at them:
+a run of many small resources looks at none.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+
+from resourcesync.errors import BadResponseError
+
+LARGEST = 64 * 1024
+"""Bytes of all heads of one response together."""
+
+MOST_FIELDS = 100
+MOST_INTERIM = 10
+
+LONGEST_WAIT = 86_400.0
+"""Seconds: the most that ``Retry-After`` is believed."""
+
+_FINAL = 200
+_END = "\r\n\r\n"
+_STATUS = re.compile(r"HTTP/[0-9.]+ ([1-9][0-9]{2})(?: (.*))?\Z")
+_DIGITS = re.compile(r"[0-9]{1,20}\Z")
+
+
+class Fields(Mapping[str, str]):
+    """The fields of a head by their names in lower case.
+
+    The first value of a name counts, but ``link`` joins all of them with commas.
+    """
+
+    __slots__ = ("_read", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._read: dict[str, str] | None = None
+
+    def _fields(self) -> dict[str, str]:
+        if self._read is None:
+            self._read = {}
+            for line in self._text.split("\r\n")[1:]:
+                written, _, value = line.partition(":")
+                name, value = written.lower(), value.strip(" \t")
+                kept = self._read.setdefault(name, value)
+                if name == "link" and kept is not value:
+                    self._read[name] = f"{kept}, {value}"
+        return self._read
+
+    def __getitem__(self, name: str) -> str:
+        return self._fields()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields())
+
+    def __len__(self) -> int:
+        return len(self._fields())
+
+
+class Head:
+    """The status and the fields of a final response.
+
+    Attributes:
+        status: The number.
+        reason: The words after it.
+        fields: The fields.
+        length: Bytes of the body as announced, ``None`` when they are not.
+        coding: ``Content-Encoding`` in lower case, empty when there is none.
+        said: The status line, as evidence.
+    """
+
+    __slots__ = ("coding", "fields", "length", "said", "status")
+
+    def __init__(self, status: int, said: str, text: str, uri: str) -> None:
+        self.status = status
+        self.said = said
+        self.fields = Fields(text)
+        lowered = text.lower()
+        length = _find(lowered, "\r\ncontent-length", uri)
+        transfer = _find(lowered, "\r\ntransfer-encoding", uri)
+        if length is not None and not _DIGITS.match(length):
+            raise _bad(uri, "framing", "a Content-Length that is no number")
+        if transfer is not None and (transfer != "chunked" or length is not None):
+            raise _bad(uri, "framing", "a Transfer-Encoding that leaves the body's end in doubt")
+        self.length = None if length is None else int(length)
+        self.coding = _find(lowered, "\r\ncontent-encoding", uri) or ""
+
+
+def read_head(text: str, uri: str) -> Head | None:
+    """Read what came before the body; ``None`` when no final head is complete.
+
+    Raises:
+        BadResponseError: ``headers``: too much of them; ``interim``: too many interim responses;
+            ``framing``: lines that are no head, or that leave in doubt where the body ends.
+    """
+    if len(text) > LARGEST:
+        raise _bad(uri, "headers", f"more than {LARGEST} bytes of headers")
+    ends = text.count("\r\n")
+    if "\0" in text or text.count("\r") != ends or text.count("\n") != ends:
+        raise _bad(uri, "framing", "a control character in the head")
+    start = 0
+    for _ in range(MOST_INTERIM + 1):
+        end = text.find(_END, start)
+        if end < 0:
+            return None
+        status, said = _read_status(text[start : text.find("\r\n", start)])
+        if status >= _FINAL:
+            return _read_final(status, said, text[start:end], uri)
+        if not status:
+            raise _bad(uri, "framing", "a status line that is none")
+        start = end + len(_END)
+    raise _bad(uri, "interim", f"more than {MOST_INTERIM} interim responses")
+
+
+@lru_cache(256)
+def _read_status(line: str) -> tuple[int, str]:
+    """Return the status, and it with its reason; 0 when it is no status line."""
+    match = _STATUS.match(line)
+    return (int(match[1]), f"{match[1]} {match[2] or ''}".strip()[:80]) if match else (0, "")
+
+
+def _read_final(status: int, said: str, text: str, uri: str) -> Head:
+    if text.count("\r\n") > MOST_FIELDS:
+        raise _bad(uri, "headers", f"more than {MOST_FIELDS} fields in the head")
+    return Head(status, said, text, uri)
+
+
+def _find(lowered: str, start: str, uri: str) -> str | None:
+    """Return the one value of a field; ``start`` is its name after the end of the line before."""
+    found = None
+    at = lowered.find(start)
+    while at >= 0:
+        begin = at + len(start)
+        end = lowered.find("\r\n", begin)
+        name_left, colon, value = lowered[begin : end if end >= 0 else None].partition(":")
+        value = value.strip(" \t")
+        if not name_left.strip(" \t") and (name_left or not colon or found not in {None, value}):
+            raise _bad(uri, "framing", f"a field {start.strip()} that is not clear")
+        if not name_left:
+            found = value
+        at = lowered.find(start, begin)
+    return found
+
+
+def _bad(uri: str, code: str, got: str) -> BadResponseError:
+    return BadResponseError(
+        "the head of the response cannot be used", uri=uri, evidence=(("got", got),), code=code
+    )
+
+
+def read_retry_after(value: str, now: datetime) -> float | None:
+    """Return the seconds that a ``Retry-After`` asks for, at most a day.
+
+    A moment in the past is 0; ``None`` is what cannot be understood.
+    """
+    if value.isascii() and value.isdigit():
+        return min(float(value[:12]), LONGEST_WAIT)
+    try:
+        moment = parsedate_to_datetime(value)
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)) - now
+    except (ValueError, OverflowError):
+        return None
+    return min(max(seconds.total_seconds(), 0.0), LONGEST_WAIT)

@@ -1,0 +1,126 @@
+"""What is remembered of each origin from one ``fetch`` to the next."""
+
+from collections import OrderedDict
+from random import Random
+
+from resourcesync.adapters.http.addresses import host_of, origin_of
+from resourcesync.adapters.http.egress import is_address, is_odd_number, is_public
+from resourcesync.adapters.http.errand import Errand
+from resourcesync.adapters.http.politeness import Circuit, Patience, Politeness, Window
+from resourcesync.adapters.http.robots import Rules
+from resourcesync.adapters.http.settings import FetchSettings
+from resourcesync.errors import SourceError, SourceRefusedError
+from resourcesync.ports import Purpose
+
+_REMEMBERED = 1024
+_FAILURES_IN_A_ROW = 8
+
+
+class Origin:
+    """One origin: our manners towards it, its rules, and what it alone is sent.
+
+    Attributes:
+        name: ``scheme://host[:port]``.
+        private: Whether it may be reached at addresses that are not public.
+        politeness: How much it may be asked.
+        rules: What its ``robots.txt`` says; ``None`` when not known.
+        rules_until: Until when ``rules`` are good, in seconds of the clock.
+        trouble: The last failure that may pass.
+    """
+
+    def __init__(self, name: str, settings: FetchSettings, politeness: Politeness) -> None:
+        self.name = name
+        self.politeness = politeness
+        self.rules: Rules | None = None
+        self.rules_until = 0.0
+        self.trouble: SourceError | None = None
+        trusted = name in {origin_of(origin) for origin in settings.trusted_origins}
+        self.private = settings.allow_private == "always" or (
+            trusted and settings.allow_private == "auto"
+        )
+        self._secrets = [
+            f"{field}: {value}"
+            for origin, fields in settings.headers.items()
+            if origin_of(origin) == name
+            for field, value in fields
+        ]
+        self._from = [f"From: {settings.contact}"] if settings.contact else []
+        self._usual: dict[tuple[bool, bool], list[str]] = {}
+
+    def headers(self, errand: Errand) -> list[str]:
+        """Return the fields to send; the same list for all requests that need the same."""
+        request = errand.request
+        key = (request.purpose is Purpose.RESOURCE, errand.crossed)
+        usual = self._usual.get(key)
+        if usual is None:
+            coding = "identity" if key[0] else "gzip"
+            secrets = [] if errand.crossed else self._secrets
+            usual = [f"Accept-Encoding: {coding}", *self._from, *secrets]
+            self._usual[key] = usual
+        if not (request.uncached or errand.conditional):
+            return usual
+        return [*usual, *_special(errand)]
+
+
+def _special(errand: Errand) -> list[str]:
+    request = errand.request
+    fields = []
+    if request.uncached:
+        fields.append("Cache-Control: no-cache")
+    if request.etag:
+        fields.append(f"If-None-Match: {request.etag}")
+    if request.last_modified:
+        fields.append(f"If-Modified-Since: {request.last_modified}")
+    return fields
+
+
+class Origins:
+    """The origins met lately, at most 1,024."""
+
+    def __init__(self, settings: FetchSettings, random: Random) -> None:
+        self._settings = settings
+        self._random = random
+        self._known: OrderedDict[str, Origin] = OrderedDict()
+
+    def find(self, authority: str, uri: str) -> Origin:
+        """Return the origin of an authority, which ``uri`` has.
+
+        Raises:
+            SourceRefusedError: ``uri``: an impossible port; ``egress``: its host is an address
+                that policy forbids, or is spelled as only a resolver takes for one.
+        """
+        name = origin_of(authority)
+        if name is None:
+            raise SourceRefusedError("the port is impossible", uri=uri, code="uri")
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = self._meet(name, uri)
+            if len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(name)
+        return known
+
+    def _meet(self, name: str, uri: str) -> Origin:
+        settings, host = self._settings, host_of(name)
+        patience = Patience(
+            failures=max(_FAILURES_IN_A_ROW, settings.retries + 2),
+            probes=max(1, settings.retries),
+            first=settings.backoff,
+            longest=settings.max_wait,
+        )
+        politeness = Politeness(
+            Window(first=settings.first_window, ceiling=settings.per_host),
+            Circuit(patience, self._random),
+            interval=1 / settings.rate if settings.rate else 0.0,
+            max_wait=settings.max_wait,
+        )
+        origin = Origin(name, settings, politeness)
+        if is_odd_number(host) or (is_address(host) and not origin.private and not is_public(host)):
+            raise SourceRefusedError(
+                "the host is an address that policy does not allow",
+                uri=uri,
+                evidence=(("tried", host),),
+                code="egress",
+            )
+        return origin

@@ -1,0 +1,218 @@
+"""How much one origin may be asked, and when: window, pace, pauses, circuit. Pure.
+
+Every moment is given by the caller, in seconds of a clock that never goes back.
+"""
+
+from dataclasses import dataclass
+from math import inf
+from random import Random
+
+LONGEST_BACKOFF = 900.0
+"""Seconds between two probes of an origin that stays away."""
+
+_NO_DISTRESS = 0.05
+"""Seconds: a server that answers within this is not in distress, however fast it was before."""
+
+_DEGRADED = 3.0
+"""How many times the shortest latency means that requests queue."""
+
+
+class Window:
+    """How many requests may be in flight: found out, as TCP finds out its rate.
+
+    It grows by one for each answer, which doubles it in a round trip, until the ceiling, the first
+    trouble or longer latency; from then on by one in a round trip. Trouble halves it.
+    """
+
+    def __init__(self, *, first: int, ceiling: int) -> None:
+        self._ceiling = float(ceiling)
+        self._size = float(min(first, ceiling))
+        self._fast_below = inf
+        self._cut_at = -inf
+        self._shortest = inf
+        self._smooth = 0.0
+
+    @property
+    def size(self) -> int:
+        """Requests that may be in flight; at least 1, never more than the ceiling."""
+        return int(self._size)
+
+    def answered(self, latency: float | None, in_flight: int) -> None:
+        """Take note of an answer: seconds to its first byte (if known), and how full we were."""
+        if latency is not None:
+            self._shortest = min(self._shortest, latency)
+            share = 1 / 8 if self._smooth else 1.0
+            self._smooth += (latency - self._smooth) * share
+        if self._size >= self._ceiling or in_flight * 2 < self._size:
+            return
+        if self._smooth > _NO_DISTRESS and self._smooth > _DEGRADED * self._shortest:
+            self._fast_below = min(self._fast_below, self._size)
+            return
+        grown = self._size + (1.0 if self._size < self._fast_below else 1.0 / self._size)
+        self._size = min(self._ceiling, grown)
+
+    def troubled(self, now: float, started: float) -> None:
+        """Halve, but once only for all requests that were in flight together."""
+        if started < self._cut_at:
+            return
+        self._cut_at = now
+        self._size = max(1.0, self._size / 2)
+        self._fast_below = self._size
+
+
+def decorrelated(random: Random, first: float, previous: float, longest: float) -> float:
+    """Return the next back-off: between ``first`` and three times the previous one."""
+    return min(longest, random.uniform(first, max(first, previous * 3)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """When an origin counts as away.
+
+    Attributes:
+        failures: Failures in a row that open the circuit.
+        probes: Probes in a row that may fail before all requests fail at once.
+        first: Seconds before the first probe; later ones wait longer.
+        longest: Longest seconds before a probe that requests are kept waiting for.
+    """
+
+    failures: int
+    probes: int
+    first: float
+    longest: float
+
+
+class Circuit:
+    """Stops asking an origin that is away, and asks with one probe whether it is back.
+
+    An origin that never answered is given one probe; so a wrong name or a dead host is soon told.
+    """
+
+    def __init__(self, patience: Patience, random: Random) -> None:
+        self._patience = patience
+        self._random = random
+        self._failures = 0
+        self._missed = 0
+        self._delay = 0.0
+        self._met = False
+        self.open = False
+        self.until = -inf
+
+    @property
+    def away(self) -> bool:
+        """Whether requests should fail at once rather than wait for the next probe."""
+        probes = self._patience.probes if self._met else 1
+        return self.open and (self._missed >= probes or self._delay > self._patience.longest)
+
+    def answered(self) -> bool:
+        """Take note of any answer that is not a failure; whether that closes it."""
+        self._met = True
+        self._failures = 0
+        if not self.open:
+            return False
+        self._missed = 0
+        self._delay = 0.0
+        self.open = False
+        self.until = -inf
+        return True
+
+    def failed(self, now: float, *, probe: bool, answered: bool) -> None:
+        """Take note of a failure that may pass; ``answered`` when there was an HTTP answer."""
+        self._met = self._met or answered
+        if self.open:
+            if probe:
+                self._missed += 1
+                self._wait(now)
+            return
+        self._failures += 1
+        if self._failures >= (self._patience.failures if self._met else 1):
+            self.open = True
+            self._wait(now)
+
+    def _wait(self, now: float) -> None:
+        self._delay = decorrelated(self._random, self._patience.first, self._delay, LONGEST_BACKOFF)
+        self.until = now + self._delay
+
+
+class Politeness:
+    """All that is owed to one origin."""
+
+    def __init__(
+        self, window: Window, circuit: Circuit, *, interval: float, max_wait: float
+    ) -> None:
+        self._window = window
+        self._circuit = circuit
+        self._interval = interval
+        self._max_wait = max_wait
+        self._waited = 0.0
+        self._paused_until = -inf
+        self._next = -inf
+        self._alone = False
+        self._not_before = -inf
+
+    def slow_to(self, interval: float) -> None:
+        """Keep ``interval`` seconds between two requests and send one at a time."""
+        self._interval = max(self._interval, interval)
+        self._alone = True
+
+    @property
+    def allowance(self) -> int:
+        """Requests that may be in flight now."""
+        return 1 if self._alone or self._circuit.open else self._window.size
+
+    @property
+    def not_before(self) -> float:
+        """The moment before which no request may start; ``-inf`` when none."""
+        return self._not_before
+
+    @property
+    def probing(self) -> bool:
+        """Whether the next request is a probe."""
+        return self._circuit.open
+
+    def must_fail(self, now: float) -> bool:
+        """Whether requests should fail at once: the origin is away, or asks for too long a wait."""
+        if self._circuit.away and now < self._circuit.until:
+            return True
+        left = self._paused_until - now
+        return left > 0 and max(left, self._waited) > self._max_wait
+
+    def wait_left(self, now: float) -> float | None:
+        """Return the seconds that the origin still asks to wait, or ``None``."""
+        return self._paused_until - now if self._paused_until > now else None
+
+    def started(self, now: float) -> None:
+        """Take note that a request is sent."""
+        if self._interval:
+            self._next = max(now, self._next) + self._interval
+            self._gather()
+
+    def answered(self, latency: float | None, in_flight: int) -> None:
+        """Take note of an answer, whatever it says of the resource."""
+        self._waited = 0.0
+        if self._circuit.answered():
+            self._gather()
+        self._window.answered(latency, in_flight)
+
+    def crowded(self, now: float, started: float) -> None:
+        """Take note of a sign that we ask too much, from a request sent at ``started``."""
+        self._window.troubled(now, started)
+
+    def pushed_back(self, now: float, wait: float | None) -> None:
+        """Take note that the origin says it is asked too much, and how long it asks to wait.
+
+        Waits add up while no answer comes between; past the longest, ``must_fail`` turns true.
+        """
+        if wait is None or now + wait <= self._paused_until:
+            return
+        self._waited += wait
+        self._paused_until = now + wait
+        self._gather()
+
+    def failed(self, now: float, *, probe: bool, answered: bool) -> None:
+        """Take note of a failure that may pass."""
+        self._circuit.failed(now, probe=probe, answered=answered)
+        self._gather()
+
+    def _gather(self) -> None:
+        self._not_before = max(self._next, self._paused_until, self._circuit.until)

@@ -1,0 +1,91 @@
+"""What an origin's ``robots.txt`` asks of us (RFC 9309)."""
+
+from dataclasses import dataclass
+
+from protego import Protego
+
+from resourcesync.errors import (
+    BadResponseError,
+    ResourceMissingError,
+    SourceError,
+    SourceRefusedError,
+    StorageError,
+)
+from resourcesync.ports import Purpose
+
+AGENT = "resourcesync"
+"""Our product token: the name that rules for us are under."""
+
+READ_AT_MOST = 500 * 1024
+"""Bytes of a ``robots.txt`` that are read; what comes after is as if it were not there (§2.5)."""
+
+GOOD_FOR = 86_400.0
+"""Seconds that the rules are believed (§2.4)."""
+
+_LONGEST_DELAY = 86_400.0
+_UNBOUND = (Purpose.DOCUMENT, Purpose.RESOURCE)
+
+
+class RobotsSink:
+    """Keeps the part of a ``robots.txt`` that is read."""
+
+    def __init__(self) -> None:
+        self.kept = bytearray()
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes."""
+        self.kept += chunk[: READ_AT_MOST - len(self.kept)]
+
+    def restart(self) -> None:
+        """Forget all bytes so far."""
+        self.kept.clear()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The rules of one origin.
+
+    Attributes:
+        robots: The parsed file; ``None`` when there are no rules.
+        unread: Why the file could not be had; discovery must then not guess.
+        delay: Seconds between two requests; 0 when not asked for.
+    """
+
+    robots: Protego | None = None
+    unread: SourceError | None = None
+    delay: float = 0.0
+
+    def refuse(self, uri: str, purpose: Purpose) -> SourceError | None:
+        """Return why a URI must not be fetched, or ``None`` when it may."""
+        if self.robots is not None and not self.robots.can_fetch(uri, AGENT):
+            return SourceRefusedError(
+                "robots.txt asks robots to stay away from it",
+                uri=uri,
+                hint="--robots ignore, if the site's owner agrees",
+                code="robots",
+            )
+        return None if purpose in _UNBOUND else self.unread
+
+
+def read_rules(body: bytes) -> Rules:
+    """Return the rules in a ``robots.txt``; what cannot be understood is no rule."""
+    text = body.decode("utf-8-sig", "replace").replace("\0", "")
+    robots = Protego.parse(text)
+    delay = robots.crawl_delay(AGENT) or 0.0
+    return Rules(robots=robots, delay=min(delay, _LONGEST_DELAY))
+
+
+def rules_after(error: SourceError | StorageError, read: bytes) -> Rules:
+    """Return the rules when ``robots.txt`` was not had as a whole.
+
+    None that exist (4xx), or no usable ones, bind nothing. One that is too long is read as far as
+    it goes. One that cannot be had now (5xx, no answer) stops discovery only, since what a list
+    names was meant to be fetched.
+    """
+    if isinstance(error, BadResponseError) and error.code == "too-big":
+        return read_rules(read)
+    if isinstance(error, ResourceMissingError | StorageError):
+        return Rules()
+    if 400 <= error.status < 500 and not error.transient:  # noqa: PLR2004
+        return Rules()
+    return Rules(unread=error)

@@ -1,0 +1,345 @@
+"""One ``fetch``: takes requests, sends them when they may be sent, settles what comes back."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from resourcesync.adapters.http import redirects
+from resourcesync.adapters.http.addresses import read_address
+from resourcesync.adapters.http.engine import Engine
+from resourcesync.adapters.http.errand import Errand
+from resourcesync.adapters.http.head import Head
+from resourcesync.adapters.http.lanes import Lane
+from resourcesync.adapters.http.origins import Origins
+from resourcesync.adapters.http.politeness import decorrelated
+from resourcesync.adapters.http.robots import GOOD_FOR, RobotsSink, Rules, read_rules, rules_after
+from resourcesync.adapters.http.settings import FetchSettings
+from resourcesync.adapters.http.transfer import Transfer
+from resourcesync.adapters.http.verdicts import PUSHBACK, REDIRECTS
+from resourcesync.errors import (
+    SourceError,
+    SourceRefusedError,
+    SourceUnavailableError,
+    StorageError,
+)
+from resourcesync.ports import Clock, Failure, Purpose, Request, Response
+
+Outcome = Response | Failure
+
+_AHEAD = 16
+_AT_ONCE = 64
+_LONGEST_NAP = 0.5
+_STILL = 0.02
+_BURST = 0.05
+_LANES = 2048
+_ROBOTS_RETRIES = 1
+_CROWDED = frozenset({"connect", "reset", "timeout", "too-slow"})
+
+
+@dataclass(slots=True)
+class Counts:
+    """Running totals of a fetcher."""
+
+    requests: int = 0
+    received: int = 0
+
+
+class Run:
+    """The state of one ``fetch``."""
+
+    def __init__(
+        self,
+        settings: FetchSettings,
+        clock: Clock,
+        random: Random,
+        origins: Origins,
+        engine: Engine,
+        counts: Counts,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._random = random
+        self._origins = origins
+        self._engine = engine
+        self._counts = counts
+        self._lanes: dict[str, Lane] = {}
+        self._busy: dict[Lane, None] = {}
+        self._done: deque[Outcome] = deque()
+        self._open = 0
+        self._seen = clock.monotonic()
+        self._sweep_at = self._seen
+        self._affordable_at = self._seen
+        self._charged = counts.received
+        self._nap = min(_LONGEST_NAP, settings.timeout / 4)
+
+    def outcomes(self, requests: Iterator[Request]) -> Iterator[Outcome]:
+        """Yield the outcome of every request."""
+        more = True
+        while True:
+            more = more and self._take(requests)
+            now = self._clock.monotonic()
+            self._excuse(now)
+            self._start(now)
+            if self._engine.active:
+                self._turn(now)
+            if self._done:
+                self._seen = self._clock.monotonic()
+                while self._done:
+                    yield self._done.popleft()
+            elif self._open:
+                self._wait(now)
+                self._seen = self._clock.monotonic()
+            elif not more:
+                return
+
+    # --- taking and sending ---------------------------------------------------------------------
+
+    def _take(self, requests: Iterator[Request]) -> bool:
+        """Take requests ahead of what is in flight; whether there may be more."""
+        while self._open < self._settings.jobs + _AHEAD and len(self._done) < _AT_ONCE:
+            request = next(requests, None)
+            if request is None:
+                return False
+            self._open += 1
+            try:
+                errand = Errand(request, read_address(request.uri))
+                lane = self._lane(errand.authority, errand.uri)
+            except SourceRefusedError as error:
+                self._conclude(Failure(request=request, error=error, tries=0))
+            else:
+                lane.add(errand)
+                self._busy[lane] = None
+        return True
+
+    def _lane(self, authority: str, uri: str) -> Lane:
+        lane = self._lanes.get(authority)
+        if lane is None:
+            if len(self._lanes) > _LANES:
+                self._lanes = {key: kept for key, kept in self._lanes.items() if not kept.idle}
+            origin = self._origins.find(authority, uri)
+            lane = self._lanes.get(origin.name) or Lane(origin)
+            self._lanes[origin.name] = self._lanes[authority] = lane
+        return lane
+
+    def _start(self, now: float) -> None:
+        for lane in list(self._busy):
+            if lane.idle:
+                del self._busy[lane]
+            elif self._start_lane(lane, now) and len(self._busy) > 1:
+                del self._busy[lane]  # behind the others, so that each has its turn
+                self._busy[lane] = None
+
+    def _start_lane(self, lane: Lane, now: float) -> bool:
+        """Send what may be sent to one origin; whether that was anything."""
+        politeness = lane.origin.politeness
+        if politeness.must_fail(now):
+            self._fail_waiting(lane, now)
+            return False
+        sent = False
+        while (
+            len(self._engine.active) < self._settings.jobs
+            and lane.in_flight < politeness.allowance
+            and politeness.not_before <= now
+        ):
+            errand = lane.take(now)
+            if errand is None:
+                break
+            if self._is_ruled_out(lane, errand, now):
+                continue
+            self._send(lane, errand, now)
+            sent = True
+        return sent
+
+    def _is_ruled_out(self, lane: Lane, errand: Errand, now: float) -> bool:
+        """Whether ``robots.txt`` forbids an errand, or must be asked first."""
+        if self._settings.robots == "ignore" or errand.for_robots:
+            return False
+        origin = lane.origin
+        if origin.rules is None or now >= origin.rules_until:
+            lane.asking = True
+            lane.add_again(errand, now)
+            uri = f"{origin.name}/robots.txt"
+            request = Request(uri=uri, sink=RobotsSink(), purpose=Purpose.DISCOVERY)
+            lane.add_again(Errand(request, read_address(uri), for_robots=True), now)
+            return True
+        error = origin.rules.refuse(errand.uri, errand.request.purpose)
+        if error is not None:
+            self._fail(errand, error)
+        return error is not None
+
+    def _send(self, lane: Lane, errand: Errand, now: float) -> None:
+        origin = lane.origin
+        errand.probe = origin.politeness.probing
+        if not errand.hops:
+            errand.tries += 1
+        origin.politeness.started(now)
+        lane.in_flight += 1
+        self._counts.requests += 1
+        self._engine.start(errand, origin.headers(errand), now, private=origin.private)
+
+    # --- driving --------------------------------------------------------------------------------
+
+    def _turn(self, now: float) -> None:
+        for transfer in self._engine.turn():
+            self._settle(transfer, now)
+        if now >= self._sweep_at:
+            self._sweep_at = now + self._nap
+            self._sweep(now)
+        if self._settings.bandwidth:
+            self._charge(self._settings.bandwidth, now)
+
+    def _sweep(self, now: float) -> None:
+        """Give up what is too slow."""
+        active = self._engine.active
+        minimum: float = self._settings.minimum_rate
+        if self._settings.bandwidth:
+            minimum = min(minimum, self._settings.bandwidth / (4 * max(1, len(active))))
+        for transfer in list(active.values()):
+            if transfer.give_up_if_slow(now, minimum):
+                self._engine.abort(transfer)
+                self._settle(transfer, now)
+
+    def _charge(self, bandwidth: int, now: float) -> None:
+        """Stand still for as long as the bytes just received are worth."""
+        total = self._counts.received + sum(t.wire for t in self._engine.active.values())
+        self._affordable_at = max(self._affordable_at, now) + (total - self._charged) / bandwidth
+        self._charged = total
+        ahead = self._affordable_at - now
+        if ahead > _BURST:
+            self._clock.sleep(min(ahead - _BURST, self._nap))
+
+    def _excuse(self, now: float) -> None:
+        """Leave out of account the time in which the caller had the thread."""
+        still = now - self._seen
+        if still > _STILL:
+            for transfer in self._engine.active.values():
+                transfer.stood_still(still)
+
+    def _wait(self, now: float) -> None:
+        until = now + self._nap
+        if len(self._engine.active) < self._settings.jobs:
+            for lane in self._busy:
+                wake = lane.wake_at()
+                if wake is not None and wake < until:
+                    until = wake
+        self._engine.wait(max(0.0, until - now))
+
+    # --- settling -------------------------------------------------------------------------------
+
+    def _settle(self, transfer: Transfer, now: float) -> None:
+        errand = transfer.errand
+        lane = self._lanes[errand.authority]
+        lane.in_flight -= 1
+        self._counts.received += transfer.wire
+        self._learn(lane, transfer, now)
+        error, head = transfer.error, transfer.head
+        if error is not None:
+            if error.transient and not isinstance(error, StorageError):
+                self._try_again(lane, errand, error, now)
+            else:
+                self._fail(errand, error)
+        elif head is not None and head.status in REDIRECTS:
+            self._redirect(errand, transfer, head.fields.get("location", ""), now)
+        elif head is not None:
+            self._succeed(errand, head, transfer.received)
+
+    def _learn(self, lane: Lane, transfer: Transfer, now: float) -> None:
+        """Draw from a transfer what it says of its origin."""
+        error, politeness = transfer.error, lane.origin.politeness
+        if isinstance(error, SourceUnavailableError):
+            lane.origin.trouble = error
+            if error.status in PUSHBACK:
+                politeness.pushed_back(now, error.retry_after)
+            if error.status in PUSHBACK or error.code in _CROWDED:
+                politeness.crowded(now, transfer.began)
+            politeness.failed(now, probe=transfer.errand.probe, answered=transfer.head is not None)
+        elif transfer.head is not None:
+            politeness.answered(transfer.latency(), lane.in_flight + 1)
+
+    def _try_again(self, lane: Lane, errand: Errand, error: SourceError, now: float) -> None:
+        most = _ROBOTS_RETRIES if errand.for_robots else self._settings.retries
+        if errand.tries > most or lane.origin.politeness.must_fail(now):
+            self._fail(errand, error)
+            return
+        try:
+            errand.request.sink.restart()
+        except StorageError as storage:
+            self._fail(errand, storage)
+            return
+        errand.start_over()
+        settings = self._settings
+        errand.delay = decorrelated(self._random, settings.backoff, errand.delay, settings.max_wait)
+        again = self._lanes[errand.authority]
+        again.add_again(errand, now + errand.delay)
+        self._busy[again] = None
+
+    def _redirect(self, errand: Errand, transfer: Transfer, location: str, now: float) -> None:
+        wait = transfer.wait or 0.0
+        try:
+            address = redirects.follow(
+                errand.uri, location, left=self._settings.redirects - errand.hops
+            )
+            lane = self._lane(address.authority, address.uri)
+            if wait > self._settings.max_wait:
+                raise SourceUnavailableError(
+                    "the redirect may not be followed yet", uri=errand.uri, retry_after=wait
+                )
+        except SourceError as error:
+            self._fail(errand, error)
+            return
+        errand.go_on_to(address)
+        lane.add_again(errand, now + wait)
+        self._busy[lane] = None
+
+    def _succeed(self, errand: Errand, head: Head, received: int) -> None:
+        sink = errand.request.sink
+        if errand.for_robots and isinstance(sink, RobotsSink):
+            self._rule(errand, read_rules(bytes(sink.kept)))
+            return
+        self._conclude(
+            Response(
+                request=errand.request,
+                status=head.status,
+                uri=errand.uri,
+                headers=head.fields,
+                received=received,
+                tries=errand.tries,
+            )
+        )
+
+    def _fail(self, errand: Errand, error: SourceError | StorageError) -> None:
+        sink = errand.request.sink
+        if errand.for_robots and isinstance(sink, RobotsSink):
+            self._rule(errand, rules_after(error, bytes(sink.kept)))
+            return
+        self._conclude(Failure(request=errand.request, error=error, tries=errand.tries))
+
+    def _fail_waiting(self, lane: Lane, now: float) -> None:
+        """Fail what waits for an origin that is away, or that asks for too long a wait."""
+        trouble = lane.origin.trouble
+        for errand in lane.take_all():
+            error = SourceUnavailableError(
+                trouble.message if trouble else "the origin does not answer",
+                uri=errand.uri,
+                status=trouble.status if trouble else 0,
+                retry_after=lane.origin.politeness.wait_left(now),
+                evidence=trouble.evidence if trouble else (),
+                code=trouble.code if trouble else "",
+            )
+            self._fail(errand, error)
+
+    def _rule(self, errand: Errand, rules: Rules) -> None:
+        """Give an origin the rules that an errand was sent for."""
+        lane = self._lanes[errand.first.authority]
+        lane.asking = False
+        origin = lane.origin
+        origin.rules = rules
+        good_for = GOOD_FOR if rules.unread is None else self._settings.max_wait
+        origin.rules_until = self._clock.monotonic() + good_for
+        if rules.delay:
+            origin.politeness.slow_to(rules.delay)
+
+    def _conclude(self, outcome: Outcome) -> None:
+        self._open -= 1
+        self._done.append(outcome)

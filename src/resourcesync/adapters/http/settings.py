@@ -1,0 +1,128 @@
+"""What an operator may set of the fetching, with the defaults and their units."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from resourcesync.adapters.http.addresses import origin_of
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports import Purpose
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+BODY_LIMITS: Mapping[Purpose, int] = {
+    Purpose.DISCOVERY: MIB,
+    Purpose.DOCUMENT: 64 * MIB,
+    Purpose.RESOURCE: 16 * GIB,
+}
+
+_POSITIVE = (
+    "jobs",
+    "per_host",
+    "first_window",
+    "timeout",
+    "connect_timeout",
+    "backoff",
+    "deadline",
+    "deadline_rate",
+    "rate",
+    "bandwidth",
+)
+
+Header = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSettings:
+    """The limits, manners and secrets of a fetcher.
+
+    Attributes:
+        jobs: Transfers at a time, all origins together.
+        per_host: Most transfers at a time to one origin; the number in use adapts below it.
+        first_window: Transfers at a time that an origin starts with.
+        rate: Requests per second to one origin; ``None`` sets no such limit.
+        bandwidth: Bytes per second, all transfers together; ``None`` sets no such limit.
+        timeout: Seconds to wait for a response's head, and the span over which the body must
+            keep ``minimum_rate``.
+        minimum_rate: Bytes per second below which a body is given up as too slow.
+        connect_timeout: Seconds for name, connection and TLS handshake together.
+        deadline: Seconds that a document or a page of discovery may take in all, besides one
+            second for every ``deadline_rate`` bytes.
+        deadline_rate: Bytes per second, see ``deadline``.
+        retries: Further tries after a failure that may pass.
+        backoff: Seconds before the first further try; later ones wait longer, with jitter.
+        max_wait: Longest seconds to wait for one origin to become ready. An origin that asks for
+            more (``Retry-After``) has its requests fail at once, with ``retry_after``.
+        redirects: Most redirects of one request.
+        robots: Whether ``robots.txt`` is asked for and obeyed.
+        allow_private: Whether loopback, private and other special addresses may be connected:
+            ``auto`` allows it to ``trusted_origins`` only.
+        trusted_origins: Origins (``scheme://host[:port]``) that the operator named.
+        headers: Fields to send, by the one origin they are ever sent to. Secrets belong here.
+        contact: A mail address or page of the operator, sent as ``From`` and in ``User-Agent``.
+        proxy: Proxy to use, as libcurl writes it; empty for none. The proxy does the dialling
+            then, so that of the address policy only the rules on literal addresses are left.
+        ca_file: PEM file of the trusted authorities; empty takes the system's.
+        body_limits: Most bytes of a body, on the wire and decoded, by purpose.
+
+    Raises:
+        ConfigurationError: A value that cannot work.
+    """
+
+    jobs: int = 64
+    per_host: int = 64
+    first_window: int = 4
+    rate: float | None = None
+    bandwidth: int | None = None
+    timeout: float = 30.0
+    minimum_rate: int = KIB
+    connect_timeout: float = 10.0
+    deadline: float = 60.0
+    deadline_rate: int = 32 * KIB
+    retries: int = 5
+    backoff: float = 1.0
+    max_wait: float = 60.0
+    redirects: int = 5
+    robots: Literal["obey", "ignore"] = "obey"
+    allow_private: Literal["auto", "always", "never"] = "auto"
+    trusted_origins: frozenset[str] = frozenset()
+    headers: Mapping[str, tuple[Header, ...]] = field(default_factory=dict, repr=False)
+    contact: str = ""
+    proxy: str = field(default="", repr=False)
+    ca_file: str = ""
+    body_limits: Mapping[Purpose, int] = field(default_factory=lambda: BODY_LIMITS)
+
+    def __post_init__(self) -> None:
+        for name in _POSITIVE:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigurationError(f"{name} must be more than 0, not {value}")
+        for name in ("retries", "max_wait", "redirects", "minimum_rate"):
+            if getattr(self, name) < 0:
+                raise ConfigurationError(f"{name} must not be negative")
+        secrets = [pair for fields in self.headers.values() for pair in fields]
+        for name, value in (("From", self.contact), *secrets):
+            if not _may_be_sent(name, value):
+                raise ConfigurationError(f"the header {name!r} has characters that cannot be sent")
+        for origin in (*self.trusted_origins, *self.headers):
+            _require_origin(origin)
+
+
+def _require_origin(origin: str) -> None:
+    if origin_of(origin) is None:
+        raise ConfigurationError(
+            f"{origin!r} is no origin", hint="write it as https://host or http://host:port"
+        )
+
+
+def _may_be_sent(name: str, value: str) -> bool:
+    """Whether a header field holds nothing that could end it and start another."""
+    return (
+        bool(name)
+        and name.isascii()
+        and all(character.isalnum() or character in "-_" for character in name)
+        and value.isascii()
+        and all(character.isprintable() or character == "\t" for character in value)
+    )

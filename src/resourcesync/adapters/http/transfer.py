@@ -1,0 +1,242 @@
+"""One transfer on one easy handle: takes the head and the body, and holds them to the limits."""
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pycurl
+
+from resourcesync.adapters.http import verdicts
+from resourcesync.adapters.http.coding import GzipDecoder
+from resourcesync.adapters.http.errand import Errand
+from resourcesync.adapters.http.head import Head, read_head, read_retry_after
+from resourcesync.adapters.http.settings import FetchSettings
+from resourcesync.errors import BadResponseError, SourceError, StorageError
+from resourcesync.ports import Clock, Purpose
+
+DISCARDED = 64 * 1024
+"""Bytes of a body that nobody wants which are read, so that the connection can be kept."""
+
+_STOP = 0
+_IDENTITY = ("", "identity")
+_GZIP = ("gzip", "x-gzip")
+_OK = 200
+_NOT_MODIFIED = 304
+
+
+class Transfer:
+    """What arrives for one errand; made once for each easy handle and used again and again.
+
+    Attributes:
+        curl: The easy handle, which appends to ``lines`` and calls ``on_body``.
+        headers: The list of fields that the easy handle was last given.
+        lines: The lines of the head as libcurl gives them, which bounds them to 300 KiB for a head
+            and 5,000 in all; of interim heads and of trailers too.
+        private: Whether addresses that are not public may be connected.
+        errand: What is being fetched.
+        head: The final head, ``None`` until it is complete.
+        error: Why the transfer must fail, ``None`` while it need not.
+        crash: An exception that is not about this transfer; the loop raises it again.
+        began: When it was sent, in seconds of the clock.
+        wire: Bytes received, head included.
+        received: Bytes handed to the sink.
+        wait: Seconds that the server asks to wait (``Retry-After``).
+        disturbed: Whether the loop stood still meanwhile, so that times say nothing.
+    """
+
+    __slots__ = (
+        "_blocked",
+        "_cut",
+        "_decoder",
+        "_discard",
+        "_limit",
+        "_mark",
+        "_marked_at",
+        "_settings",
+        "_write",
+        "began",
+        "crash",
+        "curl",
+        "disturbed",
+        "errand",
+        "error",
+        "head",
+        "headers",
+        "lines",
+        "private",
+        "received",
+        "wait",
+        "wire",
+    )
+
+    def __init__(self, curl: Any, settings: FetchSettings) -> None:  # PycURL has no types
+        self.curl = curl
+        self.headers: list[str] | None = None
+        self.private = False
+        self.lines: list[bytes] = []
+        self._settings = settings
+
+    def begin(self, errand: Errand, now: float) -> None:
+        """Forget the errand before and start with the next one."""
+        self.errand = errand
+        self.head: Head | None = None
+        self.error: SourceError | StorageError | None = None
+        self.crash: BaseException | None = None
+        self.began = self._marked_at = now
+        self.wire = self._mark = self.received = 0
+        self.disturbed = False
+        self.lines.clear()
+        self.wait: float | None = None
+        self._discard = DISCARDED
+        self._cut = False
+        self._blocked = ""
+        self._decoder: GzipDecoder | None = None
+        self._write: Callable[[bytes], None] | None = None
+        self._limit = 0
+
+    def _stop(self, code: str, message: str, got: str) -> int:
+        self.error = verdicts.bad_response(self.errand.uri, code, message, got)
+        return _STOP
+
+    def _is_wanted(self) -> bool:
+        """Whether the body that begins now is to be read."""
+        if self._read_head() is None and self.error is None:
+            self._stop("framing", "the response cannot be used", "a body without a final head")
+        return self.error is None
+
+    def _read_head(self) -> Head | None:
+        """Read the head once it is there; sets the error when it cannot be used."""
+        text = b"".join(self.lines).decode("latin-1")
+        self.wire += len(text)
+        try:
+            self.head = head = read_head(text, self.errand.uri)
+        except BadResponseError as error:
+            self.error = error
+            return None
+        if head is not None and head.status == _OK:
+            self._accept(head)
+        return head
+
+    def _accept(self, head: Head) -> None:
+        request = self.errand.request
+        coding = head.coding
+        if coding in _GZIP and request.purpose is not Purpose.RESOURCE:
+            self._decoder = GzipDecoder()
+        elif coding not in _IDENTITY:
+            self.error = verdicts.bad_response(
+                self.errand.uri,
+                "encoding",
+                "the response has a coding that was not asked for",
+                f"Content-Encoding: {coding[:80]}",
+            )
+        limit = request.limit
+        self._limit = self._settings.body_limits[request.purpose] if limit is None else limit
+        if head.length is not None and head.length > self._limit:
+            self.error = verdicts.too_big(
+                self.errand.uri, self._limit, f"Content-Length: {head.length}"
+            )
+        self._write = request.sink.write
+
+    def on_body(self, chunk: bytes) -> int | None:
+        """Take bytes of a body; 0 stops the transfer."""
+        try:
+            self.wire += len(chunk)
+            if self.head is None and not self._is_wanted():
+                return _STOP
+            write = self._write
+            if write is None:
+                self._discard -= len(chunk)
+                self._cut = self._discard < 0
+                return _STOP if self._cut else None
+            if self._decoder is not None:
+                return self._decode(self._decoder, chunk)
+            self.received += len(chunk)
+            if self.received > self._limit:
+                return self._overrun()
+            write(chunk)
+        except StorageError as error:
+            self.error = error
+            return _STOP
+        except BaseException as crash:  # noqa: BLE001 - libcurl would swallow it
+            self.crash = crash
+            return _STOP
+        return None
+
+    def _overrun(self) -> int:
+        self.error = verdicts.too_big(
+            self.errand.uri, self._limit, f"at least {self._limit + 1} bytes"
+        )
+        return _STOP
+
+    def _decode(self, decoder: GzipDecoder, chunk: bytes) -> int | None:
+        try:
+            for piece in decoder.feed(chunk):
+                self.received += len(piece)
+                if self.received > self._limit:
+                    return self._overrun()
+                self.errand.request.sink.write(piece)
+        except zlib.error as error:
+            return self._stop("encoding", "the response is no sound gzip", str(error))
+        return None if self.wire <= self._limit else self._overrun()
+
+    def blocked(self, address: str) -> None:
+        """Take note that policy forbids an address; another one of the host may still do."""
+        self._blocked = address
+
+    def finish(self, number: int, text: str, clock: Clock) -> None:
+        """Judge the whole, libcurl having ended with error ``number`` (0: none)."""
+        head = self.head
+        if self.error is None and self.crash is None and head is None:
+            head = self._read_head()
+        if self.error is not None or self.crash is not None:
+            return
+        if head is None or (number and head.status == _OK):
+            self.error = self._broken(number, text)
+            return
+        if "retry-after" in head.fields:
+            self.wait = read_retry_after(head.fields["retry-after"], clock.now())
+        if head.status == _OK:
+            if self._decoder is not None and not self._decoder.complete:
+                self.error = verdicts.truncated(self.errand.uri, "a gzip stream without its end")
+        elif not self._was_asked_for(head.status):
+            self.error = verdicts.status_error(head, self.errand.uri, self.wait)
+
+    def _was_asked_for(self, status: int) -> bool:
+        return status in verdicts.REDIRECTS or (status == _NOT_MODIFIED and self.errand.conditional)
+
+    def _broken(self, number: int, text: str) -> SourceError:
+        if self.head is None and self._blocked:
+            return verdicts.blocked(self.errand.uri, self._blocked)
+        return verdicts.transport_error(number, text, self.errand.uri)
+
+    def give_up_if_slow(self, now: float, minimum: float) -> bool:
+        """Whether the server gives less than ``minimum`` bytes per second; sets the error."""
+        timeout = self._settings.timeout
+        got = ""
+        if self.head is None:
+            if now - self.began > timeout:
+                got = f"no complete head after {timeout:g} s"
+        elif now - self._marked_at > timeout:
+            if self.wire - self._mark < minimum * timeout:
+                got = f"{self.wire - self._mark} bytes in {timeout:g} s"
+            self._mark, self._marked_at = self.wire, now
+        if not got and self.errand.request.purpose is not Purpose.RESOURCE:
+            size = max(self.wire, (self.head and self.head.length) or 0)
+            if now - self.began > self._settings.deadline + size / self._settings.deadline_rate:
+                got = f"{self.wire} bytes in {now - self.began:.0f} s"
+        if got:
+            self.error = verdicts.too_slow(self.errand.uri, got)
+        return bool(got)
+
+    def latency(self) -> float | None:
+        """Return the seconds from sending to the first byte; ``None`` when that says nothing."""
+        if self.disturbed:
+            return None
+        first = float(self.curl.getinfo(pycurl.STARTTRANSFER_TIME))
+        return max(0.0, first - float(self.curl.getinfo(pycurl.PRETRANSFER_TIME)))
+
+    def stood_still(self, seconds: float) -> None:
+        """Leave out of account a time during which nobody drove the loop."""
+        self.began += seconds
+        self._marked_at += seconds
+        self.disturbed = True

@@ -1,0 +1,93 @@
+"""What tests of the fetcher share: a sink that keeps, settings that are quick."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.ports import Clock, Failure, Purpose, Request, Response
+
+
+class KeepingSink:
+    """Keeps the bytes and counts the restarts."""
+
+    def __init__(self) -> None:
+        self.kept = bytearray()
+        self.restarts = 0
+
+    def write(self, chunk: bytes) -> None:
+        self.kept += chunk
+
+    def restart(self) -> None:
+        self.kept.clear()
+        self.restarts += 1
+
+
+class SkippingClock:
+    """A clock that jumps over every sleep and otherwise stands nearly still."""
+
+    def __init__(self) -> None:
+        self.slept = 0.0
+        self._seconds = 0.0
+
+    def now(self) -> datetime:
+        return datetime(2026, 11, 21, tzinfo=UTC) + timedelta(seconds=self._seconds)
+
+    def monotonic(self) -> float:
+        self._seconds += 1e-6
+        return self._seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+        self._seconds += seconds
+
+
+def quick_fetcher(*trusted: str, clock: Clock | None = None, **changes: Any) -> CurlFetcher:
+    """Return a fetcher with short times that asks no robots and trusts the origins given."""
+    settings: dict[str, Any] = {
+        "timeout": 0.5,
+        "connect_timeout": 2.0,
+        "backoff": 0.01,
+        "max_wait": 2.0,
+        "retries": 2,
+        "robots": "ignore",
+        "trusted_origins": frozenset(trusted),
+    }
+    return CurlFetcher(FetchSettings(**(settings | changes)), clock or SystemClock(), Random(7))
+
+
+def request(uri: str, purpose: Purpose = Purpose.RESOURCE, **fields: Any) -> Request:
+    """Return a request with a sink that keeps."""
+    return Request(uri=uri, sink=KeepingSink(), purpose=purpose, **fields)
+
+
+def kept(outcome: Response | Failure) -> bytes:
+    """Return the bytes in an outcome's sink."""
+    sink = outcome.request.sink
+    assert isinstance(sink, KeepingSink)
+    return bytes(sink.kept)
+
+
+def fetch_one(fetcher: CurlFetcher, asked: Request | str) -> Response | Failure:
+    """Fetch one thing."""
+    (outcome,) = fetcher.fetch([asked if isinstance(asked, Request) else request(asked)])
+    return outcome
+
+
+def failure(outcome: Response | Failure) -> Failure:
+    """Return the outcome, which must be a failure."""
+    assert isinstance(outcome, Failure), f"{outcome} is no failure"
+    return outcome
+
+
+def response(outcome: Response | Failure) -> Response:
+    """Return the outcome, which must be a response."""
+    assert isinstance(outcome, Response), getattr(outcome, "error", outcome)
+    return outcome
+
+
+def fetch_all(fetcher: CurlFetcher, uris: Iterable[str]) -> list[Response | Failure]:
+    """Fetch many things."""
+    return list(fetcher.fetch(request(uri) for uri in uris))
