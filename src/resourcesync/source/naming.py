@@ -1,0 +1,79 @@
+"""What a Source's documents are called, and where the world finds them.
+
+Names are those of the ``DocumentStore``. Heads keep their names for ever and are replaced; the
+others never change once they are complete, so they may be cached for ever.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from resourcesync.errors import ConfigurationError
+
+FOLDER: Final = "resourcesync/"
+RESOURCE_LIST: Final = "resourcesync/resourcelist.xml"
+CHANGE_LIST: Final = "resourcesync/changelist.xml"
+CAPABILITY_LIST: Final = "resourcesync/capabilitylist.xml"
+DESCRIPTION: Final = ".well-known/resourcesync"
+
+_PART: Final = re.compile(r"resourcesync/resourcelist-\d{8}T\d{12}Z-\d{4,}\.xml")
+_NUMBERED: Final = re.compile(r"resourcesync/changelist-(\d{6,})\.xml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Naming:
+    """Where the world finds what is published.
+
+    Attributes:
+        base_uri: The URI of the resources' root; the Source Description is at its
+            ``.well-known/resourcesync`` (§6.3.2).
+        documents_uri: The URI of the folder of all other documents; by default
+            ``resourcesync/`` below the base.
+    """
+
+    base_uri: str
+    documents_uri: str = ""
+
+    def __post_init__(self) -> None:
+        """Complete the URIs; refuse what cannot be a base."""
+        for uri in (self.base_uri, self.documents_uri or self.base_uri):
+            if not uri.startswith(("http://", "https://")) or re.search(r"[\s?#]", uri):
+                raise ConfigurationError(
+                    f"{uri!r} is not the URI of a folder on the Web",
+                    hint="give an http or https URI without query, such as https://example.org/",
+                )
+        base = _folder(self.base_uri)
+        object.__setattr__(self, "base_uri", base)
+        object.__setattr__(self, "documents_uri", _folder(self.documents_uri or base + FOLDER))
+
+    def uri(self, name: str) -> str:
+        """Return the URI of a document."""
+        if name == DESCRIPTION:
+            return self.base_uri + name
+        return self.documents_uri + name.removeprefix(FOLDER)
+
+
+def resource_list_part(at: datetime, number: int) -> str:
+    """Return the name of a part of the Resource List of the moment ``at``; parts count from 1."""
+    return f"resourcesync/resourcelist-{at:%Y%m%dT%H%M%S%f}Z-{number:04}.xml"
+
+
+def change_list(number: int) -> str:
+    """Return the name of one of several Change Lists."""
+    return f"resourcesync/changelist-{number:06}.xml"
+
+
+def change_list_number(name: str) -> int:
+    """Return the number of one of several Change Lists; 0 for any other name."""
+    found = _NUMBERED.fullmatch(name)
+    return 0 if found is None else int(found[1])
+
+
+def is_replaceable(name: str) -> bool:
+    """Whether only this package makes such a name, and no head has it."""
+    return _PART.fullmatch(name) is not None or _NUMBERED.fullmatch(name) is not None
+
+
+def _folder(uri: str) -> str:
+    return uri if uri.endswith("/") else uri + "/"

@@ -1,0 +1,128 @@
+"""Bring the catalogue in step with the originals."""
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import assert_never
+
+from resourcesync.compare import Created, Deleted, Same, Updated, compare
+from resourcesync.errors import OriginalChangedError, StorageError
+from resourcesync.model.digests import agree
+from resourcesync.ports import Catalogue, Catalogued, Original, Originals, Recording
+
+_log = logging.getLogger(__name__)
+_UNREADABLE = "unreadable-file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanReport:
+    """What a scan found.
+
+    Attributes:
+        files: Originals that are there.
+        bytes: Their bytes.
+        hashed: How many of them were read.
+        created: New ones, recorded.
+        updated: Known ones with new bytes, recorded.
+        deleted: Known ones that are gone, recorded.
+        touched: Known ones that looked different and have the same bytes.
+        changing: Ones that changed while they were read: left as they are catalogued.
+        unreadable: Ones that cannot be read: left as they are catalogued.
+        omitted: What is there and not published, other than on purpose, as far as it is listed
+            by ``Originals.omissions``.
+    """
+
+    files: int = 0
+    bytes: int = 0
+    hashed: int = 0
+    created: int = 0
+    updated: int = 0
+    deleted: int = 0
+    touched: int = 0
+    changing: int = 0
+    unreadable: int = 0
+    omitted: int = 0
+
+
+def scan(originals: Originals, catalogue: Catalogue, now: datetime) -> ScanReport:
+    """Record in the catalogue how the originals differ from it; all or nothing.
+
+    What looks the same is not read. An original that cannot be read, or that changes while it
+    is, stays as it is catalogued: one bad file stops neither the others nor the next run.
+
+    Args:
+        originals: What is.
+        catalogue: What was.
+        now: A moment before the scan: what the catalogue says afterwards includes every change
+            up to it.
+
+    Raises:
+        StorageError: The originals cannot be listed, or the catalogue cannot be written. The
+            catalogue is as it was.
+    """
+    counts: Counter[str] = Counter()
+    with catalogue.record(now) as recording:
+        seen = _counted(originals.scan(), counts)
+        for difference in compare(catalogue.catalogued(), seen, same=_looks_same):
+            match difference:
+                case Same():
+                    continue
+                case Deleted(before):
+                    recording.deleted(before.resource)
+                    counts["deleted"] += 1
+                case Created(after):
+                    _take(originals, recording, None, after, counts)
+                case Updated(before, after):
+                    _take(originals, recording, before, after, counts)
+                case unreachable:
+                    assert_never(unreachable)
+    return ScanReport(**counts, omitted=len(originals.omissions()))
+
+
+def _counted(originals: Iterator[Original], counts: Counter[str]) -> Iterator[Original]:
+    files = size = 0
+    for original in originals:
+        files += 1
+        size += original.length
+        yield original
+    counts["files"], counts["bytes"] = files, size
+
+
+def _looks_same(before: Catalogued, after: Original) -> bool:
+    return before.fingerprint == after.fingerprint != ""
+
+
+def _take(
+    originals: Originals,
+    recording: Recording,
+    before: Catalogued | None,
+    after: Original,
+    counts: Counter[str],
+) -> None:
+    """Read an original that looks different, and record what it is."""
+    try:
+        resource, fingerprint = originals.measure(after)
+    except OriginalChangedError as error:
+        _log.info("%s; left for the next run", error)
+        counts["changing"] += 1
+        return
+    except StorageError as error:
+        if error.code != _UNREADABLE:
+            raise
+        _log.warning("%s", error)
+        counts["unreadable"] += 1
+        return
+    counts["hashed"] += 1
+    if before is None:
+        recording.created(resource, fingerprint)
+        counts["created"] += 1
+    elif before == Catalogued(resource=resource, fingerprint=fingerprint):
+        return  # it only could not be trusted unread
+    elif agree(before.resource.digests, resource.digests):
+        recording.touched(resource, fingerprint)
+        counts["touched"] += 1
+    else:
+        recording.updated(resource, fingerprint)
+        counts["updated"] += 1

@@ -1,0 +1,266 @@
+"""A small Source in memory, and a reader that follows its links as a Destination would."""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import BinaryIO
+
+from resourcesync.adapters.memory import (
+    ManualClock,
+    MemoryCatalogue,
+    MemoryDocuments,
+    MemoryOriginals,
+)
+from resourcesync.documents import reading
+from resourcesync.model.capabilities import CapabilityEntry, Header, Part
+from resourcesync.model.digests import Digest
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
+from resourcesync.ports import Catalogue, DocumentStore, Originals
+from resourcesync.source.naming import DESCRIPTION, FOLDER
+from resourcesync.source.paging import Limits
+from resourcesync.source.publisher import Publication, Publisher
+from resourcesync.source.scan import ScanReport, scan
+
+BASE = "https://h.example/data/"
+DOCUMENTS = BASE + "resourcesync/"
+
+
+@dataclass
+class Source:
+    """Originals, catalogue and documents in memory, with a clock that is set by hand."""
+
+    limits: Limits = field(default_factory=Limits)
+    clock: ManualClock = field(default_factory=ManualClock)
+    catalogue: Catalogue = field(default_factory=MemoryCatalogue)
+    documents: DocumentStore = field(default_factory=MemoryDocuments)
+    originals: MemoryOriginals = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.originals = MemoryOriginals(self.clock)
+
+    def put(self, *names: str, content: str = "") -> None:
+        for name in names:
+            self.originals.put(BASE + name, f"{name} {content}".encode())
+
+    def remove(self, *names: str) -> None:
+        for name in names:
+            self.originals.remove(BASE + name)
+
+    def scan(self) -> ScanReport:
+        return scan(self.originals, self.catalogue, self.clock.now())
+
+    def publish(self, documents: DocumentStore | None = None) -> Publication:
+        """Scan and publish, a minute after the last time, with a publisher of its own."""
+        self.clock.advance(seconds=60)
+        self.scan()
+        return self.publish_only(documents)
+
+    def publish_only(self, documents: DocumentStore | None = None) -> Publication:
+        return Publisher(
+            self.catalogue,
+            self.documents if documents is None else documents,
+            base_uri=BASE,
+            clock=self.clock,
+            limits=self.limits,
+        ).publish()
+
+    def contents(self) -> dict[str, bytes]:
+        """All documents: name to bytes."""
+        return {name: content_of(self.documents, name) for name in self.documents.names()}
+
+    def truth(self) -> dict[str, str]:
+        """The sha-256 of each original, as measured."""
+        return digests(self.originals)
+
+
+def digests(originals: Originals) -> dict[str, str]:
+    return {item.uri: originals.measure(item)[0].digests[0].value for item in originals.scan()}
+
+
+def content_of(documents: DocumentStore, name: str) -> bytes:
+    stream = documents.open(name)
+    assert stream is not None, f"{name} is listed and is not there"
+    with stream:
+        return stream.read()
+
+
+@dataclass
+class View:
+    """What a reader found by following links, each document read once."""
+
+    at: datetime
+    resources: dict[str, Resource]
+    changes: list[Change]
+    start: datetime
+
+    def current(self) -> dict[str, str]:
+        """The sha-256 of each resource after applying the changes since the Resource List."""
+        state = {uri: value_of(resource.digests) for uri, resource in self.resources.items()}
+        for change in self.changes:
+            assert change.time is not None
+            if change.time <= self.at:
+                continue
+            if change.kind is ChangeKind.DELETED:
+                assert state.pop(change.uri, None) is not None
+            else:
+                assert (change.uri in state) is (change.kind is ChangeKind.UPDATED)
+                state[change.uri] = value_of(change.resource.digests)
+        return state
+
+
+def value_of(found: tuple[Digest, ...]) -> str:
+    (digest,) = found
+    assert digest.algorithm == "sha-256"
+    return digest.value
+
+
+def name_of(uri: str) -> str:
+    if uri == BASE + DESCRIPTION:
+        return DESCRIPTION
+    assert uri.startswith(DOCUMENTS)
+    return FOLDER + uri.removeprefix(DOCUMENTS)
+
+
+class Reader:
+    """Follows links from the Source Description; every promise of the set is an assertion."""
+
+    def __init__(self, documents: DocumentStore) -> None:
+        self._documents = documents
+        self.read: list[str] = []
+
+    def view(self) -> View:
+        description, entries = self._open(BASE + DESCRIPTION, Capability.DESCRIPTION)
+        assert description.links == ()
+        (capability_list,) = entries
+        assert isinstance(capability_list, CapabilityEntry)
+        header, entries = self._open(capability_list.uri, Capability.CAPABILITY_LIST)
+        assert header.link(Relation.UP) == BASE + DESCRIPTION
+        targets = {}
+        for entry in entries:
+            assert isinstance(entry, CapabilityEntry)
+            targets[entry.capability] = entry.uri
+        self._above = capability_list.uri
+        assert set(targets) == {Capability.RESOURCE_LIST, Capability.CHANGE_LIST}
+        at, resources = self._resource_list(targets[Capability.RESOURCE_LIST])
+        start, changes = self._change_list(targets[Capability.CHANGE_LIST])
+        assert start <= at
+        return View(at=at, resources=resources, changes=changes, start=start)
+
+    def _resource_list(self, uri: str) -> tuple[datetime, dict[str, Resource]]:
+        header, entries = self._open(uri, Capability.RESOURCE_LIST)
+        assert header.at is not None
+        assert header.link(Relation.INDEX) is None
+        found: list[Resource] = []
+        if header.is_index:
+            for part in entries:
+                assert isinstance(part, Part)
+                assert part.at == header.at
+                part_header, resources = self._open(part.uri, Capability.RESOURCE_LIST)
+                assert part_header.at == header.at
+                assert part_header.link(Relation.INDEX) == uri
+                assert not part_header.is_index
+                found += [item for item in resources if isinstance(item, Resource)]
+        else:
+            found = [item for item in entries if isinstance(item, Resource)]
+        assert [item.uri for item in found] == sorted({item.uri for item in found})
+        return header.at, {item.uri: item for item in found}
+
+    def _change_list(self, uri: str) -> tuple[datetime, list[Change]]:
+        header, entries = self._open(uri, Capability.CHANGE_LIST)
+        assert header.from_ is not None
+        assert header.until is None
+        assert header.link(Relation.INDEX) is None
+        lists = [(header, entries)]
+        if header.is_index:
+            lists = list(self._parts(uri, header, entries))
+        changes = [item for _, items in lists for item in items if isinstance(item, Change)]
+        assert len(changes) == sum(len(items) for _, items in lists)
+        times = [change.time for change in changes if change.time is not None]
+        assert len(times) == len(changes)
+        assert all(one < other for one, other in itertools.pairwise(times))
+        assert all(time > header.from_ for time in times)
+        return header.from_, changes
+
+    def _parts(
+        self, uri: str, index: Header, entries: list[object]
+    ) -> Iterator[tuple[Header, list[object]]]:
+        reached = index.from_
+        for position, part in enumerate(entries, start=1):
+            assert isinstance(part, Part)
+            assert part.from_ == reached
+            assert (part.until is None) is (position == len(entries))
+            header, changes = self._open(part.uri, Capability.CHANGE_LIST)
+            assert header.from_ == part.from_
+            assert header.link(Relation.INDEX) == uri
+            if part.until is not None:
+                assert header.until == part.until
+            for change in changes:
+                assert isinstance(change, Change)
+                assert change.time is not None
+                assert header.from_ is not None
+                assert header.from_ < change.time
+                assert header.until is None or change.time <= header.until
+            reached = part.until
+            yield header, changes
+
+    def _open(self, uri: str, capability: Capability) -> tuple[Header, list[object]]:
+        name = name_of(uri)
+        stream = self._documents.open(name)
+        assert stream is not None, f"{name} is listed and is not there"
+        with stream:
+            document = reading.read(stream, uri=uri)
+            entries: list[object] = list(document.entries())
+        self.read.append(name)
+        assert document.refused == 0
+        assert document.header.capability is capability
+        if capability in {Capability.RESOURCE_LIST, Capability.CHANGE_LIST}:
+            assert document.header.link(Relation.UP) == self._above
+        return document.header, entries
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of it may run on."""
+
+
+class DyingDocuments:
+    """A store whose process is killed at one of its steps.
+
+    A writing has three steps: before it begins, in its middle, and after it was done.
+    """
+
+    def __init__(self, documents: DocumentStore, steps: int) -> None:
+        self._documents = documents
+        self._left = steps
+
+    def _step(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise Killed
+
+    def write(self, name: str, chunks: Iterable[bytes]) -> int:
+        self._step()
+        size = self._documents.write(name, self._through(chunks))
+        self._step()
+        return size
+
+    def _through(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        for number, chunk in enumerate(chunks):
+            if number == 1:
+                self._step()
+            yield chunk
+
+    def delete(self, name: str) -> None:
+        self._step()
+        self._documents.delete(name)
+        self._step()
+
+    def open(self, name: str) -> BinaryIO | None:
+        return self._documents.open(name)
+
+    def signature(self, name: str) -> str | None:
+        return self._documents.signature(name)
+
+    def names(self) -> Iterator[str]:
+        return self._documents.names()

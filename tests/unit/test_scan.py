@@ -1,0 +1,177 @@
+"""Bringing the catalogue in step with the originals."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+import pytest
+
+from resourcesync.adapters.memory import ManualClock, MemoryCatalogue, MemoryOriginals
+from resourcesync.errors import OriginalChangedError, StorageError
+from resourcesync.model.resources import Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import Omission, Original
+from resourcesync.source.scan import ScanReport, scan
+from tests.support.publishing import BASE, Source
+
+
+class Stubborn(MemoryOriginals):
+    """Originals some of which cannot be measured, or listed."""
+
+    def __init__(self) -> None:
+        super().__init__(ManualClock())
+        self.errors: dict[str, StorageError] = {}
+        self.ends_after = 1_000
+
+    def scan(self) -> Iterator[Original]:
+        for number, original in enumerate(super().scan()):
+            if number == self.ends_after:
+                raise StorageError("the folder cannot be read")
+            yield original
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        error = self.errors.get(original.uri)
+        if error is not None:
+            raise error
+        return super().measure(original)
+
+    def omissions(self) -> Sequence[Omission]:
+        return (Omission(name="pipe", reason="a pipe"),)
+
+
+def test_a_first_scan_reads_everything_and_logs_nothing() -> None:
+    source = Source()
+    source.put("a", "b", "c")
+
+    report = source.scan()
+
+    assert report == ScanReport(files=3, bytes=6, hashed=3, created=3)
+    with source.catalogue.snapshot() as snapshot:
+        assert snapshot.count() == 3
+        assert snapshot.last_change() == 0
+        assert snapshot.at == source.clock.now()
+
+
+def test_an_unchanged_original_is_not_read_again() -> None:
+    source = Source()
+    source.put("a", "b")
+    source.scan()
+
+    report = source.scan()
+
+    assert report == ScanReport(files=2, bytes=4)
+    assert source.originals.measured == 2
+
+
+def test_changes_are_found_recorded_and_counted() -> None:
+    source = Source()
+    source.put("same", "touched", "updated", "deleted")
+    source.scan()
+    source.clock.advance(hours=1)
+    source.put("touched")
+    source.put("updated", content="anew")
+    source.put("created")
+    source.remove("deleted")
+
+    report = source.scan()
+
+    assert report == ScanReport(
+        files=4, bytes=33, hashed=3, created=1, updated=1, deleted=1, touched=1
+    )
+    with source.catalogue.snapshot() as snapshot:
+        assert [
+            (change.uri.removeprefix(BASE), change.kind) for _, change in snapshot.changes()
+        ] == [
+            ("created", ChangeKind.CREATED),
+            ("deleted", ChangeKind.DELETED),
+            ("updated", ChangeKind.UPDATED),
+        ]
+        lastmods = {item.uri.removeprefix(BASE): item.lastmod for item in snapshot.resources()}
+    assert lastmods["touched"] == source.clock.now()
+    assert lastmods["same"] == source.clock.now() - timedelta(hours=1)
+    assert source.scan() == ScanReport(files=4, bytes=33)
+
+
+def test_originals_that_cannot_be_trusted_unread_are_read_each_time_and_move_nothing() -> None:
+    clock, catalogue = ManualClock(), MemoryCatalogue()
+    originals = MemoryOriginals(clock, trusted=False)
+    originals.put(BASE + "a", b"x")
+    scan(originals, catalogue, clock.now())
+    before = clock.now()
+    clock.advance(hours=1)
+
+    report = scan(originals, catalogue, clock.now())
+
+    assert report == ScanReport(files=1, bytes=1, hashed=1)
+    with catalogue.snapshot() as snapshot:
+        assert snapshot.at == before
+
+
+def test_a_resource_deleted_and_created_again_between_two_scans_is_one_update() -> None:
+    source = Source()
+    source.put("a")
+    source.scan()
+    source.remove("a")
+    source.put("a", content="anew")
+
+    assert source.scan().updated == 1
+
+
+def test_an_original_that_changes_while_it_is_read_stays_as_it_was() -> None:
+    originals, catalogue = Stubborn(), MemoryCatalogue()
+    originals.put(BASE + "a", b"old")
+    originals.put(BASE + "b", b"old")
+    scan(originals, catalogue, ManualClock().now())
+    held = list(catalogue.catalogued())
+    for name in ("a", "b", "c", "d"):
+        originals.put(BASE + name, b"anew")
+    for name in ("a", "c"):
+        originals.errors[BASE + name] = OriginalChangedError("it moves")
+
+    report = scan(originals, catalogue, ManualClock().now())
+
+    assert report == ScanReport(
+        files=4, bytes=16, hashed=2, created=1, updated=1, changing=2, omitted=1
+    )
+    assert next(iter(catalogue.catalogued())) == held[0]
+    assert [item.uri.removeprefix(BASE) for item in catalogue.catalogued()] == ["a", "b", "d"]
+
+
+def test_an_original_that_cannot_be_read_stays_as_it_was_and_stops_nothing() -> None:
+    originals, catalogue = Stubborn(), MemoryCatalogue()
+    originals.put(BASE + "a", b"old")
+    scan(originals, catalogue, ManualClock().now())
+    originals.put(BASE + "a", b"anew")
+    originals.put(BASE + "b", b"anew")
+    originals.errors[BASE + "a"] = StorageError("denied", code="unreadable-file")
+
+    report = scan(originals, catalogue, ManualClock().now())
+
+    assert (report.unreadable, report.created, report.deleted) == (1, 1, 0)
+    assert [item.resource.length for item in catalogue.catalogued()] == [3, 4]
+
+
+@pytest.mark.parametrize("ends_after", [0, 1, 2])
+def test_a_scan_that_fails_is_not_a_shorter_scan(ends_after: int) -> None:
+    originals, catalogue = Stubborn(), MemoryCatalogue()
+    for name in ("a", "b", "c"):
+        originals.put(BASE + name, b"old")
+    scan(originals, catalogue, ManualClock().now())
+    held = list(catalogue.catalogued())
+    originals.put(BASE + "a", b"anew")
+    originals.ends_after = ends_after
+
+    with pytest.raises(StorageError, match="cannot be read"):
+        scan(originals, catalogue, ManualClock().now())
+
+    assert list(catalogue.catalogued()) == held
+
+
+def test_a_store_that_fails_while_measuring_stops_the_scan() -> None:
+    originals, catalogue = Stubborn(), MemoryCatalogue()
+    originals.put(BASE + "a", b"x")
+    originals.errors[BASE + "a"] = StorageError("the root is gone", code="unreadable-folder")
+
+    with pytest.raises(StorageError, match="the root is gone"):
+        scan(originals, catalogue, ManualClock().now())
+
+    assert list(catalogue.catalogued()) == []
