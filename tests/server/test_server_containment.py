@@ -204,7 +204,16 @@ def test_a_well_known_file_that_is_a_link_out_is_absent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [b"n\xff\xfe", b"a b", b"a&b<c>\"d'", b"line\nbreak", b"\x1b[2J", "ü😀".encode(), b"%41"],
+    [
+        b"n\xff\xfe",
+        b"a b",
+        b"a&b<c>\"d'",
+        b"line\nbreak",
+        b"\x1b[2J",
+        "ü😀".encode(),
+        b"%41",
+        b"a\\b",
+    ],
 )
 def test_a_name_of_any_bytes_is_served_under_its_escapes(tmp_path: Path, name: bytes) -> None:
     Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), name))).write_bytes(INSIDE)

@@ -49,8 +49,6 @@ def test_a_path_of_any_bytes_gives_plain_names_or_none(raw: bytes) -> None:
         b"/a%2fb",
         b"/..%2fx",
         b"/%2e%2e%2fx",
-        b"/%5c..%5cx",
-        b"/a\\b",
         b"/a%00",
         b"/\x00",
         b"/%",
@@ -71,6 +69,7 @@ def test_a_path_is_decoded_once() -> None:
     assert read_path(b"/%252e%252e/x") == (b"%2e%2e", b"x")
     assert read_path(b"/%c0%ae%c0%ae/x") == (b"\xc0\xae\xc0\xae", b"x")
     assert read_path(b"/a+b") == (b"a+b",)
+    assert read_path(b"/%5c..%5cx") == (b"\\..\\x",)
 
 
 def test_the_root_has_no_names() -> None:

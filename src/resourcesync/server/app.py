@@ -221,8 +221,8 @@ class _Application:
 
     async def _settle(self, opened: OpenFile) -> tuple[Condition, Validators]:
         """Look at a file, a few milliseconds later when it was only just written."""
+        condition = opened.found
         for _ in range(_TRIES):
-            condition = opened.look()
             now = to_microseconds(self._clock.now()) * 1000
             age = now - condition.changed_ns
             if age >= _SETTLING_NS:
@@ -230,7 +230,8 @@ class _Application:
             if age < 0:
                 break
             await asyncio.sleep((_SETTLING_NS - age) / 1e9)
-        return opened.look(), Validators()
+            condition = opened.look()
+        return condition, Validators()
 
 
 async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, condition: Condition) -> None:
@@ -273,7 +274,8 @@ def _page(uri: str, link: bytes) -> Representation:
         f'<title>ResourceSync Source</title>\n<link rel="resourcesync" href="{target}">\n</head>\n'
         "<body>\n<h1>ResourceSync Source</h1>\n<ul>\n"
         f'<li><a href="{target}">Capability List</a></li>\n'
-        f'<li><a href="{WELL_KNOWN_PATH}">Source Description</a></li>\n'
+        # Relative, for a proxy may serve all this below another path.
+        f'<li><a href="{WELL_KNOWN_PATH[1:]}">Source Description</a></li>\n'
         "</ul>\n</body>\n</html>\n"
     ).encode()
     return Representation(

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Final, final
@@ -21,6 +20,19 @@ _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _SAFE: Final = (b"x-content-type-options", b"nosniff")
 _NO_CACHE: Final = (b"cache-control", b"no-cache")
 _CLOSE: Final = (b"connection", b"close")
+_READ: Final = {
+    name.encode(): name
+    for name in (
+        "content-length",
+        "if-match",
+        "if-modified-since",
+        "if-none-match",
+        "if-range",
+        "if-unmodified-since",
+        "range",
+        "transfer-encoding",
+    )
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +42,8 @@ class Request:
     Attributes:
         method: As written; methods are case-sensitive.
         raw_path: The path before any decoding, without the query.
-        fields: Header fields by lower-case name; repeated ones are joined by commas.
+        fields: Those header fields that decide anything here, by lower-case name; repeated ones
+            are joined by commas.
     """
 
     method: str
@@ -40,18 +53,17 @@ class Request:
     @classmethod
     def read(cls, scope: Scope) -> "Request":
         """Return the request of an ASGI ``http`` scope."""
-        values: defaultdict[str, list[str]] = defaultdict(list)
-        for name, value in scope["headers"]:
-            values[name.decode("latin-1").lower()].append(value.decode("latin-1"))
+        fields: dict[str, str] = {}
+        for octets, value in scope["headers"]:
+            name = _READ.get(octets)
+            if name is not None:
+                text = value.decode("latin-1")
+                fields[name] = f"{fields[name]}, {text}" if name in fields else text
         raw_path = scope.get("raw_path")
         if raw_path is None:
             # An old ASGI server: only the decoded path is left.
             raw_path = quote(scope["path"], safe="/").encode()
-        return cls(
-            method=scope["method"],
-            raw_path=raw_path,
-            fields={name: ", ".join(parts) for name, parts in values.items()},
-        )
+        return cls(method=scope["method"], raw_path=raw_path, fields=fields)
 
     @property
     def has_body(self) -> bool:

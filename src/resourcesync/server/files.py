@@ -63,12 +63,17 @@ class Condition:
 
 @final
 class OpenFile:
-    """One regular file, open for reading; a context manager that closes it."""
+    """One regular file, open for reading; a context manager that closes it.
 
-    __slots__ = ("_descriptor",)
+    Attributes:
+        found: Its condition when it was opened.
+    """
 
-    def __init__(self, descriptor: int) -> None:
+    __slots__ = ("_descriptor", "found")
+
+    def __init__(self, descriptor: int, found: Condition) -> None:
         self._descriptor = descriptor
+        self.found = found
 
     def __enter__(self) -> Self:
         return self
@@ -185,8 +190,9 @@ def _open_real(root: int, names: Names) -> OpenFile | bytes | None:
     finally:
         if folder != root:
             os.close(folder)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return OpenFile(descriptor)
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return OpenFile(descriptor, Condition.of(status))
     os.close(descriptor)
     return None
 

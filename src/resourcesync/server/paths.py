@@ -10,15 +10,16 @@ Names = tuple[bytes, ...]
 
 _AUTHORITY: Final = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
 _BAD_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
-_REFUSED: Final = re.compile(rb"[/\\\x00]")
+_REFUSED: Final = re.compile(rb"[/\x00]")
 
 
 def read_path(raw: bytes) -> Names | None:
     """Return the names that the raw path of a request asks for; ``None`` when it can name nothing.
 
     Each part is percent-decoded once, after the split, so an encoded slash never makes a new part.
-    Refused are empty and dot parts, slashes, backslashes and NUL, encoded or not, and escapes that
-    are none. A target in absolute form loses its scheme and host: they decide nothing.
+    Refused are empty and dot parts, encoded slashes, NUL, and escapes that are none. A backslash is
+    a letter like any other in a name that is never joined to a path, and such files are listed. A
+    target in absolute form loses its scheme and host: they decide nothing.
 
     Args:
         raw: ``raw_path`` of the ASGI scope, without the query.
