@@ -118,7 +118,7 @@ class BarProgress:
         """Move the bar; draw it first if a line of text has cleared it."""
         if self._bar is None:
             self._bar = _bar(self._stream)
-            self._task = self._bar.add_task("resources", total=None)
+            self._task = self._bar.add_task("resources", total=None, text="")
         if not self._bar.live.is_started:
             self._bar.start()
         assert self._task is not None

@@ -113,7 +113,7 @@ def _would(done: "Published") -> list[Line]:
     text = ", ".join(f"{name} {words.count(number)}" for name, number in counts.items())
     return [
         Line(_scanned(done), "Scanned"),
-        Line(f"{text}; nothing was written", "Would", QUIET),
+        Line(f"would {text}; nothing was written", "Dry run", QUIET),
     ]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import click
@@ -15,6 +15,9 @@ from resourcesync.cli import options
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
+
+if TYPE_CHECKING:
+    from resourcesync.cli.pull_words import PullWords
 
 Decorator = Callable[[Callable[..., Job]], Callable[..., Job]]
 
@@ -161,12 +164,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
     address, folder = _place(arguments.source, arguments.dest)
     from resourcesync.cli.pull_words import PullWords  # noqa: PLC0415 - help stays quick
 
-    words = PullWords(
-        first=address is not None, itemize=arguments.itemize, dry_run=arguments.dry_run
-    )
+    words = PullWords(itemize=arguments.itemize, dry_run=arguments.dry_run)
 
     def work(screen: Screen) -> Outcome:
-        return _pull(arguments, address, folder, screen)
+        return _pull(arguments, _Target(address, folder), words, screen)
 
     return Job(
         command="pull",
@@ -200,11 +201,20 @@ def _folder_name(address: str) -> str:
     return host if port is None else f"{host}_{port}"
 
 
-def _pull(arguments: Arguments, address: str | None, folder: Path, screen: Screen) -> Outcome:
+class _Target(NamedTuple):
+    """What is pulled: the Source's address, ``None`` for the remembered one, and the mirror."""
+
+    address: str | None
+    folder: Path
+
+
+def _pull(arguments: Arguments, target: _Target, words: "PullWords", screen: Screen) -> Outcome:
     from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
-    if address is None and not mirrors.is_mirror(folder):
+    address, folder = target
+    words.first = not mirrors.is_mirror(folder)
+    if address is None and words.first:
         raise mirrors.not_a_mirror(folder)
     clock = machine.system_clock()
     network = mirrors.Network(
@@ -230,7 +240,7 @@ def _pull(arguments: Arguments, address: str | None, folder: Path, screen: Scree
         folder, source=address, network=network, report=report, clock=clock
     ) as destination:
         found = destination.pull(address, _options(arguments, clock.now()))
-    return conclude(found, str(folder), first=address is not None, plan=plan)
+    return conclude(found, str(folder), first=words.first, plan=plan)
 
 
 def _options(arguments: Arguments, now: datetime) -> Any:

@@ -22,13 +22,13 @@ class PullWords:
     """Turns the events of a pull into lines.
 
     Attributes:
-        first: Whether the Source was named: then its lists and the plan are shown.
+        first: Whether this is the mirror's first pull: then lists and plan are shown.
         itemize: Whether every action gets a line.
         dry_run: Whether the actions are only planned.
         failures: How many failures were met so far.
     """
 
-    first: bool
+    first: bool = True
     itemize: bool = False
     dry_run: bool = False
     failures: int = 0
@@ -118,7 +118,7 @@ def conclude(report: RunReport, folder: str, *, first: bool, plan: Mapping[str, 
     Args:
         report: What it did.
         folder: The mirror.
-        first: Whether the Source was named.
+        first: Whether this was the mirror's first pull.
         plan: The fields of its ``plan`` event.
     """
     code = exit_code_of(report)
@@ -170,8 +170,8 @@ def fields_of(report: RunReport) -> dict[str, object]:
 
 def _would(report: RunReport, plan: Mapping[str, object]) -> Line:
     counts = ", ".join(f"{name} {words.count(whole(plan, name))}" for name in _SYMBOLS)
-    text = f"{counts}, fetch {words.size(whole(plan, 'bytes'))}; nothing was changed"
-    return Line(f"{text}  {words.duration(report.seconds)}", "Would", QUIET)
+    text = f"would {counts}, fetch {words.size(whole(plan, 'bytes'))}; nothing was changed"
+    return Line(f"{text}  {words.duration(report.seconds)}", "Dry run", QUIET)
 
 
 def _in_sync(report: RunReport, folder: str, *, first: bool) -> tuple[Line, ...]:

@@ -1,0 +1,198 @@
+"""The forms of values, and what the environment asks for."""
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync import config
+from resourcesync.config import Environment, Limit, read_environment
+from resourcesync.errors import ConfigurationError
+
+NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("15m", 900), ("2h", 7200), ("7d", 604800), ("1w", 604800), ("1.5h", 5400)],
+)
+def test_a_duration_is_a_number_and_a_unit(text: str, seconds: float) -> None:
+    assert config.parse_duration(text) == seconds
+
+
+def test_nothing_is_a_duration_too() -> None:
+    assert config.parse_duration("0") == 0
+
+
+@pytest.mark.parametrize("text", ["", "30", "5min", "-1s", "s", "1h30m", "1e3s", "٣s", "1 h"])
+def test_a_number_without_a_unit_is_no_duration(text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        config.parse_duration(text)
+
+    assert "90s" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0", 0),
+        ("500", 500),
+        ("500B", 500),
+        ("10k", 10_000),
+        ("10K", 10_000),
+        ("5M", 5_000_000),
+        ("2G", 2_000_000_000),
+        ("1T", 10**12),
+        ("64KiB", 65_536),
+        ("1.5MiB", 1_572_864),
+        ("2 GB", 2_000_000_000),
+    ],
+)
+def test_a_size_counts_in_thousands_unless_it_says_otherwise(text: str, size: int) -> None:
+    assert config.parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "k", "-1", "5x", "1ib", "1 000", "0x10", "1e6", "5 parsecs"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError):
+        config.parse_size(text)
+
+
+@pytest.mark.parametrize(("text", "rate"), [("5", 5), ("5/s", 5), ("30/m", 0.5), ("0.5", 0.5)])
+def test_a_rate_is_requests_in_a_time(text: str, rate: float) -> None:
+    assert config.parse_rate(text) == rate
+
+
+@pytest.mark.parametrize("text", ["0", "0/s", "", "5/d", "-5", "fast"])
+def test_a_rate_of_nothing_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError):
+        config.parse_rate(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026", datetime(2026, 1, 1, tzinfo=UTC)),
+        ("2026-11-20T11:04:09Z", datetime(2026, 11, 20, 11, 4, 9, tzinfo=UTC)),
+        ("2026-11-20T11:04:09+02:00", datetime(2026, 11, 20, 9, 4, 9, tzinfo=UTC)),
+        ("-7d", NOW - timedelta(days=7)),
+        ("-90s", NOW - timedelta(seconds=90)),
+        ("yesterday", NOW - timedelta(days=1)),
+    ],
+)
+def test_a_moment_is_a_w3c_time_or_lies_before_now(text: str, moment: datetime) -> None:
+    assert config.resolve_moment(config.parse_moment(text), NOW) == moment
+
+
+@pytest.mark.parametrize("text", ["", "tomorrow", "2026-13-01", "-7", "7d", "-999999999d", "--1d"])
+def test_what_is_no_moment_is_refused_or_lies_before_all_time(text: str) -> None:
+    if text == "-999999999d":
+        moment = config.resolve_moment(config.parse_moment(text), NOW)
+        assert moment == datetime.min.replace(tzinfo=UTC)
+    else:
+        with pytest.raises(ConfigurationError):
+            config.parse_moment(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("0", Limit(count=0)),
+        ("250", Limit(count=250)),
+        ("10%", Limit(percent=10.0)),
+        ("2.5 %", Limit(percent=2.5)),
+        ("100%", Limit(percent=100.0)),
+    ],
+)
+def test_a_limit_is_a_number_or_a_share(text: str, limit: Limit) -> None:
+    assert config.parse_limit(text) == limit
+
+
+@pytest.mark.parametrize("text", ["", "%", "101%", "-1", "ten", "1,000"])
+def test_what_is_no_limit_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError):
+        config.parse_limit(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "header"),
+    [
+        ("Authorization: Bearer abc:def", ("Authorization", "Bearer abc:def")),
+        ("X-Empty:", ("X-Empty", "")),
+        ("Accept-Language:cs", ("Accept-Language", "cs")),
+    ],
+)
+def test_a_header_is_a_name_and_a_value(text: str, header: tuple[str, str]) -> None:
+    assert config.parse_header(text) == header
+
+
+@pytest.mark.parametrize("text", ["", "nothing", ": value", "a b: c", "X: a\r\nY: b", "X: a\x00"])
+def test_a_header_that_could_hide_another_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError):
+        config.parse_header(text)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_value_or_a_configuration_error(text: str) -> None:
+    parsers = (
+        config.parse_duration,
+        config.parse_size,
+        config.parse_rate,
+        config.parse_moment,
+        config.parse_limit,
+        config.parse_header,
+    )
+    for parse in parsers:
+        with suppress(ConfigurationError):
+            parse(text)
+
+
+@given(st.integers(0, 10**9), st.sampled_from("smhdw"))
+def test_durations_never_come_out_negative(number: int, unit: str) -> None:
+    if number < 10**9:
+        assert config.parse_duration(f"{number}{unit}") >= number
+
+
+@pytest.mark.parametrize(
+    ("environ", "color"),
+    [
+        ({}, None),
+        ({"NO_COLOR": "1"}, False),
+        ({"NO_COLOR": ""}, None),
+        ({"FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": "0"}, None),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        ({"TERM": "dumb", "FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_colours_follow_the_environment(environ: dict[str, str], color: bool | None) -> None:
+    assert read_environment(environ).color is color
+
+
+def test_a_dumb_terminal_gets_no_bar() -> None:
+    assert not read_environment({"TERM": "dumb"}).live
+    assert read_environment({"TERM": "xterm"}).live
+
+
+@pytest.mark.parametrize(
+    ("value", "debug"), [("1", True), ("yes", True), ("0", False), ("", False)]
+)
+def test_debug_is_on_when_it_says_so(value: str, debug: bool) -> None:
+    assert read_environment({"RESOURCESYNC_DEBUG": value}).debug is debug
+
+
+def test_json_may_be_asked_for_by_the_environment_of_one_command() -> None:
+    environ = {"RESOURCESYNC_PULL_JSON": "1", "RESOURCESYNC_AUDIT_JSON": "0", "OTHER_JSON": "1"}
+
+    assert read_environment(environ) == Environment(json=frozenset({"pull"}))
+
+
+def test_the_process_has_an_environment() -> None:
+    assert isinstance(read_environment(), Environment)
+
+
+def test_trusted_authorities_come_from_the_usual_variable() -> None:
+    assert config.ca_file({"SSL_CERT_FILE": "/etc/ca.pem"}) == "/etc/ca.pem"
+    assert config.ca_file({}) == ""

@@ -1,0 +1,113 @@
+"""One table of exit codes, and every error in it."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync import errors
+from resourcesync.cli import exit_codes
+from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
+from resourcesync.cli.main import run
+from resourcesync.errors import ResourceSyncError
+
+EXPECTED = {
+    "ResourceSyncError": 70,
+    "ConfigurationError": 2,
+    "DocumentError": 5,
+    "MalformedDocumentError": 5,
+    "TruncatedDocumentError": 4,
+    "NotAListError": 5,
+    "UnexpectedDocumentError": 5,
+    "DocumentLimitError": 5,
+    "SourceError": 5,
+    "SourceNotFoundError": 5,
+    "SourceUnavailableError": 4,
+    "BadResponseError": 5,
+    "SourceRefusedError": 6,
+    "ResourceMissingError": 5,
+    "VerificationError": 3,
+    "LengthMismatchError": 3,
+    "DigestMismatchError": 3,
+    "SyncError": 7,
+    "DiscontinuityError": 7,
+    "RollbackError": 7,
+    "OutOfScopeError": 6,
+    "DeletionLimitError": 7,
+    "StorageError": 8,
+    "DiskFullError": 8,
+    "StateError": 8,
+    "MirrorChangedError": 8,
+    "OriginalChangedError": 3,
+    "LockedError": 9,
+}
+TREE = {
+    name: kind
+    for name, kind in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(kind, ResourceSyncError)
+}
+SEVERAL = st.lists(st.sampled_from(ExitCode), min_size=1)
+
+
+def _of(kind: type[ResourceSyncError]) -> ResourceSyncError:
+    given_now = {"uri": "http://h/", "expected": "1", "actual": "2"}
+    wanted = inspect.signature(kind).parameters
+    return kind("what happened", **{k: v for k, v in given_now.items() if k in wanted})  # type: ignore[arg-type]  # each class has its own
+
+
+def test_every_error_of_the_tree_has_its_exit_code() -> None:
+    assert {name: exit_code_for(_of(kind)).value for name, kind in TREE.items()} == EXPECTED
+
+
+def test_a_new_error_ends_as_its_base_does() -> None:
+    class Newcomer(errors.LockedError):
+        pass
+
+    assert exit_code_for(Newcomer("held")) is ExitCode.LOCKED
+
+
+def test_every_code_says_what_it_means() -> None:
+    assert all(code.meaning for code in ExitCode)
+    assert set(exit_codes._MEANINGS) == set(ExitCode)
+
+
+def test_several_mirrors_end_as_the_worst_of_them() -> None:
+    documented = (70, 8, 7, 6, 5, 4, 3, 10, 9, 1, 0)
+    codes = [ExitCode(code) for code in documented]
+
+    for position, code in enumerate(codes):
+        assert worst(codes[position:]) is code
+
+
+@given(SEVERAL, SEVERAL)
+def test_worst_does_not_depend_on_order_or_grouping(
+    one: list[ExitCode], other: list[ExitCode]
+) -> None:
+    assert worst([*one, *other]) is worst([*other, *one]) is worst([worst(one), worst(other)])
+    assert worst(one) in one
+
+
+@given(SEVERAL)
+def test_a_failure_is_never_hidden_by_success(codes: list[ExitCode]) -> None:
+    assert (worst(codes) is ExitCode.OK) == all(code is ExitCode.OK for code in codes)
+
+
+def test_nothing_at_all_is_no_failure() -> None:
+    assert worst([]) is ExitCode.OK
+
+
+def test_the_help_screen_names_only_codes_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["--help"])
+
+    said = capsys.readouterr().out.partition("Exit codes:")[2]
+    named = {int(code): word for code, word in re.findall(r"(\d+) ([a-z]+)", said)}
+    words = {code.value: code.name.lower() for code in ExitCode}
+    assert set(named) <= set(words)
+    assert {code: word for code, word in named.items() if words[code] != word} == {0: "in"}
+
+
+def test_the_module_says_when_a_rerun_helps() -> None:
+    assert "A rerun helps for 3, 4, 10" in Path(exit_codes.__file__).read_text("utf-8")

@@ -1,0 +1,133 @@
+"""Numbers, times and names as people read them."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.cli import words
+from resourcesync.cli.words import Line
+
+HOSTILE = "a\x1b[31mred\x07\r\nb\u202egnp.exe\u2066\u200b\x9b\ud800\x00\u2028"
+
+
+@given(st.text())
+def test_an_escaped_name_is_one_printable_line(text: str) -> None:
+    shown = words.escape(text)
+
+    assert shown.isprintable()
+    assert len(shown.splitlines()) <= 1
+
+
+@given(st.text())
+def test_a_printable_name_is_shown_as_it_is(text: str) -> None:
+    if text.isprintable():
+        assert words.escape(text) == text
+
+
+def test_a_hostile_name_shows_what_it_hides() -> None:
+    shown = words.escape(HOSTILE)
+
+    assert shown == (r"a\x1b[31mred\x07\r\nb\u202egnp.exe\u2066\u200b\x9b\ud800\x00\u2028")
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0 B"),
+        (814, "814 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (8230, "8.2 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (3_104_221, "3.1 MB"),
+        (3_610_000_000_000, "3.61 TB"),
+    ],
+)
+def test_sizes_count_in_thousands(number: int, text: str) -> None:
+    assert words.size(number) == text
+
+
+@given(st.integers(0, 10**18))
+def test_a_size_never_reads_as_a_thousand_of_a_unit_below_the_largest(number: int) -> None:
+    shown, unit = words.size(number).split()
+
+    assert float(shown) < 1000 or unit == "PB"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-1, "0.0 s"),
+        (0.04, "0.0 s"),
+        (1.94, "1.9 s"),
+        (9.96, "10 s"),
+        (41.2, "41 s"),
+        (59.6, "1 min 0 s"),
+        (492, "8 min 12 s"),
+        (18_720, "5 h 12 min"),
+    ],
+)
+def test_durations_read_well(seconds: float, text: str) -> None:
+    assert words.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-5, "0 s"), (59, "59 s"), (540, "9 min"), (93_600, "26 h"), (259_200, "3 d")],
+)
+def test_ages_are_rough(seconds: float, text: str) -> None:
+    assert words.age(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [
+        (0, 0, "100 %"),
+        (0, 9, "0 %"),
+        (9, 9, "100 %"),
+        (982, 1000, "98.2 %"),
+        (1, 2, "50 %"),
+        (2_412_903, 2_412_906, "99.99988 %"),
+        (999_999_999, 1_000_000_000, "99.99999 %"),
+        (1, 1_000_000_000, "0.00001 %"),
+    ],
+)
+def test_a_share_is_rounded_but_never_to_all_or_nothing(part: int, whole: int, text: str) -> None:
+    assert words.share(part, whole) == text
+
+
+@given(st.integers(0, 10**12), st.integers(1, 10**12))
+def test_only_all_is_100_percent_and_only_none_is_0(part: int, whole: int) -> None:
+    part = min(part, whole)
+    shown = words.share(part, whole)
+
+    assert (shown == "100 %") == (part == whole)
+    assert (shown == "0 %") == (part == 0)
+
+
+def test_moments_are_shown_in_utc() -> None:
+    moment = datetime(2026, 11, 20, 12, 4, 9, 500, tzinfo=timezone(timedelta(hours=1)))
+
+    assert words.moment(moment) == "2026-11-20 11:04:09Z"
+    assert words.stamp(moment.astimezone(UTC)) == "2026-11-20T11:04:09.000Z"
+
+
+def test_one_is_singular() -> None:
+    assert words.counted(1, "file") == "1 file"
+    assert words.counted(2_412_906, "file") == "2,412,906 files"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (Line("48 resources", "In sync"), "In sync   48 resources"),
+        (Line("46 of 48", "Not in sync"), "Not in sync   46 of 48"),
+        (Line("/a   missing", "+"), "+ /a   missing"),
+        (Line("as it is"), "as it is"),
+    ],
+)
+def test_labels_are_aligned(line: Line, shown: str) -> None:
+    assert "".join(words.labelled(line)) == shown
