@@ -1,0 +1,424 @@
+"""The spool: foreign lists put in order, in constant memory, on a disk that may fail."""
+
+import errno
+import tempfile
+import tracemalloc
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from operator import attrgetter, itemgetter
+from typing import BinaryIO
+
+import pytest
+
+from resourcesync.destination.ordering import Spool, SpoolClosedError, last_of_each, unique
+from resourcesync.destination.spooling import (
+    dump_change,
+    dump_resource,
+    load_change,
+    load_resource,
+)
+from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.model.digests import Digest
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+
+Pair = tuple[str, int]
+MOMENT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+
+
+class Disk:
+    """Makes temporary files and knows which are open; full after ``room`` bytes."""
+
+    def __init__(self, room: int | None = None, *, error: int = errno.ENOSPC) -> None:
+        self.room = room
+        self.error = error
+        self.files: list[BytesIO] = []
+        self.most_open = 0
+
+    def open(self) -> BinaryIO:
+        disk = self
+
+        class File(BytesIO):
+            def write(self, data: bytes) -> int:  # type: ignore[override]
+                if disk.room is not None:
+                    disk.room -= len(data)
+                    if disk.room < 0:
+                        raise OSError(disk.error, "the disk says no")
+                return super().write(data)
+
+        self.files.append(File())
+        self.most_open = max(self.most_open, len(self.still_open))
+        return self.files[-1]
+
+    @property
+    def still_open(self) -> list[BytesIO]:
+        return [file for file in self.files if not file.closed]
+
+
+def dump(pair: Pair) -> bytes:
+    return f"{pair[0]}={pair[1]}".encode()
+
+
+def load(data: bytes) -> Pair:
+    key, _, number = data.decode().rpartition("=")
+    return key, int(number)
+
+
+def spool_on(disk: Disk, run_length: int = 4) -> Spool[Pair]:
+    return Spool(key=itemgetter(0), dump=dump, load=load, spill=disk.open, run_length=run_length)
+
+
+def shuffled(count: int) -> list[Pair]:
+    """Pairs in no order, with keys that repeat."""
+    return [(f"{number * 7919 % 1009:04d}", number) for number in range(count)]
+
+
+def fill(spool: Spool[Pair], pairs: Iterable[Pair]) -> None:
+    for pair in pairs:
+        spool.add(pair)
+
+
+def test_a_short_list_needs_no_file() -> None:
+    disk = Disk()
+    with spool_on(disk, 100) as spool:
+        for pair in [("b", 1), ("a", 2), ("c", 3)]:
+            spool.add(pair)
+
+        assert list(spool) == [("a", 2), ("b", 1), ("c", 3)]
+
+    assert disk.files == []
+
+
+def test_a_list_in_order_is_written_as_one_run() -> None:
+    disk = Disk()
+    pairs = [(f"{number:05d}", number) for number in range(1_000)]
+    with spool_on(disk) as spool:
+        fill(spool, pairs)
+        spool.close_input()
+
+        assert len(spool._runs) == 1
+        assert list(spool) == pairs
+        assert len(disk.files) == 1
+
+
+def test_lists_in_order_one_after_the_other_make_one_run_each() -> None:
+    disk = Disk()
+    with spool_on(disk, 10) as spool:
+        for start in (5_000, 3_000, 1_000):
+            for number in range(start, start + 100):
+                spool.add((f"{number}", number))
+
+        assert [pair[1] for pair in spool] == [
+            number for start in (1_000, 3_000, 5_000) for number in range(start, start + 100)
+        ]
+        assert len(spool._runs) == 3
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 255, 256, 257, 1_030, 20_000])
+def test_any_list_comes_back_in_order_and_ties_in_the_order_added(count: int) -> None:
+    pairs = shuffled(count)
+    with spool_on(Disk()) as spool:
+        fill(spool, pairs)
+
+        assert len(spool) == count
+        assert list(spool) == sorted(pairs, key=itemgetter(0))
+        assert len(spool) == count
+
+
+def test_more_runs_than_are_merged_at_a_time_need_two_files_and_no_more() -> None:
+    disk = Disk()
+    pairs = shuffled(4 * 64 * 64 + 4)
+    with spool_on(disk) as spool:
+        fill(spool, pairs)
+        spool.close_input()
+
+        assert 1 < len(spool._runs) <= 64
+        assert len(disk.files) == 3
+        assert len(disk.still_open) == 1
+        assert list(spool) == sorted(pairs, key=itemgetter(0))
+    assert disk.most_open == 2
+
+
+@pytest.mark.parametrize("count", [3, 50, 2_000])
+def test_a_spool_is_read_as_often_as_wanted_even_at_the_same_time(count: int) -> None:
+    expected = sorted(shuffled(count), key=itemgetter(0))
+    with spool_on(Disk()) as spool:
+        fill(spool, shuffled(count))
+
+        side_by_side = list(zip(spool, spool, strict=True))
+
+        assert side_by_side == [(pair, pair) for pair in expected]
+        assert list(spool) == expected
+
+
+def test_large_entries_go_to_the_file_before_they_are_many() -> None:
+    disk = Disk()
+    with spool_on(disk, 1_000_000) as spool:
+        for number in range(40):
+            spool.add((f"{40 - number:02d}" + "x" * 1_048_576, number))
+
+        assert len(disk.files) == 1
+        assert [pair[1] for pair in spool] == list(range(39, -1, -1))
+
+
+def test_the_files_are_gone_when_the_spool_is_closed() -> None:
+    disk = Disk()
+    spool = spool_on(disk)
+    fill(spool, shuffled(100))
+    assert len(disk.still_open) == 1
+
+    spool.close()
+    spool.close()
+
+    assert disk.still_open == []
+    assert len(spool) == 0
+
+
+def test_the_files_are_gone_when_the_work_fails() -> None:
+    disk = Disk()
+
+    with pytest.raises(KeyError), spool_on(disk) as spool:  # noqa: PT012 - the block is the work
+        fill(spool, shuffled(100))
+        raise KeyError
+
+    assert len(disk.files) == 1
+    assert disk.still_open == []
+
+
+def test_a_spool_takes_nothing_after_its_end_and_gives_nothing_when_closed() -> None:
+    spool = spool_on(Disk())
+    spool.add(("a", 1))
+    assert list(spool) == [("a", 1)]
+
+    with pytest.raises(SpoolClosedError):
+        spool.add(("b", 2))
+    assert list(spool) == [("a", 1)]
+    spool.close()
+    with pytest.raises(SpoolClosedError):
+        iter(spool)
+    with pytest.raises(SpoolClosedError):
+        spool.add(("b", 2))
+
+
+def test_a_run_of_no_entries_is_refused() -> None:
+    with pytest.raises(ValueError, match="one entry"):
+        spool_on(Disk(), 0)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [(errno.ENOSPC, DiskFullError), (errno.EDQUOT, DiskFullError), (errno.EIO, StorageError)],
+)
+def test_a_disk_that_fails_while_writing_ends_the_spool(
+    number: int, kind: type[StorageError]
+) -> None:
+    disk = Disk(room=100, error=number)
+    spool = spool_on(disk)
+
+    with pytest.raises(StorageError) as raised:
+        fill(spool, shuffled(1_000))
+
+    assert type(raised.value) is kind
+    assert disk.still_open == []
+    with pytest.raises(SpoolClosedError):
+        iter(spool)
+
+
+@pytest.mark.parametrize("room", [0, 1_500])
+def test_a_disk_that_fails_while_merging_ends_the_spool(room: int) -> None:
+    disk = Disk()
+    spool = spool_on(disk)
+    fill(spool, shuffled(4 * 70))
+    disk.room = room
+
+    with pytest.raises(DiskFullError):
+        spool.close_input()
+
+    assert len(disk.files) == 2
+    assert disk.still_open == []
+    with pytest.raises(SpoolClosedError):
+        iter(spool)
+
+
+def test_a_disk_that_gives_no_file_ends_the_spool() -> None:
+    def refuse() -> BinaryIO:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    spool = Spool[Pair](key=itemgetter(0), dump=dump, load=load, spill=refuse, run_length=1)
+
+    with pytest.raises(StorageError, match="Too many open files"):
+        spool.add(("a", 1))
+    with pytest.raises(SpoolClosedError):
+        iter(spool)
+
+
+def test_a_file_whose_last_bytes_do_not_fit_is_closed_without_a_word() -> None:
+    class Stubborn(BytesIO):
+        def close(self) -> None:
+            super().close()
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    spool = Spool[Pair](key=itemgetter(0), dump=dump, load=load, spill=Stubborn, run_length=1)
+    spool.add(("a", 1))
+
+    spool.close()
+
+    assert len(spool) == 0
+
+
+def test_a_file_that_was_cut_short_is_never_a_shorter_list() -> None:
+    disk = Disk()
+    spool = spool_on(disk)
+    fill(spool, shuffled(1_000))
+    spool.close_input()
+    disk.still_open[0].truncate(5_000)
+
+    with pytest.raises(StorageError, match="cut short"):
+        list(spool)
+
+
+def test_entries_of_real_files_come_back() -> None:
+    spool = Spool[Pair](
+        key=itemgetter(0), dump=dump, load=load, spill=tempfile.TemporaryFile, run_length=3
+    )
+    with spool:
+        fill(spool, shuffled(1_000))
+
+        assert list(spool) == sorted(shuffled(1_000), key=itemgetter(0))
+
+
+# --- memory ---
+
+
+def resources(count: int) -> Iterator[Resource]:
+    for number in range(count):
+        yield Resource(
+            uri=f"https://museum.example/objects/{number * 7919 % count:06d}.html",
+            lastmod=MOMENT + timedelta(seconds=number),
+            length=number,
+            digests=(Digest("sha-256", "a" * 64),),
+        )
+
+
+def peak(count: int) -> int:
+    """The most bytes of memory that putting so many resources in order takes."""
+    spool = Spool(
+        key=attrgetter("uri"),
+        dump=dump_resource,
+        load=load_resource,
+        spill=tempfile.TemporaryFile,
+        run_length=2_000,
+    )
+    tracemalloc.start()
+    try:
+        with spool:
+            for resource in resources(count):
+                spool.add(resource)
+            assert sum(1 for _ in spool) == count
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_three_times_the_entries_take_no_more_memory() -> None:
+    assert peak(60_000) < 1.3 * peak(20_000)
+
+
+# --- resources and changes as bytes ---
+
+RICH = Resource(
+    uri="https://museum.example/\u00e9?a=\U0001f5ff",
+    lastmod=MOMENT,
+    length=2**53,
+    digests=(Digest("sha-256", "a" * 64), Digest("crc32", "odd")),
+    media_type="text/html",
+    encoding="gzip",
+    changefreq="daily",
+    links=(
+        Link(
+            rel="describedby alternate",
+            href="https://museum.example/m",
+            media_type="application/xml",
+            length=0,
+            digests=(Digest("md5", "b" * 32),),
+            encoding="br",
+            modified=MOMENT,
+            path="/a/b",
+            priority=7,
+            extra=(("{urn:x}y", "z"),),
+        ),
+        Link(rel="up", href=""),
+    ),
+    extra=(("{http://example.org/}mark", "\u2713"), ("{urn:a}b", "")),
+)
+
+
+@pytest.mark.parametrize("resource", [RICH, Resource(uri=""), Resource(uri="u", length=0)])
+def test_a_resource_comes_back_whole(resource: Resource) -> None:
+    back = load_resource(dump_resource(resource))
+
+    assert back == resource
+    assert repr(back) == repr(resource)
+    assert all(isinstance(digest, Digest) for digest in back.digests)
+
+
+@pytest.mark.parametrize("kind", ChangeKind)
+@pytest.mark.parametrize("time", [None, MOMENT, datetime(1, 1, 1, tzinfo=UTC)])
+def test_a_change_comes_back_whole(kind: ChangeKind, time: datetime | None) -> None:
+    change = Change(kind=kind, time=time, resource=RICH)
+
+    back = load_change(dump_change(change))
+
+    assert back == change
+    assert repr(back) == repr(change)
+
+
+# --- several entries of one key ---
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        ([], []),
+        ([("a", 1)], [("a", 1)]),
+        ([("a", 1), ("a", 2), ("b", 3), ("c", 4), ("c", 5)], [("a", 2), ("b", 3), ("c", 5)]),
+    ],
+)
+def test_the_last_entry_of_each_key_counts(pairs: list[Pair], expected: list[Pair]) -> None:
+    assert list(last_of_each(pairs, itemgetter(0))) == expected
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected", "conflicts"),
+    [
+        ([], [], []),
+        ([("a", 1)], [("a", 1)], []),
+        ([("a", 1), ("a", 1), ("b", 1), ("b", 1), ("b", 1)], [("a", 1), ("b", 1)], []),
+        ([("a", 1), ("a", 2), ("b", 1)], [("b", 1)], [(("a", 1), ("a", 2))]),
+        ([("a", 1), ("b", 1), ("b", 2)], [("a", 1)], [(("b", 1), ("b", 2))]),
+        (
+            [("a", 1), ("a", 2), ("a", 1), ("a", 3)],
+            [],
+            [(("a", 1), ("a", 2)), (("a", 1), ("a", 3))],
+        ),
+        ([("a", 1), ("a", 1), ("a", 2)], [], [(("a", 1), ("a", 2))]),
+    ],
+)
+def test_entries_that_contradict_each_other_are_told_and_left_out(
+    pairs: list[Pair], expected: list[Pair], conflicts: list[tuple[Pair, Pair]]
+) -> None:
+    told: list[tuple[Pair, Pair]] = []
+
+    kept = list(
+        unique(
+            pairs,
+            itemgetter(0),
+            lambda one, other: one == other,
+            lambda first, other: told.append((first, other)),
+        )
+    )
+
+    assert kept == expected
+    assert told == conflicts
