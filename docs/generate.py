@@ -12,13 +12,17 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from resourcesync import errors
+import click
+
+from resourcesync import config, errors
 from resourcesync.adapters.catalogue import database
 from resourcesync.adapters.mirror import state
+from resourcesync.cli import main
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
+WIDTH = 88
 PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end: \2 -->)", re.DOTALL)
 
 
@@ -137,9 +141,22 @@ def exit_codes() -> str:
     return table(("Code", "Name", "Meaning"), rows)
 
 
+def commands() -> str:
+    """Return each command with its help, as the program shows it."""
+    group = click.Context(main.cli, info_name="resourcesync", auto_envvar_prefix=config.PREFIX)
+    parts = []
+    for name in main.cli.list_commands(group):
+        command = main.cli.get_command(group, name)
+        assert command is not None
+        context = click.Context(command, parent=group, info_name=name, terminal_width=WIDTH)
+        parts.append(f"## resourcesync {name}\n\n```text\n{command.get_help(context)}\n```\n")
+    return "\n".join(parts)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "conformance": conformance,
     "errors": error_codes,
+    "commands": commands,
     "exit-codes": exit_codes,
     "state-schema": state_schema,
     "catalogue-schema": catalogue_schema,
@@ -151,7 +168,7 @@ def filled(text: str) -> str:
     return PART.sub(lambda found: f"{found[1]}\n{PARTS[found[2]]()}\n{found[3]}", text)
 
 
-def main() -> int:
+def run() -> int:
     """Write the pages, or with ``--check`` name those that are not as they should be."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
@@ -169,4 +186,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

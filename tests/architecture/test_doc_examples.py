@@ -1,0 +1,110 @@
+"""The commands on the pages are true: all are understood, and the tutorial is run as written."""
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from tests.support.commands import environment, free_port, running, script
+
+from resourcesync import config
+from resourcesync.cli.main import COMMANDS, cli
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "README.md",
+    *(path for path in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in path.parts),
+]
+TUTORIAL = ROOT / "docs" / "tutorials" / "first-mirror.md"
+
+
+def shell_blocks(page: Path) -> list[str]:
+    return re.findall(r"^ *```sh\n(.*?)^ *```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def shown_commands() -> Iterator[tuple[str, str]]:
+    """Each ``resourcesync`` command line that a page shows, in a block or in a sentence."""
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        blocks = re.findall(r"^ *```(?:sh|text)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+        spans = re.findall(r"`(resourcesync [a-z]+[^`\n]*)`", text)
+        for line in [*(it for block in blocks for it in block.splitlines()), *spans]:
+            if found := re.search(r"(?:^|\s\s|\$ )\s*resourcesync ([a-z]+\b.*)", line):
+                command = re.split(r"\s+(?:#|\|\|)|;|\s\s", found[1])[0]
+                if command.split()[0] in COMMANDS and "OPTIONS" not in command:
+                    yield page.relative_to(ROOT).as_posix(), command
+
+
+SHOWN = sorted(set(shown_commands()))
+
+
+@pytest.mark.parametrize(("page", "command"), SHOWN, ids=[f"{page}: {it}" for page, it in SHOWN])
+def test_a_command_that_a_page_shows_is_understood(
+    page: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, *arguments = shlex.split(command)
+    group = click.Context(cli, info_name="resourcesync", auto_envvar_prefix=config.PREFIX)
+    found = cli.get_command(group, name)
+    assert found is not None
+
+    context = found.make_context(name, arguments, parent=group)
+
+    assert context.params
+
+
+def test_the_pages_show_every_command() -> None:
+    assert {command.split()[0] for _, command in SHOWN} >= set(COMMANDS) - {"demo"}
+
+
+def test_every_command_has_its_part_of_the_reference() -> None:
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text("utf-8")
+
+    assert re.findall(r"^## resourcesync (\w+)$", text, re.MULTILINE) == list(COMMANDS)
+
+
+def in_a_shell(block: str, cwd: Path) -> str:
+    """Type a block of the tutorial; return what was printed."""
+    path = f"{script('resourcesync').parent}:{environment(cwd)['PATH']}"
+    ran = subprocess.run(
+        ["sh", "-c", block],
+        check=False,
+        cwd=cwd,
+        env={**environment(cwd), "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def marks(text: str) -> list[str]:
+    """The first characters of the lines that tell of one resource each."""
+    return sorted(line[0] for line in text.splitlines() if line[:2] in {"+ ", "* ", "- ", "! "})
+
+
+def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
+    port = free_port()
+    publish, serve, *rest = (it.replace("8080", str(port)) for it in shell_blocks(TUTORIAL))
+    in_a_shell(publish, tmp_path)
+    _, *words = shlex.split(serve)
+
+    with running(script("resourcesync"), *words, port=port, cwd=tmp_path):
+        first, shown, _, update, again, audit, damaged = [in_a_shell(it, tmp_path) for it in rest]
+
+    mirror = tmp_path / "mirror"
+    assert "In sync" in first
+    assert "all hashes verified" in first
+    assert shown == "a jug\n"
+    assert marks(update) == ["*", "+", "-"]
+    assert "nothing changed" in again
+    assert "In sync" in audit
+    assert "Not in sync" in damaged
+    assert damaged.endswith("exit 1\n")
+    assert not (mirror / "objects/0001.txt").exists()
+    trashed = [it for it in (mirror / ".resourcesync/trash").rglob("*") if it.is_file()]
+    assert [it.read_text() for it in trashed] == ["a jug\n"]
