@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.support.commands import environment, free_port, running, script
 
 from resourcesync import config
 from resourcesync.cli.main import COMMANDS, cli
+from tests.support.commands import environment, free_port, running, script
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
