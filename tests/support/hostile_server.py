@@ -110,12 +110,17 @@ class HostileServer:
         stream = connection
         with contextlib.suppress(OSError, ssl.SSLError):
             if self._tls is not None:
-                stream = self._tls.wrap_socket(connection, server_side=True)
+                self._open.discard(connection)
+                stream = self._tls.wrap_socket(
+                    connection, server_side=True, do_handshake_on_connect=False
+                )
+                self._open.add(stream)
+                stream.do_handshake()
             for asked in self._requests(stream):
                 self.asked.append(asked)
                 if not self._play(stream, self._choose(asked)):
                     break
-        self._open.discard(connection)
+        self._open.discard(stream)
         with contextlib.suppress(OSError):
             stream.close()
 

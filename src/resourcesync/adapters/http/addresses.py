@@ -53,7 +53,7 @@ def read_address(uri: str) -> Address:
 def origin_of(authority: str) -> str | None:
     """Return ``scheme://host[:port]`` in its one spelling, or ``None`` when it is no origin."""
     match = _URI.match(authority)
-    if match is None:
+    if match is None or match.end(1) < len(authority):
         return None
     scheme, host, port = match[2].lower(), match[3].lower(), match[4]
     if port is None or port == _DEFAULT_PORTS[scheme]:

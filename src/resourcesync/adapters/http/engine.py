@@ -49,6 +49,7 @@ class Engine:
         self._multi.setopt(pycurl.M_MAXCONNECTS, settings.jobs)
         self._idle: list[Transfer] = []
         self._blind = False
+        self._opened: list[socket.socket] = []
         self.active: dict[Any, Transfer] = {}
 
     def start(self, errand: Errand, headers: list[str], now: float, *, private: bool) -> Transfer:
@@ -72,6 +73,8 @@ class Engine:
             BaseException: A sink raised what no sink may raise, or the program is interrupted.
         """
         self._multi.perform()
+        while self._opened:
+            self._opened.pop().close()  # PycURL made a descriptor of its own
         while True:
             queued, good, bad = self._multi.info_read(64)
             for curl in good:
@@ -179,6 +182,7 @@ class Engine:
             return int(pycurl.SOCKET_BAD)
         if made.fileno() >= _HIGHEST_SELECTABLE:
             self._blind = True
+        self._opened.append(made)
         return made
 
 

@@ -130,7 +130,8 @@ class Circuit:
             self._wait(now)
 
     def _wait(self, now: float) -> None:
-        self._delay = decorrelated(self._random, self._patience.first, self._delay, LONGEST_BACKOFF)
+        first = max(self._patience.first, self._delay)  # never sooner than the time before
+        self._delay = decorrelated(self._random, first, self._delay, LONGEST_BACKOFF)
         self.until = now + self._delay
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from protego import Protego
 
 from resourcesync.errors import (
-    BadResponseError,
     ResourceMissingError,
     SourceError,
     SourceRefusedError,
@@ -15,6 +14,9 @@ from resourcesync.ports import Purpose
 
 AGENT = "resourcesync"
 """Our product token: the name that rules for us are under."""
+
+NO_LIMIT = 1 << 62
+"""Bytes: the reading stops by itself, see ``EnoughReadError``."""
 
 READ_AT_MOST = 500 * 1024
 """Bytes of a ``robots.txt`` that are read; what comes after is as if it were not there (§2.5)."""
@@ -26,6 +28,10 @@ _LONGEST_DELAY = 86_400.0
 _UNBOUND = (Purpose.DOCUMENT, Purpose.RESOURCE)
 
 
+class EnoughReadError(StorageError):
+    """The part of a ``robots.txt`` that is read is complete; the rest is not fetched."""
+
+
 class RobotsSink:
     """Keeps the part of a ``robots.txt`` that is read."""
 
@@ -33,8 +39,14 @@ class RobotsSink:
         self.kept = bytearray()
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes."""
+        """Take the next bytes.
+
+        Raises:
+            EnoughReadError: There are more than are read.
+        """
         self.kept += chunk[: READ_AT_MOST - len(self.kept)]
+        if len(self.kept) == READ_AT_MOST:
+            raise EnoughReadError("the rest of robots.txt is not read")
 
     def restart(self) -> None:
         """Forget all bytes so far."""
@@ -82,9 +94,9 @@ def rules_after(error: SourceError | StorageError, read: bytes) -> Rules:
     it goes. One that cannot be had now (5xx, no answer) stops discovery only, since what a list
     names was meant to be fetched.
     """
-    if isinstance(error, BadResponseError) and error.code == "too-big":
+    if isinstance(error, StorageError):
         return read_rules(read)
-    if isinstance(error, ResourceMissingError | StorageError):
+    if isinstance(error, ResourceMissingError):
         return Rules()
     if 400 <= error.status < 500 and not error.transient:  # noqa: PLR2004
         return Rules()

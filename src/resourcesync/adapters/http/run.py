@@ -13,7 +13,14 @@ from resourcesync.adapters.http.head import Head
 from resourcesync.adapters.http.lanes import Lane
 from resourcesync.adapters.http.origins import Origins
 from resourcesync.adapters.http.politeness import decorrelated
-from resourcesync.adapters.http.robots import GOOD_FOR, RobotsSink, Rules, read_rules, rules_after
+from resourcesync.adapters.http.robots import (
+    GOOD_FOR,
+    NO_LIMIT,
+    RobotsSink,
+    Rules,
+    read_rules,
+    rules_after,
+)
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.adapters.http.transfer import Transfer
 from resourcesync.adapters.http.verdicts import PUSHBACK, REDIRECTS
@@ -160,7 +167,7 @@ class Run:
             lane.asking = True
             lane.add_again(errand, now)
             uri = f"{origin.name}/robots.txt"
-            request = Request(uri=uri, sink=RobotsSink(), purpose=Purpose.DISCOVERY)
+            request = Request(uri=uri, sink=RobotsSink(), purpose=Purpose.DISCOVERY, limit=NO_LIMIT)
             lane.add_again(Errand(request, read_address(uri), for_robots=True), now)
             return True
         error = origin.rules.refuse(errand.uri, errand.request.purpose)
@@ -196,7 +203,7 @@ class Run:
         if self._settings.bandwidth:
             minimum = min(minimum, self._settings.bandwidth / (4 * max(1, len(active))))
         for transfer in list(active.values()):
-            if transfer.give_up_if_slow(now, minimum):
+            if transfer.must_end(now, minimum):
                 self._engine.abort(transfer)
                 self._settle(transfer, now)
 

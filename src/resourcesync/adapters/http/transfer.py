@@ -49,6 +49,7 @@ class Transfer:
         "_cut",
         "_decoder",
         "_discard",
+        "_head_size",
         "_limit",
         "_mark",
         "_marked_at",
@@ -89,6 +90,7 @@ class Transfer:
         self.wait: float | None = None
         self._discard = DISCARDED
         self._cut = False
+        self._head_size = 0
         self._blocked = ""
         self._decoder: GzipDecoder | None = None
         self._write: Callable[[bytes], None] | None = None
@@ -107,7 +109,8 @@ class Transfer:
     def _read_head(self) -> Head | None:
         """Read the head once it is there; sets the error when it cannot be used."""
         text = b"".join(self.lines).decode("latin-1")
-        self.wire += len(text)
+        self.wire += len(text) - self._head_size
+        self._head_size = len(text)
         try:
             self.head = head = read_head(text, self.errand.uri)
         except BadResponseError as error:
@@ -207,26 +210,38 @@ class Transfer:
     def _broken(self, number: int, text: str) -> SourceError:
         if self.head is None and self._blocked:
             return verdicts.blocked(self.errand.uri, self._blocked)
+        if not number:  # libcurl is content with a head that stops before its end
+            return verdicts.truncated(self.errand.uri, "a head without its end")
         return verdicts.transport_error(number, text, self.errand.uri)
 
-    def give_up_if_slow(self, now: float, minimum: float) -> bool:
-        """Whether the server gives less than ``minimum`` bytes per second; sets the error."""
-        timeout = self._settings.timeout
-        got = ""
-        if self.head is None:
-            if now - self.began > timeout:
-                got = f"no complete head after {timeout:g} s"
-        elif now - self._marked_at > timeout:
-            if self.wire - self._mark < minimum * timeout:
-                got = f"{self.wire - self._mark} bytes in {timeout:g} s"
-            self._mark, self._marked_at = self.wire, now
+    def must_end(self, now: float, minimum: float) -> bool:
+        """Whether the transfer is to be given up: sets the error if so.
+
+        That is when the server gives less than ``minimum`` bytes per second, or when a head that
+        is followed by no body yet cannot be used.
+        """
+        if self.head is None and self.lines and self.lines[-1] == b"\r\n":
+            self._read_head()
+        got = self._slow_start(now) if self.head is None else self._slow_body(now, minimum)
         if not got and self.errand.request.purpose is not Purpose.RESOURCE:
             size = max(self.wire, (self.head and self.head.length) or 0)
             if now - self.began > self._settings.deadline + size / self._settings.deadline_rate:
                 got = f"{self.wire} bytes in {now - self.began:.0f} s"
-        if got:
+        if got and self.error is None:
             self.error = verdicts.too_slow(self.errand.uri, got)
-        return bool(got)
+        return self.error is not None
+
+    def _slow_start(self, now: float) -> str:
+        timeout = self._settings.timeout
+        return f"no complete head after {timeout:g} s" if now - self.began > timeout else ""
+
+    def _slow_body(self, now: float, minimum: float) -> str:
+        timeout = self._settings.timeout
+        if now - self._marked_at <= timeout:
+            return ""
+        got = self.wire - self._mark
+        self._mark, self._marked_at = self.wire, now
+        return f"{got} bytes in {timeout:g} s" if got < minimum * timeout else ""
 
     def latency(self) -> float | None:
         """Return the seconds from sending to the first byte; ``None`` when that says nothing."""

@@ -1,0 +1,308 @@
+"""Heads, gzip, robots and settings; no network."""
+
+import gzip
+import zlib
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.adapters.http import FetchSettings
+from resourcesync.adapters.http.coding import GzipDecoder
+from resourcesync.adapters.http.head import LARGEST, Head, read_head, read_retry_after
+from resourcesync.adapters.http.robots import (
+    READ_AT_MOST,
+    EnoughReadError,
+    RobotsSink,
+    read_rules,
+    rules_after,
+)
+from resourcesync.errors import (
+    BadResponseError,
+    ConfigurationError,
+    ResourceMissingError,
+    SourceRefusedError,
+    SourceUnavailableError,
+)
+from resourcesync.ports import Purpose
+
+NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+
+
+def head(*lines: str) -> Head | None:
+    return read_head(
+        "".join(f"{line}\r\n" for line in ("HTTP/1.1 200 OK", *lines, "")), "http://h/"
+    )
+
+
+def test_a_head_gives_its_status_and_fields() -> None:
+    read = head(
+        "Content-Length: 3", 'ETag:"x"', "X-Empty:", "Link: <a>", "Link: <b>", "ETag: later"
+    )
+
+    assert read is not None
+    assert (read.status, read.said, read.length, read.coding) == (200, "200 OK", 3, "")
+    assert dict(read.fields) == {
+        "content-length": "3",
+        "etag": '"x"',
+        "x-empty": "",
+        "link": "<a>, <b>",
+    }
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("Content-Length: 3", "Content-Length: 4"),
+        ("Content-Length: -3",),
+        ("Content-Length: +3",),
+        ("Content-Length: 3, 3",),
+        ("Content-Length : 3",),
+        ("content-length\t: 3",),
+        ("Content-Length",),
+        ("Content-Length:",),
+        ("Content-Length: 3", "Transfer-Encoding: chunked"),
+        ("Transfer-Encoding: gzip, chunked",),
+        ("Transfer-Encoding: chunked", "Transfer-Encoding: identity"),
+        ("X: a\0b",),
+        ("X: a\rb",),
+        ("X: a\nb",),
+    ],
+)
+def test_a_head_that_leaves_the_bodys_end_in_doubt_is_refused(lines: tuple[str, ...]) -> None:
+    with pytest.raises(BadResponseError) as caught:
+        head(*lines)
+
+    assert caught.value.code == "framing"
+
+
+def test_a_field_whose_name_only_begins_like_another_is_another() -> None:
+    read = head("Content-Length-Hint: 9", "Content-Length: 3", "Content-Encoding-X: br")
+
+    assert read is not None
+    assert (read.length, read.coding) == (3, "")
+
+
+def test_a_hundred_fields_pass_and_one_more_does_not() -> None:
+    assert head(*["X: y"] * 100) is not None
+
+    with pytest.raises(BadResponseError) as caught:
+        head(*["X: y"] * 101)
+
+    assert caught.value.code == "headers"
+
+
+def test_a_head_of_64_kib_passes_and_a_byte_more_does_not() -> None:
+    around = len("HTTP/1.1 200 OK\r\nX: \r\n\r\n")
+
+    assert head("X: " + "y" * (LARGEST - around)) is not None
+
+    with pytest.raises(BadResponseError) as caught:
+        head("X: " + "y" * (LARGEST - around + 1))
+
+    assert caught.value.code == "headers"
+
+
+def test_ten_interim_responses_pass_and_one_more_does_not() -> None:
+    final = "HTTP/1.1 200 OK\r\n\r\n"
+    interim = "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"
+    passed = read_head(interim * 10 + final, "http://h/")
+
+    with pytest.raises(BadResponseError) as caught:
+        read_head(interim * 11 + final, "http://h/")
+
+    assert passed is not None
+    assert passed.status == 200
+    assert caught.value.code == "interim"
+
+
+def test_a_head_without_its_end_is_none_yet() -> None:
+    assert read_head("HTTP/1.1 200 OK\r\nX: y\r\n", "http://h/") is None
+    assert read_head("", "http://h/") is None
+    assert read_head("HTTP/1.1 103 Early\r\n\r\n", "http://h/") is None
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=255), max_size=300))
+def test_any_bytes_as_a_head_are_read_or_refused(text: str) -> None:
+    try:
+        read = read_head(f"HTTP/1.1 200 OK\r\n{text}\r\n\r\n", "http://h/")
+    except BadResponseError:
+        return
+
+    assert read is not None
+    assert read.length is None or read.length >= 0
+    assert len(dict(read.fields)) <= 101
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("120", 120.0),
+        ("0", 0.0),
+        ("1000000000", 86_400.0),
+        ("99999999999999999999999", 86_400.0),
+        ("Sat, 21 Nov 2026 12:02:00 GMT", 120.0),
+        ("Sat, 21 Nov 2026 11:00:00 GMT", 0.0),
+        ("Sat, 21 Nov 2065 11:00:00 GMT", 86_400.0),
+        ("Sat, 21 Nov 2026 13:02:00 +0100", 120.0),
+        ("-1", None),
+        ("soon", None),
+        ("", None),
+        ("1.5", None),
+        ("²", None),
+        ("Sat, 99 Nov 2026 12:02:00 GMT", None),
+    ],
+)
+def test_retry_after_is_understood_or_left_alone(value: str, seconds: float | None) -> None:
+    assert read_retry_after(value, NOW) == seconds
+
+
+@given(st.text(max_size=60))
+def test_any_text_as_retry_after_is_within_a_day(value: str) -> None:
+    seconds = read_retry_after(value, NOW)
+
+    assert seconds is None or 0.0 <= seconds <= 86_400.0
+
+
+@given(st.lists(st.binary(max_size=3000), min_size=1, max_size=5), st.integers(1, 500))
+def test_members_of_gzip_in_any_pieces_are_decoded(bodies: list[bytes], size: int) -> None:
+    stream = b"".join(gzip.compress(body) for body in bodies)
+    decoder = GzipDecoder()
+    pieces: list[bytes] = []
+
+    for start in range(0, len(stream), size):
+        pieces.extend(decoder.feed(stream[start : start + size]))
+
+    assert b"".join(pieces) == b"".join(bodies)
+    assert decoder.complete
+
+
+@given(st.binary(min_size=1, max_size=2000), st.data())
+def test_gzip_that_is_cut_anywhere_is_not_complete(body: bytes, data: st.DataObject) -> None:
+    stream = gzip.compress(body)
+    cut = data.draw(st.integers(1, len(stream) - 1))
+    decoder = GzipDecoder()
+
+    list(decoder.feed(stream[:cut]))
+
+    assert not decoder.complete
+
+
+def test_a_gzip_bomb_is_given_out_in_small_steps() -> None:
+    bomb = gzip.compress(b"\0" * (16 << 20))
+    decoder = GzipDecoder()
+
+    sizes = [len(piece) for piece in decoder.feed(bomb)]
+
+    assert max(sizes) <= 65_536
+    assert sum(sizes) == 16 << 20
+
+
+@pytest.mark.parametrize(
+    "body", [b"plain text", gzip.compress(b"x") + b"rest", b"\x1f\x8b\x09" + b"x" * 20]
+)
+def test_what_is_no_gzip_is_an_error(body: bytes) -> None:
+    with pytest.raises(zlib.error):
+        list(GzipDecoder().feed(body))
+
+
+RULES = (
+    b"User-agent: *\nDisallow: /\n\nUser-agent: resourcesync\nDisallow: /private\nCrawl-delay: 2\n"
+)
+
+
+def test_the_rules_for_our_own_name_count() -> None:
+    rules = read_rules(RULES)
+
+    refused = rules.refuse("http://h/private/x", Purpose.RESOURCE)
+
+    assert isinstance(refused, SourceRefusedError)
+    assert refused.code == "robots"
+    assert rules.refuse("http://h/open", Purpose.RESOURCE) is None
+    assert rules.delay == 2.0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\xff\xfe\0\0", b"\0" * 1000, b"<html>no</html>", b"Disallow: /", b"\xef\xbb\xbf",
+     b"User-agent: *\r\rDisallow:\n", b"User-agent: *\nCrawl-delay: nan",
+     b"User-agent: *\nCrawl-delay: -1", b"Sitemap: x\n" * 40_000],
+)  # fmt: skip
+def test_rules_that_say_nothing_forbid_nothing(body: bytes) -> None:
+    rules = read_rules(body)
+
+    assert rules.refuse("http://h/x", Purpose.DISCOVERY) is None
+    assert rules.delay == 0.0
+
+
+def test_rules_with_a_byte_order_mark_count() -> None:
+    rules = read_rules(b"\xef\xbb\xbfUser-agent: *\r\nDisallow: /x\r\n")
+
+    assert rules.refuse("http://h/x", Purpose.RESOURCE) is not None
+
+
+def test_only_the_first_500_kib_of_the_rules_are_read() -> None:
+    sink = RobotsSink()
+
+    sink.write(b"User-agent: *\nDisallow: /early\n")
+    with pytest.raises(EnoughReadError):
+        sink.write(b"# x\n" * 200_000 + b"Disallow: /late\n")
+    rules = read_rules(bytes(sink.kept))
+
+    assert len(sink.kept) == READ_AT_MOST
+    assert rules.refuse("http://h/early", Purpose.RESOURCE) is not None
+
+
+def test_rules_that_do_not_exist_forbid_nothing() -> None:
+    for error in (
+        ResourceMissingError("gone", status=404),
+        SourceRefusedError("no", status=403),
+        BadResponseError("teapot", status=418),
+    ):
+        assert rules_after(error, b"").refuse("http://h/x", Purpose.DISCOVERY) is None
+
+
+def test_rules_that_cannot_be_had_stop_discovery_only() -> None:
+    rules = rules_after(SourceUnavailableError("down", status=503), b"")
+
+    assert rules.refuse("http://h/x", Purpose.DISCOVERY) is not None
+    assert rules.refuse("http://h/x", Purpose.DOCUMENT) is None
+    assert rules.refuse("http://h/x", Purpose.RESOURCE) is None
+
+
+def test_rules_that_are_too_long_count_as_far_as_they_were_read() -> None:
+    rules = rules_after(EnoughReadError("enough"), RULES)
+
+    assert rules.refuse("http://h/private", Purpose.RESOURCE) is not None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"jobs": 0},
+        {"timeout": 0.0},
+        {"rate": -1.0},
+        {"bandwidth": 0},
+        {"retries": -1},
+        {"max_wait": -1.0},
+        {"headers": {"https://h": (("X", "a\r\nB: c"),)}},
+        {"headers": {"https://h": (("X:", "a"),)}},
+        {"headers": {"https://h": (("", "a"),)}},
+        {"headers": {"https://h/path": (("X", "a"),)}},
+        {"headers": {"h": (("X", "a"),)}},
+        {"contact": "a\nb"},
+        {"trusted_origins": frozenset({"example.org"})},
+    ],
+)
+def test_settings_that_cannot_work_are_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(ConfigurationError):
+        FetchSettings(**changes)  # type: ignore[arg-type]  # the point of the test
+
+
+def test_settings_do_not_show_their_secrets() -> None:
+    settings = FetchSettings(
+        headers={"https://h": (("Authorization", "hunter2"),)}, proxy="http://u:hunter2@p"
+    )
+
+    assert "hunter2" not in repr(settings)

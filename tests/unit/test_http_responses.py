@@ -1,0 +1,503 @@
+"""What hostile servers answer, and what becomes of it; raw sockets on loopback (N07-N28)."""
+
+import gzip
+from collections.abc import Iterator
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.errors import (
+    BadResponseError,
+    DiskFullError,
+    ResourceMissingError,
+    SourceRefusedError,
+    SourceUnavailableError,
+    StorageError,
+)
+from resourcesync.ports import Purpose, Request
+from tests.support.fetching import (
+    KeepingSink,
+    failure,
+    fetch_all,
+    fetch_one,
+    kept,
+    quick_fetcher,
+    request,
+    response,
+)
+from tests.support.hostile_server import CLOSE, RESET, Answer, HostileServer, Step, answer
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.fixture
+def server() -> Iterator[HostileServer]:
+    with HostileServer() as running:
+        yield running
+
+
+def endless(first: bytes, block: bytes, pause: float = 0.0) -> Answer:
+    def steps(_asked: object) -> Iterator[Step]:
+        yield first
+        while True:
+            yield block
+            yield pause
+
+    return steps
+
+
+def test_a_whole_answer_reaches_the_sink(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=b"abc" * 100_000, ETag='"1"'))
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), uri))
+
+    assert kept(outcome) == b"abc" * 100_000
+    assert (outcome.status, outcome.uri, outcome.received, outcome.tries) == (200, uri, 300_000, 1)
+    assert outcome.headers["etag"] == '"1"'
+
+
+def test_an_empty_answer_is_an_answer(server: HostileServer) -> None:
+    outcome = response(fetch_one(quick_fetcher(server.origin), server.on("/x", answer())))
+
+    assert (kept(outcome), outcome.received) == (b"", 0)
+
+
+def test_what_is_sent_is_honest_and_as_written(server: HostileServer) -> None:
+    uri = server.on("/a/../b//c?q=%2F", answer())
+
+    fetch_one(quick_fetcher(server.origin, contact="ops@example.org"), uri)
+
+    (asked,) = server.asked
+    assert asked.target == "/a/../b//c?q=%2F"
+    assert asked.fields["user-agent"] == "resourcesync/0.1.0 (+ops@example.org)"
+    assert asked.fields["from"] == "ops@example.org"
+    assert asked.fields["accept-encoding"] == "identity"
+    assert "cookie" not in asked.fields
+
+
+def test_cookies_are_not_kept(server: HostileServer) -> None:
+    uri = server.on("/x", answer(Set_Cookie="a=b"))
+
+    fetch_all(quick_fetcher(server.origin, jobs=1), [uri, uri])
+
+    assert all("cookie" not in asked.fields for asked in server.asked)
+
+
+def test_proxies_of_the_environment_are_not_used(
+    server: HostileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+
+    outcome = fetch_one(quick_fetcher(server.origin), server.on("/x", answer(body=b"x")))
+
+    assert kept(response(outcome)) == b"x"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "code"),
+    [
+        ("404 Not Found", ResourceMissingError, "missing"),
+        ("410 Gone", ResourceMissingError, "missing"),
+        ("401 Unauthorized", SourceRefusedError, "refused"),
+        ("403 Forbidden", SourceRefusedError, "refused"),
+        ("407 Proxy Authentication Required", SourceRefusedError, "refused"),
+        ("451 Unavailable For Legal Reasons", SourceRefusedError, "refused"),
+        ("400 Bad Request", BadResponseError, "bad-response"),
+        ("501 Not Implemented", BadResponseError, "bad-response"),
+        ("505 HTTP Version Not Supported", BadResponseError, "bad-response"),
+        ("206 Partial Content", BadResponseError, "bad-response"),
+        ("203 Non-Authoritative Information", BadResponseError, "bad-response"),
+        ("300 Multiple Choices", BadResponseError, "bad-response"),
+        ("304 Not Modified", BadResponseError, "bad-response"),
+        ("999 What", BadResponseError, "bad-response"),
+    ],
+)
+def test_a_status_that_stays_is_asked_for_once(
+    server: HostileServer, status: str, kind: type[Exception], code: str
+) -> None:
+    uri = server.on("/x?token=secret", answer(status, b"abc"))
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), uri))
+
+    assert type(outcome.error) is kind
+    assert (outcome.error.code, outcome.tries, kept(outcome)) == (code, 1, b"")
+    assert ("got", status) in outcome.error.evidence
+    assert "secret" not in str(outcome.error.evidence)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "status",
+    ["500 Internal Server Error", "502 Bad Gateway", "503 Service Unavailable", "504 Late",
+     "408 Request Timeout", "429 Too Many Requests", "599 What"],
+)  # fmt: skip
+def test_a_status_that_may_pass_is_tried_again(server: HostileServer, status: str) -> None:
+    uri = server.on("/x", answer(status, b"sorry"), answer(status), answer(body=b"abc"))
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), uri))
+
+    assert (kept(outcome), outcome.tries) == (b"abc", 3)
+
+
+def test_a_status_that_does_not_pass_ends_after_all_tries(server: HostileServer) -> None:
+    uri = server.on("/x", answer("500 Broken"))
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin, retries=2), uri))
+
+    assert isinstance(outcome.error, SourceUnavailableError)
+    assert (outcome.error.status, outcome.tries, len(server.asked)) == (500, 3, 3)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [OK + b"Content-Length: 10\r\n\r\nabc", CLOSE],
+        [CHUNKED + b"5\r\nab", CLOSE],
+        [CHUNKED + b"3\r\nabc\r\n", CLOSE],
+        [OK + b"Content-Length: 10\r\n\r\nabc", 0.05, RESET],
+        [CLOSE],
+        [RESET],
+        [b"HTTP/1.1 200 OK\r\nContent-Le", CLOSE],
+    ],
+)
+def test_what_is_cut_short_is_fetched_again_from_the_start(
+    server: HostileServer, script: list[Step]
+) -> None:
+    uri = server.on("/x", script, answer(body=b"whole"))
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), uri))
+
+    assert kept(outcome) == b"whole"
+    assert outcome.tries == 2
+    assert outcome.received == 5
+    sink = outcome.request.sink
+    assert isinstance(sink, KeepingSink)
+    assert sink.restarts == 1
+
+
+def test_a_body_always_cut_short_says_so(server: HostileServer) -> None:
+    uri = server.on("/x", [OK + b"Content-Length: 10\r\n\r\nabc", CLOSE])
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin, retries=1), uri))
+
+    assert (outcome.error.code, outcome.tries) == ("truncated", 2)
+    assert outcome.error.transient
+
+
+BAD_HEADS: dict[str, list[Step]] = {
+    "negative length": answer(body=b"abc", length=-5),
+    "two lengths": [OK + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd"],
+    "list of lengths": [OK + b"Content-Length: 3, 3\r\n\r\nabc"],
+    "length and coding": [OK + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
+    "space before colon": [OK + b"Content-Length : 3\r\n\r\nabc", CLOSE],
+    "length beyond numbers": [OK + b"Content-Length: 99999999999999999999999\r\n\r\nabc"],
+    "coding in transfer": [OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"],
+    "chunk size overflow": [CHUNKED + b"FFFFFFFFFFFFFFFFFF\r\nab"],
+    "chunk size nonsense": [CHUNKED + b"zz\r\nab"],
+    "bare LF": [b"HTTP/1.1 200 OK\nContent-Length: 3\n\nabc"],
+    "NUL": [OK + b"X: a\0b\r\nContent-Length: 3\r\n\r\nabc"],
+    "CR": [OK + b"X: a\rb\r\nContent-Length: 3\r\n\r\nabc"],
+    "no colon": [OK + b"Xyz\r\nContent-Length: 3\r\n\r\nabc"],
+    "no head": [b"hello world", CLOSE],
+    "switching": [b"HTTP/1.1 101 S\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nabc", CLOSE],
+    "one long line": [OK + b"X: " + b"a" * 1_000_000 + b"\r\n\r\nabc", CLOSE],
+    "65 KiB of fields": [OK + (b"X: " + b"a" * 8000 + b"\r\n") * 9 + b"\r\n", CLOSE],
+    "101 fields": [OK + b"X: a\r\n" * 101 + b"\r\nabc", CLOSE],
+    "11 interim": [b"HTTP/1.1 103 E\r\n\r\n" * 11 + answer(body=b"abc")[0]],  # type: ignore[operator]  # bytes
+    "coding unasked": answer(body=b"abc", Content_Encoding="br"),
+    "gzip for a resource": answer(body=gzip.compress(b"abc"), Content_Encoding="gzip"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_HEADS)
+def test_an_answer_in_doubt_is_refused_at_once(server: HostileServer, name: str) -> None:
+    uri = server.on("/x", BAD_HEADS[name])
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), uri))
+
+    assert isinstance(outcome.error, BadResponseError), outcome.error.evidence
+    assert outcome.error.code in {"framing", "protocol", "headers", "interim", "encoding"}
+    assert (outcome.tries, kept(outcome)) == (1, b"")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        endless(OK, b"X: a\r\n" * 1000),
+        endless(b"", b"HTTP/1.1 103 E\r\nLink: <x>\r\n\r\n" * 100),
+        endless(CHUNKED + b"1\r\na\r\n0\r\n", b"X: a\r\n" * 1000),
+    ],
+    ids=["headers", "interim responses", "trailers"],
+)
+def test_what_never_ends_is_given_up(server: HostileServer, script: Answer) -> None:
+    uri = server.on("/x", script)
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin, timeout=30.0), uri))
+
+    assert isinstance(outcome.error, BadResponseError)
+    assert outcome.error.code in {"headers", "interim"}
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        endless(b"", b"", 0.05),
+        endless(b"HTTP/1.1 200 OK\r\n", b"X", 0.05),
+        endless(OK + b"Content-Length: 100000\r\n\r\n", b"a", 0.05),
+        endless(CHUNKED, b"1\r\na\r\n", 0.05),
+        endless(CHUNKED, b"0", 0.05),
+        endless(CHUNKED + b"1\r\na\r\n0\r\nX:", b"a", 0.05),
+        endless(b"", b"HTTP/1.1 103 E\r\n\r\n", 0.3),
+    ],
+    ids=["silence", "head", "body", "chunks", "chunk size", "trailer", "interim"],
+)
+def test_a_trickle_is_given_up(server: HostileServer, script: Answer) -> None:
+    uri = server.on("/x", script)
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin, timeout=0.3, retries=0), uri))
+
+    assert isinstance(outcome.error, SourceUnavailableError)
+    assert outcome.error.code == "too-slow"
+
+
+def test_a_document_has_a_deadline_however_steady_it_comes(server: HostileServer) -> None:
+    uri = server.on("/x", endless(OK + b"Content-Length: 1000\r\n\r\n", b"a" * 20, 0.05))
+    fetcher = quick_fetcher(server.origin, minimum_rate=1, deadline=0.4, retries=0)
+
+    outcome = failure(fetch_one(fetcher, request(uri, Purpose.DOCUMENT)))
+
+    assert outcome.error.code == "too-slow"
+
+
+def test_the_time_the_caller_takes_is_not_the_servers(server: HostileServer) -> None:
+    slow = server.on("/slow", [0.3, *answer(body=b"slow")])
+    quick = server.on("/quick", answer(body=b"quick"))
+    fetcher = quick_fetcher(server.origin, timeout=0.6, retries=0)
+    bodies = []
+
+    for outcome in fetcher.fetch([request(quick), request(slow)]):
+        bodies.append(kept(response(outcome)))
+        if len(bodies) == 1:
+            SystemClock().sleep(1.0)
+
+    assert sorted(bodies) == [b"quick", b"slow"]
+
+
+@pytest.mark.parametrize("length", [9, 10])
+def test_a_body_up_to_its_limit_is_taken(server: HostileServer, length: int) -> None:
+    uri = server.on("/x", answer(body=b"a" * length))
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), request(uri, limit=10)))
+
+    assert kept(outcome) == b"a" * length
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        answer(body=b"a" * 11),
+        [OK + b"\r\n" + b"a" * 11, CLOSE],
+        [CHUNKED + b"b\r\n" + b"a" * 11 + b"\r\n0\r\n\r\n"],
+        endless(OK + b"\r\n", b"a" * 65536),
+        [OK + b"Content-Length: 1000000000000000000\r\n\r\n"],
+    ],
+    ids=["announced", "to the end", "chunked", "endless", "10^18"],
+)
+def test_a_body_over_its_limit_is_refused(server: HostileServer, script: Answer) -> None:
+    uri = server.on("/x", script)
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), request(uri, limit=10)))
+
+    assert isinstance(outcome.error, BadResponseError)
+    assert (outcome.error.code, outcome.tries) == ("too-big", 1)
+    assert len(kept(outcome)) <= 10
+
+
+def test_each_purpose_has_a_limit_of_its_own(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=b"a" * ((1 << 20) + 1)))
+    fetcher = quick_fetcher(server.origin)
+
+    as_discovery = failure(fetch_one(fetcher, request(uri, Purpose.DISCOVERY)))
+    as_document = response(fetch_one(fetcher, request(uri, Purpose.DOCUMENT)))
+
+    assert as_discovery.error.code == "too-big"
+    assert as_document.received == (1 << 20) + 1
+
+
+def test_a_document_in_gzip_is_decoded(server: HostileServer) -> None:
+    body = b"<urlset/>" * 50_000
+    members = gzip.compress(body[:1000]) + gzip.compress(body[1000:])
+    uri = server.on("/x", answer(body=members, Content_Encoding="gzip"))
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), request(uri, Purpose.DOCUMENT)))
+
+    assert kept(outcome) == body
+    assert outcome.received == len(body)
+    assert server.asked[0].fields["accept-encoding"] == "gzip"
+
+
+def test_a_document_in_gzip_without_its_end_is_fetched_again(server: HostileServer) -> None:
+    body = gzip.compress(b"<urlset/>" * 1000)
+    uri = server.on(
+        "/x",
+        answer(body=body[:-4], Content_Encoding="gzip"),
+        answer(body=body, Content_Encoding="gzip"),
+    )
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), request(uri, Purpose.DOCUMENT)))
+
+    assert kept(outcome) == b"<urlset/>" * 1000
+    assert outcome.tries == 2
+
+
+def test_a_gzip_bomb_stops_at_the_limit(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=gzip.compress(b"\0" * (64 << 20)), Content_Encoding="gzip"))
+    asked = request(uri, Purpose.DOCUMENT, limit=1 << 20)
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), asked))
+
+    assert outcome.error.code == "too-big"
+    assert len(kept(outcome)) <= 1 << 20
+
+
+@pytest.mark.parametrize("coding", ["br", "gzip, gzip", "x-foo", "deflate", "zstd"])
+def test_a_document_in_another_coding_is_refused(server: HostileServer, coding: str) -> None:
+    uri = server.on("/x", answer(body=b"abc", Content_Encoding=coding))
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), request(uri, Purpose.DOCUMENT)))
+
+    assert outcome.error.code == "encoding"
+
+
+def test_a_document_that_only_claims_to_be_gzip_is_refused(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=b"plain", Content_Encoding="gzip"))
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), request(uri, Purpose.DOCUMENT)))
+
+    assert (outcome.error.code, outcome.tries) == ("encoding", 1)
+
+
+def test_a_condition_is_sent_and_304_is_an_answer(server: HostileServer) -> None:
+    uri = server.on("/x", answer("304 Not Modified", length=None, ETag='"1"'))
+    date = "Sat, 21 Nov 2026 00:00:00 GMT"
+    asked = request(uri, etag='"1"', last_modified=date, uncached=True)
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), asked))
+
+    assert (outcome.status, outcome.received, kept(outcome)) == (304, 0, b"")
+    sent = server.asked[0].fields
+    assert (sent["if-none-match"], sent["if-modified-since"]) == ('"1"', date)
+    assert sent["cache-control"] == "no-cache"
+
+
+def test_the_conditions_of_one_request_are_not_sent_with_the_next(server: HostileServer) -> None:
+    uri = server.on("/x", answer())
+    fetcher = quick_fetcher(server.origin, jobs=1)
+
+    list(fetcher.fetch([request(uri, etag='"1"'), request(uri)]))
+
+    assert [("if-none-match" in asked.fields) for asked in server.asked] == [True, False]
+
+
+def test_bytes_after_a_body_do_not_poison_the_next_answer(server: HostileServer) -> None:
+    poison = answer(body=b"good")[0]
+    assert isinstance(poison, bytes)
+    server.on("/a", [poison + answer(body=b"evil")[0]])  # type: ignore[operator]  # bytes
+    server.on("/b", answer(body=b"sound"))
+    fetcher = quick_fetcher(server.origin, jobs=1)
+
+    outcomes = fetch_all(fetcher, [server.origin + "/a", server.origin + "/b"])
+
+    assert [kept(response(outcome)) for outcome in outcomes] == [b"good", b"sound"]
+    assert server.connections == 2
+
+
+def test_connections_are_kept_from_one_fetch_to_the_next(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=b"abc"))
+    fetcher = quick_fetcher(server.origin)
+
+    for _ in range(5):
+        response(fetch_one(fetcher, uri))
+
+    assert server.connections == 1
+
+
+def test_an_error_with_a_body_keeps_its_connection(server: HostileServer) -> None:
+    server.on("*", answer("404 Not Found", b"x" * 60_000))
+    fetcher = quick_fetcher(server.origin, jobs=1)
+
+    fetch_all(fetcher, [f"{server.origin}/{number}" for number in range(5)])
+
+    assert server.connections == 1
+
+
+def test_the_body_of_an_error_is_not_read_to_its_end(server: HostileServer) -> None:
+    uri = server.on("/x", endless(b"HTTP/1.1 404 Not Found\r\n\r\n", b"a" * 65536))
+    fetcher = quick_fetcher(server.origin)
+
+    outcome = failure(fetch_one(fetcher, uri))
+
+    assert isinstance(outcome.error, ResourceMissingError)
+    assert fetcher.stats.received < 1 << 20
+
+
+class FullDisk:
+    def write(self, chunk: bytes) -> None:
+        raise DiskFullError("no space left")
+
+    def restart(self) -> None:
+        raise AssertionError("nothing is to be tried again")
+
+
+class NoRestart(KeepingSink):
+    def restart(self) -> None:
+        raise StorageError("cannot truncate")
+
+
+class Broken:
+    def write(self, chunk: bytes) -> None:
+        raise ZeroDivisionError
+
+    def restart(self) -> None: ...
+
+
+def test_a_sink_that_fails_ends_its_own_fetch_only(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=b"abc"))
+    fetcher = quick_fetcher(server.origin)
+
+    outcomes = list(fetcher.fetch([request(uri), Request(uri=uri, sink=FullDisk()), request(uri)]))
+
+    failed = [failure(outcome) for outcome in outcomes if hasattr(outcome, "error")]
+    assert [type(outcome.error) for outcome in failed] == [DiskFullError]
+    assert len(outcomes) == 3
+
+
+def test_a_sink_that_cannot_start_over_ends_its_fetch(server: HostileServer) -> None:
+    uri = server.on("/x", [OK + b"Content-Length: 10\r\n\r\nabc", CLOSE])
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), Request(uri=uri, sink=NoRestart())))
+
+    assert type(outcome.error) is StorageError
+
+
+def test_a_fault_in_a_sink_is_not_swallowed(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=b"abc"))
+    fetcher = quick_fetcher(server.origin)
+
+    with pytest.raises(ZeroDivisionError):
+        fetch_one(fetcher, Request(uri=uri, sink=Broken()))
+
+    assert kept(response(fetch_one(fetcher, uri))) == b"abc"
+
+
+def test_counts_tell_what_was_sent_and_received(server: HostileServer) -> None:
+    server.on("/a", answer("302 Found", Location="/b"))
+    server.on("/b", answer("503 Later"), answer(body=b"x" * 1000))
+    fetcher = quick_fetcher(server.origin)
+
+    fetch_one(fetcher, server.origin + "/a")
+
+    assert fetcher.stats.requests == len(server.asked) == 4
+    assert 1000 < fetcher.stats.received < 2000
