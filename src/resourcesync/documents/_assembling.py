@@ -1,0 +1,279 @@
+"""Tokens become entries: regular ones in a `Run`, any other as an `Irregular`."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from resourcesync.documents._layouts import ATTRIBUTES, Layout, Run, is_end, is_text, learn
+from resourcesync.documents._limits import Limits, over
+from resourcesync.documents._tokens import (
+    CHANGEFREQ,
+    ENTRY,
+    LASTMOD,
+    LN,
+    LOC,
+    MD,
+    MISPLACED,
+    PRIORITY,
+    Token,
+)
+from resourcesync.errors import MalformedDocumentError
+
+MAX_LINKS: Final = 1_000
+"""Links of one entry or of one root: nothing real has as many."""
+
+_MAX_LAYOUTS: Final = 8
+_MAX_LESSONS: Final = 64
+_TEXT_ELEMENTS: Final = frozenset({LOC, LASTMOD, CHANGEFREQ, PRIORITY})
+_REPEATED: Final = {
+    LOC: "The entry has more than one loc",
+    LASTMOD: "The entry has more than one lastmod",
+    MD: "The entry has more than one rs:md",
+}
+_CHILDREN: Final = "An element stands inside the text of the entry"
+
+
+@dataclass(slots=True, eq=False)
+class Irregular:
+    """One entry with all that it says, just as it was written.
+
+    Attributes:
+        line, column: Its place, 1-based.
+        texts: The text of each text element, by its number.
+        metadata: Names and values of ``rs:md`` in turn; ``None`` without one.
+        links: The same for each ``rs:ln``.
+        fault: Code and reason when it cannot be used.
+    """
+
+    line: int
+    column: int
+    texts: dict[int, str] = field(default_factory=dict)
+    metadata: list[str] | None = None
+    links: list[list[str]] = field(default_factory=list)
+    fault: tuple[str, str] | None = None
+
+    def blame(self, code: str, reason: str) -> None:
+        """Note a fault; the first one counts."""
+        self.fault = self.fault or (code, reason)
+
+
+class Assembler:
+    """Takes tokens as they come and holds the entries that are complete.
+
+    Attributes:
+        depth: Elements open now; 1 is the root.
+        began: Whether the first entry has started: from then on the header is complete.
+        metadata: Names and values of the root's ``rs:md``; ``None`` as long as there is none.
+        links: The same for each ``rs:ln`` of the root.
+        items: Complete entries that nobody took yet.
+        attributes: Attributes of ``rs:md`` that a regular entry may have; ``None`` makes every
+            entry irregular.
+    """
+
+    def __init__(self, *, limits: Limits, uri: str) -> None:
+        self.depth = 1
+        self.began = False
+        self.metadata: list[str] | None = None
+        self.links: list[list[str]] = []
+        self.items: list[Run | Irregular] = []
+        self.attributes: frozenset[str] | None = None
+        self._limits = limits
+        self._uri = uri
+        self._longest = min(limits.uri, limits.text)
+        self._entry: Irregular | None = None
+        self._leaf: int | None = None  # which element of the entry is open
+        self._pieces: list[str] = []
+        self._length = 0
+        self._layouts: list[Layout] = []
+        self._lessons = 0
+
+    def take(self) -> list[Run | Irregular]:
+        """Return the complete entries and forget them."""
+        items, self.items = self.items, []
+        return items
+
+    def consume(self, tokens: list[Token]) -> None:
+        """Take the next tokens of the document."""
+        at = 0
+        while at < len(tokens):
+            if tokens[at] is ENTRY and self.depth == 1:
+                after = self._regular(tokens, at)
+                if after == at:
+                    after = self._general(tokens, at)
+                at = after
+            else:
+                at = self._step(tokens, at)
+
+    def foreign(self) -> int:
+        """Note that an element starts that does not matter; return the depth around it."""
+        if self._leaf in _TEXT_ELEMENTS and self._entry is not None:
+            self._entry.blame("entry-invalid", _CHILDREN)
+        return self.depth
+
+    # --- the fast road -------------------------------------------------------------------------
+
+    def _regular(self, tokens: list[Token], at: int) -> int:
+        for index, layout in enumerate(self._layouts):
+            after = self._repeat(layout, tokens, at)
+            if after > at:
+                if index:
+                    self._layouts.insert(0, self._layouts.pop(index))
+                return after
+        return at
+
+    def _repeat(self, layout: Layout, tokens: list[Token], at: int) -> int:
+        """Take entries as long as they repeat the layout; return where the next one starts."""
+        count, growth = 1, 4  # few at first, so that a short run costs little
+        while count := min(count, (len(tokens) - at) // layout.size):
+            run = layout.cut(tokens, at, count)
+            if run is not None and self._is_within(run):
+                self.items.append(run)
+                at += count * layout.size
+                count *= growth
+            else:
+                count, growth = count // 4, 1
+        return at
+
+    def _is_within(self, run: Run) -> bool:
+        longest = self._longest
+        return (
+            max(map(len, run.uris)) <= longest
+            and (run.lastmods is None or max(map(len, run.lastmods)) <= longest)
+            and (run.changefreqs is None or max(map(len, run.changefreqs)) <= longest)
+        )
+
+    def _general(self, tokens: list[Token], start: int) -> int:
+        """Take one entry step by step, as far as its tokens are here; learn from it."""
+        at = self._step(tokens, start)
+        while at < len(tokens) and self._entry is not None:
+            at = self._step(tokens, at)
+        # The blanks after an entry belong to its layout, so the last entry here teaches nothing.
+        if self._entry is None and at < len(tokens) and self.attributes is not None:
+            at += is_text(tokens[at])
+            if self._lessons < _MAX_LESSONS:
+                self._learn(tokens[start:at], self.attributes)
+        return at
+
+    def _learn(self, tokens: list[Token], attributes: frozenset[str]) -> None:
+        entry = self.items[-1]
+        assert isinstance(entry, Irregular)
+        if entry.fault is not None or LOC not in entry.texts:
+            return
+        self._lessons += 1
+        layout = learn(tokens, attributes)
+        if layout is not None:
+            self._layouts.insert(0, layout)
+            del self._layouts[_MAX_LAYOUTS:]
+
+    # --- the general road ----------------------------------------------------------------------
+
+    def _step(self, tokens: list[Token], at: int) -> int:
+        """Take one element's start, one end or one text; return where the next token is."""
+        token = tokens[at]
+        if token is ENTRY or token == MISPLACED:
+            line, column = tokens[at + 1], tokens[at + 2]
+            assert isinstance(line, int)
+            assert isinstance(column, int)
+            self._start_entry(line, column, misplaced=token is not ENTRY)
+            return at + 3
+        if isinstance(token, int):
+            attributes: list[str] = []
+            after = at + 1
+            if token in (MD, LN):
+                count = tokens[at + 1]
+                assert isinstance(count, int)
+                after = at + 2 + count
+                attributes = [text for text in tokens[at + 2 : after] if isinstance(text, str)]
+            self._start(token, attributes)
+            return after
+        if is_end(token):
+            self._end()
+        elif self._leaf in _TEXT_ELEMENTS and isinstance(token, str):
+            self._text(token)
+        return at + 1
+
+    def _start_entry(self, line: int, column: int, *, misplaced: bool) -> None:
+        self._deeper(line, column)
+        self.began = True
+        if self._entry is not None:
+            self._entry.blame("entry-invalid", "An entry stands inside the entry")
+        elif self.depth == 2:  # noqa: PLR2004 - a child of the root
+            self._entry = Irregular(line, column)
+            if misplaced:
+                self._entry.blame("entry-misplaced", "url and sitemap do not stand in one document")
+
+    def _start(self, mark: int, attributes: list[str]) -> None:
+        entry = self._entry
+        if entry is None:
+            self._deeper(0, 0)
+            if self.depth == 2:  # noqa: PLR2004 - a child of the root
+                self._start_in_root(mark, attributes)
+            return
+        self._deeper(entry.line, entry.column)
+        if self.depth == 3:  # noqa: PLR2004 - a child of the entry
+            self._start_in_entry(entry, mark, attributes)
+        elif self._leaf in _TEXT_ELEMENTS:
+            entry.blame("entry-invalid", _CHILDREN)
+
+    def _start_in_entry(self, entry: Irregular, mark: int, attributes: list[str]) -> None:
+        self._leaf = mark
+        self._pieces, self._length = [], 0
+        if mark == LN:
+            entry.links.append(attributes)
+            if len(entry.links) > MAX_LINKS:
+                self._fail(MAX_LINKS, "links in one entry", entry)
+        elif mark == MD and entry.metadata is None:
+            entry.metadata = attributes
+        elif mark == MD or (mark in entry.texts and mark in _REPEATED):
+            entry.blame("entry-invalid", _REPEATED[mark])
+
+    def _start_in_root(self, mark: int, attributes: list[str]) -> None:
+        if mark == LN:
+            # One that comes after the entries is late: the header is already in use.
+            self.links.append(attributes)
+            if len(self.links) > MAX_LINKS:
+                self._fail(MAX_LINKS, "links under the root", None)
+        elif mark == MD:
+            if self.began or self.metadata is not None:
+                where = "after the first entry" if self.began else "twice"
+                raise MalformedDocumentError(
+                    f"The root's rs:md comes {where}", uri=self._uri, code="xml-metadata"
+                )
+            self.metadata = attributes
+
+    def _end(self) -> None:
+        self.depth -= 1
+        entry = self._entry
+        if entry is None:
+            return
+        if self.depth == 1:
+            if LOC not in entry.texts:
+                entry.blame("entry-invalid", "The entry has no loc")
+            self.items.append(entry)
+            self._entry = None
+        elif self.depth == 2:  # noqa: PLR2004 - an element of the entry ended
+            if self._leaf in _TEXT_ELEMENTS and self._leaf is not None:
+                entry.texts.setdefault(self._leaf, "".join(self._pieces))
+            self._leaf = None
+
+    def _text(self, text: str) -> None:
+        entry = self._entry
+        assert entry is not None
+        self._length += len(text)
+        if self._length > self._limits.text:
+            self._fail(self._limits.text, "characters in one text", entry)
+        self._pieces.append(text)
+
+    def _deeper(self, line: int, column: int) -> None:
+        self.depth += 1
+        if self.depth > self._limits.depth:
+            raise over(
+                self._limits.depth, "levels of elements", uri=self._uri, line=line, column=column
+            )
+
+    def _fail(self, limit: int, what: str, entry: Irregular | None) -> None:
+        line, column = (entry.line, entry.column) if entry is not None else (0, 0)
+        raise over(limit, what, uri=self._uri, line=line, column=column)
+
+
+RESOURCE_ATTRIBUTES: Final = frozenset(ATTRIBUTES) - {"change", "datetime"}
+CHANGE_ATTRIBUTES: Final = frozenset(ATTRIBUTES)

@@ -1,0 +1,175 @@
+"""Columns become values: the rules of `_values`, applied to many entries at a time.
+
+Every function here gives what its counterpart gives for each text alone. It first asks whether the
+whole column is in canonical form, which costs little when all texts are joined; if so, C code does
+the rest. If not, each text goes through its own rule.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from functools import partial
+from itertools import repeat
+from typing import Final, TypeVar
+
+from resourcesync.documents._layouts import Run
+from resourcesync.documents._values import (
+    BLANKS,
+    change_moment,
+    clean_uri,
+    digests,
+    element_moment,
+    length_of,
+)
+from resourcesync.model.digests import Digest
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import parse_w3c
+from resourcesync.model.vocabulary import ChangeKind
+
+T = TypeVar("T")
+
+_MAX_DIGITS: Final = 19
+_PREFIX: Final = "sha-256:"
+_SHA256_LENGTH: Final = len(_PREFIX) + 64
+_PUNCTUATION: Final = {
+    len("2013-01-03T09:00:00Z"): {4: "-", 7: "-", 10: "T", 13: ":", 16: ":", 19: "Z"},
+    len("2013-01-03T09:00:00.000000Z"): {
+        4: "-",
+        7: "-",
+        10: "T",
+        13: ":",
+        16: ":",
+        19: ".",
+        26: "Z",
+    },
+}
+"""Where the punctuation stands in the times that nearly every Source writes, by their length."""
+_UNWANTED: Final = BLANKS + "\x7f"  # of what XML may hold in ASCII
+
+
+def resources_of(run: Run) -> list[Resource]:
+    """Return the resources that the entries tell of.
+
+    Raises:
+        RefusalError: One of them cannot be used.
+    """
+    count = len(run.lines)
+    made = list(map(Resource.__new__, repeat(Resource, count)))
+    _write(Resource, "uri", made, uris_of(run.uris))
+    _write(Resource, "lastmod", made, _each(_lastmods, run.lastmods, None))
+    _write(Resource, "length", made, _each(_lengths, run.lengths, None))
+    _write(Resource, "digests", made, _each(_digests, run.hashes, ()))
+    _write(Resource, "media_type", made, _each(_stripped, run.media_types, ""))
+    _write(Resource, "encoding", made, _each(_stripped, run.encodings, ""))
+    _write(Resource, "changefreq", made, _each(_stripped, run.changefreqs, ""))
+    _write(Resource, "links", made, repeat(()))
+    _write(Resource, "extra", made, repeat(()))
+    return made
+
+
+def changes_of(run: Run, kinds: list[ChangeKind]) -> list[Change]:
+    """Return the changes that the entries tell of.
+
+    Raises:
+        RefusalError: One of them cannot be used.
+    """
+    resources = resources_of(run)
+    made = list(map(Change.__new__, repeat(Change, len(resources))))
+    times: Iterable[datetime | None] = (
+        [resource.lastmod for resource in resources]
+        if run.datetimes is None
+        else _moments(run.datetimes, change_moment)
+    )
+    _write(Change, "kind", made, kinds)
+    _write(Change, "time", made, times)
+    _write(Change, "resource", made, resources)
+    return made
+
+
+def _write(owner: type, name: str, made: Iterable[object], values: Iterable[object]) -> None:
+    """Write one slot of many frozen values that are being made.
+
+    Their own constructor goes by name through ``object.__setattr__`` for each field of each value;
+    this writes the slots directly, in a loop that is C, and takes a fifth of the time.
+    """
+    write: Callable[[object, object], None] = owner.__dict__[name].__set__
+    deque(map(write, made, values), maxlen=0)  # the quickest way to run an iterator to its end
+
+
+def _each(
+    read: Callable[[list[str]], Iterable[T]], column: list[str] | None, absent: T
+) -> Iterable[T]:
+    return repeat(absent) if column is None else read(column)
+
+
+def uris_of(column: list[str]) -> list[str]:
+    """Return the URIs without the blanks around them.
+
+    Raises:
+        RefusalError: One is empty, or holds characters that nobody sees.
+    """
+    joined = "".join(column)
+    if (
+        joined.isascii()
+        and not any(character in joined for character in _UNWANTED)
+        and "" not in column
+    ):
+        return column
+    return [clean_uri(text) for text in column]
+
+
+def _stripped(column: list[str]) -> list[str]:
+    return [text.strip(BLANKS) for text in column]
+
+
+def _lastmods(column: list[str]) -> Iterable[datetime | None]:
+    return _moments(column, element_moment)
+
+
+def _moments(column: list[str], read: Callable[[str], T]) -> Iterable[datetime | T]:
+    try:
+        if _is_canonical(column):
+            return list(map(datetime.fromisoformat, column))
+        return list(map(parse_w3c, column))
+    except ValueError:
+        return [read(text) for text in column]
+
+
+def _is_canonical(column: list[str]) -> bool:
+    """Whether all times have one of the two forms of which fromisoformat and W3C think alike."""
+    sizes = set(map(len, column))
+    size = sizes.pop()
+    if sizes or size not in _PUNCTUATION:
+        return False
+    joined = "".join(column)
+    # Newer Pythons know an hour 24, the W3C profile does not.
+    return "T24" not in joined and all(
+        joined[place::size].count(mark) == len(column) for place, mark in _PUNCTUATION[size].items()
+    )
+
+
+def _lengths(column: list[str]) -> Iterable[int]:
+    joined = "".join(column)
+    if (
+        joined.isascii()
+        and joined.isdigit()
+        and "" not in column
+        and max(map(len, column)) <= _MAX_DIGITS
+    ):
+        return map(int, column)
+    return [length_of(text) for text in column]
+
+
+def _digests(column: list[str]) -> Iterable[tuple[Digest, ...]]:
+    joined = "".join(column)
+    if (
+        set(map(len, column)) == {_SHA256_LENGTH}
+        and joined.isascii()
+        and not any(blank in joined for blank in BLANKS)  # so that each is one digest
+        and joined.lower() == joined
+        and [text[: len(_PREFIX)] for text in column].count(_PREFIX) == len(column)
+    ):
+        values = [text[len(_PREFIX) :] for text in column]
+        made = map(partial(tuple.__new__, Digest), zip(repeat("sha-256"), values, strict=False))
+        return zip(made, strict=True)  # each in a tuple of one
+    return [digests(text) for text in column]

@@ -1,0 +1,37 @@
+"""What one document may cost at most, and the error that says which limit was met."""
+
+from dataclasses import dataclass
+
+from resourcesync.errors import DocumentLimitError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of one document; they keep memory and time bounded for any input.
+
+    Attributes:
+        bytes: Size of the document, after gunzip.
+        entries: ``url`` or ``sitemap`` elements, those refused included.
+        depth: Elements inside each other, the root included.
+        attributes: Attributes of one element.
+        text: Characters of one attribute value, or of the text of one element.
+        uri: Characters of a ``loc`` or ``href``; an entry over it is refused, the list is not.
+    """
+
+    bytes: int = 64 * 2**20
+    entries: int = 100_000
+    depth: int = 16
+    attributes: int = 64
+    text: int = 8192
+    uri: int = 2048
+
+
+def over(limit: int, what: str, *, uri: str, line: int = 0, column: int = 0) -> DocumentLimitError:
+    """Return the error for a document that has more than ``limit`` of ``what``."""
+    return DocumentLimitError(
+        f"The document has more than {limit:,} {what}",
+        uri=uri,
+        line=line,
+        column=column,
+        evidence=(("limit", f"{limit:,} {what}"),),
+    )

@@ -1,0 +1,124 @@
+"""The bytes of a document: unpacked, in UTF-8, in even blocks, under a budget.
+
+The size of the blocks matters: before 2.6 expat scans an unfinished token again with every block,
+so many small blocks would make its time quadratic.
+"""
+
+import codecs
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, Final
+
+from resourcesync.documents._limits import Limits, over
+from resourcesync.errors import MalformedDocumentError, TruncatedDocumentError
+
+BLOCK: Final = 65_536
+_GZIP: Final = b"\x1f\x8b"
+_GZIP_WINDOW: Final = 31  # zlib's word for "a gzip header and trailer, nothing else"
+_MAX_MEMBERS: Final = 10_000
+_UTF32: Final = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[bytes]:
+    """Yield the document in UTF-8, in blocks of 64 KiB or a little more; only the last is shorter.
+
+    Raises:
+        DocumentLimitError: More bytes than ``limits`` allows, packed or unpacked.
+        MalformedDocumentError: Damaged gzip, or an encoding other than UTF-8 and UTF-16.
+        TruncatedDocumentError: gzip or UTF-16 that stops in the middle.
+    """
+    packed = _even(_within(_pieces(stream), limits=limits, uri=uri))
+    first = next(packed, b"")
+    pieces = _chain(first, packed)
+    if first.startswith(_GZIP):
+        pieces = _even(_within(_gunzip(pieces, uri=uri), limits=limits, uri=uri))
+        first = next(pieces, b"")
+        pieces = _chain(first, pieces)
+    if first.startswith(_UTF32):
+        raise MalformedDocumentError(
+            "The document is in UTF-32; only UTF-8 and UTF-16 are read",
+            uri=uri,
+            code="xml-encoding",
+        )
+    if first.startswith(_UTF16):
+        return _even(_transcode(pieces, uri=uri))
+    if first.startswith(codecs.BOM_UTF8):
+        next(pieces)
+        return _chain(first[len(codecs.BOM_UTF8) :], pieces)
+    return pieces
+
+
+def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+    while piece := stream.read(BLOCK):
+        yield piece
+
+
+def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    if first:
+        yield first
+    yield from rest
+
+
+def _even(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    held = bytearray()
+    for piece in pieces:
+        if len(piece) >= BLOCK and not held:
+            yield piece
+            continue
+        held += piece
+        if len(held) >= BLOCK:
+            yield bytes(held)
+            held.clear()
+    if held:
+        yield bytes(held)
+
+
+def _within(pieces: Iterable[bytes], *, limits: Limits, uri: str) -> Iterator[bytes]:
+    total = 0
+    for piece in pieces:
+        total += len(piece)
+        if total > limits.bytes:
+            raise over(limits.bytes, "bytes", uri=uri)
+        yield piece
+
+
+def _gunzip(pieces: Iterable[bytes], *, uri: str) -> Iterator[bytes]:
+    inflater = zlib.decompressobj(_GZIP_WINDOW)
+    members = 1
+    try:
+        for piece in pieces:
+            data = piece
+            while data:
+                if inflater.eof:  # another member follows; zlib refuses anything else
+                    inflater = zlib.decompressobj(_GZIP_WINDOW)
+                    members += 1
+                    if members > _MAX_MEMBERS:
+                        raise over(_MAX_MEMBERS, "gzip members", uri=uri)
+                yield inflater.decompress(data, BLOCK)
+                data = inflater.unconsumed_tail or inflater.unused_data
+        # All input is used, yet the inflater may still hold output that did not fit its step.
+        while not inflater.eof:
+            rest = inflater.decompress(b"", BLOCK)
+            if not rest:
+                raise TruncatedDocumentError("The gzip data stops before its end", uri=uri)
+            yield rest
+    except zlib.error as error:
+        raise MalformedDocumentError(
+            f"The gzip data is damaged: {error}", uri=uri, code="gzip"
+        ) from error
+
+
+def _transcode(pieces: Iterable[bytes], *, uri: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder("utf-16")("strict")
+    try:
+        for piece in pieces:
+            yield decoder.decode(piece).encode("utf-8")
+    except UnicodeError as error:
+        raise MalformedDocumentError(
+            "The document is not valid UTF-16", uri=uri, code="xml-encoding"
+        ) from error
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeError as error:
+        raise TruncatedDocumentError("The UTF-16 text stops in a character", uri=uri) from error

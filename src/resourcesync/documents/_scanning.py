@@ -1,0 +1,307 @@
+"""XML becomes tokens: expat with every door closed that a hostile document could use.
+
+expat checks well-formedness and resolves namespaces. Texts and ends go from it straight into the
+list of tokens, by C code calling C code; only the start of an element runs Python.
+"""
+
+import pyexpat
+import re
+from collections.abc import Callable
+from typing import Final
+
+from resourcesync.documents._assembling import Assembler
+from resourcesync.documents._limits import Limits, over
+from resourcesync.documents._tokens import (
+    LN,
+    MD,
+    MISPLACED,
+    ROOTS,
+    SEPARATOR,
+    Token,
+    marks,
+)
+from resourcesync.errors import (
+    DocumentError,
+    MalformedDocumentError,
+    NotAListError,
+    TruncatedDocumentError,
+)
+
+MAX_TOKEN: Final = 65_536
+"""Bytes of one tag, comment or instruction. It keeps expat's time linear; see `_octets`."""
+MAX_NAMES: Final = 1_000
+"""Different element and attribute names: expat keeps each until the end."""
+MAX_PREFIXES: Final = 100
+"""Different namespace prefixes, for the same reason."""
+
+_ENCODINGS: Final = frozenset({"utf-8", "utf8", "utf-16", "utf-16le", "utf-16be"})
+_CUT_SHORT: Final = frozenset({3, 5, 6, 20})
+"""expat's codes for: no element, an unclosed token, half a character, an unclosed CDATA section."""
+_DOCTYPE_HTML: Final = re.compile(rb"\s*<!doctype\s+html", re.IGNORECASE)
+_TITLE: Final = re.compile(rb"<title[^<>]{0,200}>([^<]{1,200})", re.IGNORECASE)
+_HEAD: Final = 4_096
+
+
+class Scanner:
+    """Feeds one document through expat into an assembler.
+
+    Attributes:
+        is_index: Whether the root is ``sitemapindex``; known once the root has started.
+        header_place: Line and column of the root's ``rs:md``; zeros as long as there is none.
+        closed: Whether the end of the document was reached and found good.
+    """
+
+    def __init__(self, assembler: Assembler, *, limits: Limits, uri: str) -> None:
+        self.is_index = False
+        self.header_place = (0, 0)
+        self.closed = False
+        self._assembler = assembler
+        self._limits = limits
+        self._uri = uri
+        self._tokens: list[Token] = []
+        self._marks: dict[str, int | None] = {}
+        self._fed = 0
+        self._head = b""
+        self._prefixes: set[str | None] = set()
+        # The encoding is decided before (see `_octets`); nothing in the document changes it.
+        parser = pyexpat.ParserCreate("utf-8", SEPARATOR)
+        parser.buffer_text = True
+        parser.ordered_attributes = True
+        # Newer expats wait for more bytes before they try a token again; MAX_TOKEN does it for all.
+        at_once = getattr(parser, "SetReparseDeferralEnabled", None)
+        if at_once is not None:
+            at_once(False)  # noqa: FBT003 - expat's signature
+        parser.XmlDeclHandler = self._declaration
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.StartNamespaceDeclHandler = self._namespace
+        parser.StartElementHandler = self._start_root
+        self._parser = parser
+
+    def feed(self, block: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            DocumentError: They cannot be used.
+        """
+        if not self._fed:
+            self._head = block[:_HEAD]
+            if _DOCTYPE_HTML.match(block):  # HTML may write it in ways that XML does not allow
+                raise self._not_a_list("html")
+        self._fed += len(block)
+        try:
+            self._parser.Parse(block, False)  # noqa: FBT003 - expat's signature
+        except pyexpat.ExpatError as error:
+            raise self._malformed(error) from error
+        self._drain()
+        if self._fed - self._parser.CurrentByteIndex > MAX_TOKEN:
+            raise self._over(MAX_TOKEN, "bytes in one tag or comment")
+        if len(self._parser.intern) > MAX_NAMES:
+            raise self._over(MAX_NAMES, "different names")
+
+    def close(self) -> None:
+        """Tell that the document ends here.
+
+        Raises:
+            TruncatedDocumentError: It is not complete.
+            MalformedDocumentError: It is broken at its very end.
+        """
+        if self.closed:
+            return
+        try:
+            self._parser.Parse(b"", True)  # noqa: FBT003 - expat's signature
+        except pyexpat.ExpatError as error:
+            if error.code in _CUT_SHORT:
+                raise TruncatedDocumentError(
+                    "The document stops before its end",
+                    uri=self._uri,
+                    line=error.lineno,
+                    column=error.offset + 1,
+                ) from error
+            raise self._malformed(error) from error
+        self._drain()
+        self.closed = True
+
+    # --- what expat calls ----------------------------------------------------------------------
+
+    def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
+        if encoding is not None and encoding.lower() not in _ENCODINGS:
+            raise MalformedDocumentError(
+                f"The document says it is in {encoding[:40]}; only UTF-8 and UTF-16 are read",
+                uri=self._uri,
+                line=1,
+                column=1,
+                code="xml-encoding",
+            )
+
+    def _doctype(self, name: str, *_identifiers: object) -> None:
+        if name.lower() == "html":
+            raise self._not_a_list("html")
+        line, column = self._place()
+        raise MalformedDocumentError(
+            "The document has a DOCTYPE, which no list needs",
+            uri=self._uri,
+            line=line,
+            column=column,
+            code="xml-dtd",
+        )
+
+    def _namespace(self, prefix: str | None, uri: str | None) -> None:
+        self._check_name(prefix or "")
+        self._check_name(uri or "")
+        self._prefixes.add(prefix)
+        if len(self._prefixes) > MAX_PREFIXES:
+            raise self._over(MAX_PREFIXES, "different namespace prefixes")
+
+    def _start_root(self, name: str, attributes: list[str]) -> None:
+        if name not in ROOTS:
+            raise self._not_a_list(name)
+        self._check(attributes)
+        self.is_index = ROOTS[name]
+        self._marks = marks(is_index=self.is_index)
+        start_element = self._make_start()
+
+        def start(name: str, attributes: list[str]) -> None:
+            # Before the first entry every element is handed on at once, so that its place is known.
+            start_element(name, attributes)
+            self._drain()
+            if self._assembler.began:
+                self._parser.StartElementHandler = start_element
+            elif self._marks.get(name) == MD:
+                self.header_place = self._place()
+
+        self._parser.StartElementHandler = start
+        self._parser.EndElementHandler = self._tokens.append
+        self._parser.CharacterDataHandler = self._tokens.append
+
+    def _make_start(self) -> Callable[[str, list[str]], None]:
+        """Return the handler of every element in the root: the hot spot of reading."""
+        mark_of = self._marks.get
+        append, extend = self._tokens.append, self._tokens.extend
+        parser = self._parser
+        most, longest = 2 * self._limits.attributes, self._limits.text
+        foreign, rare = MISPLACED + 1, self._start_rare
+
+        def start(name: str, attributes: list[str]) -> None:
+            mark = mark_of(name, foreign)
+            if attributes:
+                if len(attributes) > most or len("".join(attributes)) > longest:
+                    self._check(attributes)
+                if mark == MD or mark == LN:  # noqa: PLR1714, SIM109 - faster than a tuple
+                    append(mark)
+                    append(len(attributes))
+                    extend(attributes)
+                    return
+            if mark is None:  # ENTRY
+                append(mark)
+                append(parser.CurrentLineNumber)
+                append(parser.CurrentColumnNumber + 1)
+            elif mark < MD:
+                append(mark)
+            else:
+                rare(mark, name)
+
+        return start
+
+    def _start_rare(self, mark: int, name: str) -> None:
+        if mark in (MD, LN):  # without attributes
+            self._tokens += (mark, 0)
+        elif mark == MISPLACED:
+            self._tokens += (mark, *self._place())
+        else:
+            self._enter_foreign(name)
+
+    def _enter_foreign(self, name: str) -> None:
+        """Skip an element that does not matter, with all that is in it."""
+        self._drain()
+        self._check_name(name)
+        depth = self._assembler.foreign() + 1
+        self._check_depth(depth)
+        parser = self._parser
+        before = (
+            parser.StartElementHandler,
+            parser.EndElementHandler,
+            parser.CharacterDataHandler,
+        )
+
+        def start(name: str, attributes: list[str]) -> None:
+            nonlocal depth
+            depth += 1
+            self._check_depth(depth)
+            self._check_name(name)
+            self._check(attributes)
+
+        outside = depth
+
+        def end(_name: str) -> None:
+            nonlocal depth
+            if depth == outside:
+                (
+                    parser.StartElementHandler,
+                    parser.EndElementHandler,
+                    parser.CharacterDataHandler,
+                ) = before
+            depth -= 1
+
+        parser.StartElementHandler = start
+        parser.EndElementHandler = end
+        parser.CharacterDataHandler = None
+
+    # --- faults --------------------------------------------------------------------------------
+
+    def _drain(self) -> None:
+        try:
+            self._assembler.consume(self._tokens)
+        except DocumentError as error:
+            if not error.line:
+                error.line, error.column = self._place()
+            raise
+        self._tokens.clear()
+
+    def _place(self) -> tuple[int, int]:
+        return self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
+
+    def _check_depth(self, depth: int) -> None:
+        if depth > self._limits.depth:
+            raise self._over(self._limits.depth, "levels of elements")
+
+    def _check_name(self, name: str) -> None:
+        if len(name) > self._limits.text:
+            raise self._over(self._limits.text, "characters in one name")
+
+    def _check(self, attributes: list[str]) -> None:
+        """Check the names and values of one element's attributes."""
+        if len(attributes) > 2 * self._limits.attributes:
+            raise self._over(self._limits.attributes, "attributes in one element")
+        if any(len(text) > self._limits.text for text in attributes):
+            raise self._over(self._limits.text, "characters in one name or attribute")
+
+    def _over(self, limit: int, what: str) -> DocumentError:
+        line, column = self._place()
+        return over(limit, what, uri=self._uri, line=line, column=column)
+
+    def _malformed(self, error: pyexpat.ExpatError) -> MalformedDocumentError:
+        return MalformedDocumentError(
+            f"The document is not well-formed XML: {pyexpat.ErrorString(error.code)}",
+            uri=self._uri,
+            line=error.lineno,
+            column=error.offset + 1,
+        )
+
+    def _not_a_list(self, root: str) -> NotAListError:
+        namespace, _, local = root.rpartition(SEPARATOR)
+        line, column = self._place()
+        title = _TITLE.search(self._head)
+        evidence = [("root", f"<{local[:100]}>")]
+        if namespace or local in {"urlset", "sitemapindex"}:
+            evidence.append(("namespace", namespace[:200] or "none"))
+        if title is not None:
+            text = " ".join(title[1].decode("utf-8", "replace").split())
+            evidence.append(("title", text))
+        return NotAListError(
+            f"The document is no list: its root is <{local[:100]}>"
+            + ("" if namespace or local == "html" else " without a namespace"),
+            uri=self._uri,
+            line=line or 1,
+            column=column,
+            evidence=tuple(evidence),
+        )

@@ -1,0 +1,83 @@
+"""Documents as text, for the tests of reading and writing."""
+
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from resourcesync.documents.reading import Document, Limits, Row, read
+from resourcesync.model.capabilities import Entry, Header, RefusedEntry
+from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Dialect
+
+URI = "https://source.example/list.xml"
+RESOURCE_LIST = '<rs:md capability="resourcelist" at="2013-01-03T09:00:00Z"/>'
+CHANGE_LIST = '<rs:md capability="changelist" from="2013-01-03T00:00:00Z"/>'
+
+
+def document(*children: str, root: str = "urlset", md: str = RESOURCE_LIST) -> bytes:
+    """Return a document with these children after its ``rs:md``."""
+    body = "\n".join((md, *children))
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<{root} xmlns="{SITEMAP_NS}" xmlns:rs="{RS_NS}">\n{body}\n</{root}>\n'
+    ).encode()
+
+
+def url(loc: str = "http://example.com/res1", *rest: str) -> str:
+    """Return a ``url`` entry."""
+    return f"<url><loc>{loc}</loc>{''.join(rest)}</url>"
+
+
+@dataclass
+class Told:
+    """Everything that reading a document told."""
+
+    header: Header
+    dialect: Dialect
+    entries: list[Entry] = field(default_factory=list)
+    refusals: list[RefusedEntry] = field(default_factory=list)
+
+
+def open_document(data: bytes, limits: Limits | None = None) -> Document:
+    """Open a document that is in memory."""
+    return read(io.BytesIO(data), uri=URI, limits=limits or Limits())
+
+
+def tell(data: bytes, limits: Limits | None = None) -> Told:
+    """Read a whole document that is in memory."""
+    refusals: list[RefusedEntry] = []
+    opened = read(io.BytesIO(data), uri=URI, limits=limits or Limits(), on_refused=refusals.append)
+    entries = list(opened.entries())
+    assert opened.refused == len(refusals)
+    return Told(opened.header, opened.dialect, entries, refusals)
+
+
+def rows(data: bytes) -> list[Row]:
+    """Read the rows of a whole document that is in memory."""
+    return list(open_document(data).rows())
+
+
+def uris(entries: Iterable[Entry]) -> list[str]:
+    """Return the URIs in their order."""
+    return [entry.uri for entry in entries]
+
+
+class CountingStream(io.RawIOBase):
+    """A stream of endless or finite pieces that counts the bytes it gave away."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self._held = b""
+        self.given = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        while len(self._held) < size:
+            piece = next(self._pieces, None)
+            if piece is None:
+                break
+            self._held += piece
+        given, self._held = self._held[:size], self._held[size:]
+        self.given += len(given)
+        return given
