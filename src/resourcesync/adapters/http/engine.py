@@ -164,6 +164,8 @@ class Engine:
             (pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2),
         ]
         authorities = settings.ca_file or _system_authorities()
+        if settings.bandwidth:
+            options.append((pycurl.MAX_RECV_SPEED_LARGE, settings.bandwidth))
         if authorities:
             options.append((pycurl.CAINFO, authorities))
         return options

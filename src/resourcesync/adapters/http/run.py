@@ -39,6 +39,7 @@ _AT_ONCE = 64
 _LONGEST_NAP = 0.5
 _STILL = 0.02
 _BURST = 0.05
+_SHARE = 16 * 1024
 _LANES = 2048
 _ROBOTS_RETRIES = 1
 _CROWDED = frozenset({"connect", "reset", "timeout", "too-slow"})
@@ -79,6 +80,9 @@ class Run:
         self._affordable_at = self._seen
         self._charged = counts.received
         self._nap = min(_LONGEST_NAP, settings.timeout / 4)
+        self._jobs = settings.jobs
+        if settings.bandwidth:  # so that each transfer has enough of it not to look stalled
+            self._jobs = min(settings.jobs, max(1, settings.bandwidth // _SHARE))
 
     def outcomes(self, requests: Iterator[Request]) -> Iterator[Outcome]:
         """Yield the outcome of every request."""
@@ -145,7 +149,7 @@ class Run:
             return False
         sent = False
         while (
-            len(self._engine.active) < self._settings.jobs
+            len(self._engine.active) < self._jobs
             and lane.in_flight < politeness.allowance
             and politeness.not_before <= now
         ):
@@ -214,7 +218,7 @@ class Run:
         self._charged = total
         ahead = self._affordable_at - now
         if ahead > _BURST:
-            self._clock.sleep(min(ahead - _BURST, self._nap))
+            self._clock.sleep(ahead)
 
     def _excuse(self, now: float) -> None:
         """Leave out of account the time in which the caller had the thread."""
@@ -225,7 +229,7 @@ class Run:
 
     def _wait(self, now: float) -> None:
         until = now + self._nap
-        if len(self._engine.active) < self._settings.jobs:
+        if len(self._engine.active) < self._jobs:
             for lane in self._busy:
                 wake = lane.wake_at()
                 if wake is not None and wake < until:

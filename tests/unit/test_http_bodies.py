@@ -1,0 +1,196 @@
+"""Bodies: limits, gzip, and sinks that fail; raw sockets on loopback (N14, N17, N18)."""
+
+import gzip
+from collections.abc import Iterator
+
+import pytest
+
+from resourcesync.errors import (
+    BadResponseError,
+    DiskFullError,
+    StorageError,
+)
+from resourcesync.ports import Purpose, Request
+from tests.support.fetching import (
+    KeepingSink,
+    failure,
+    fetch_one,
+    kept,
+    quick_fetcher,
+    request,
+    response,
+)
+from tests.support.hostile_server import CLOSE, Answer, HostileServer, Step, answer
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.fixture
+def server() -> Iterator[HostileServer]:
+    with HostileServer() as running:
+        yield running
+
+
+def endless(first: bytes, block: bytes, pause: float = 0.0) -> Answer:
+    def steps(_asked: object) -> Iterator[Step]:
+        yield first
+        while True:
+            yield block
+            yield pause
+
+    return steps
+
+
+@pytest.mark.parametrize("length", [9, 10])
+def test_a_body_up_to_its_limit_is_taken(server: HostileServer, length: int) -> None:
+    uri = server.on("/x", answer(body=b"a" * length))
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), request(uri, limit=10)))
+
+    assert kept(outcome) == b"a" * length
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        answer(body=b"a" * 11),
+        [OK + b"\r\n" + b"a" * 11, CLOSE],
+        [CHUNKED + b"b\r\n" + b"a" * 11 + b"\r\n0\r\n\r\n"],
+        endless(OK + b"\r\n", b"a" * 65536),
+        [OK + b"Content-Length: 1000000000000000000\r\n\r\n"],
+    ],
+    ids=["announced", "to the end", "chunked", "endless", "10^18"],
+)
+def test_a_body_over_its_limit_is_refused(server: HostileServer, script: Answer) -> None:
+    uri = server.on("/x", script)
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), request(uri, limit=10)))
+
+    assert isinstance(outcome.error, BadResponseError)
+    assert (outcome.error.code, outcome.tries) == ("too-big", 1)
+    assert len(kept(outcome)) <= 10
+
+
+def test_each_purpose_has_a_limit_of_its_own(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=b"a" * ((1 << 20) + 1)))
+    fetcher = quick_fetcher(server.origin)
+
+    as_discovery = failure(fetch_one(fetcher, request(uri, Purpose.DISCOVERY)))
+    as_document = response(fetch_one(fetcher, request(uri, Purpose.DOCUMENT)))
+
+    assert as_discovery.error.code == "too-big"
+    assert as_document.received == (1 << 20) + 1
+
+
+def test_a_document_in_gzip_is_decoded(server: HostileServer) -> None:
+    body = b"<urlset/>" * 50_000
+    members = gzip.compress(body[:1000]) + gzip.compress(body[1000:])
+    uri = server.on("/x", answer(body=members, Content_Encoding="gzip"))
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), request(uri, Purpose.DOCUMENT)))
+
+    assert kept(outcome) == body
+    assert outcome.received == len(body)
+    assert server.asked[0].fields["accept-encoding"] == "gzip"
+
+
+def test_a_document_in_gzip_without_its_end_is_fetched_again(server: HostileServer) -> None:
+    body = gzip.compress(b"<urlset/>" * 1000)
+    uri = server.on(
+        "/x",
+        answer(body=body[:-4], Content_Encoding="gzip"),
+        answer(body=body, Content_Encoding="gzip"),
+    )
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), request(uri, Purpose.DOCUMENT)))
+
+    assert kept(outcome) == b"<urlset/>" * 1000
+    assert outcome.tries == 2
+
+
+def test_a_gzip_bomb_stops_at_the_limit(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=gzip.compress(b"\0" * (64 << 20)), Content_Encoding="gzip"))
+    asked = request(uri, Purpose.DOCUMENT, limit=1 << 20)
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), asked))
+
+    assert outcome.error.code == "too-big"
+    assert len(kept(outcome)) <= 1 << 20
+
+
+@pytest.mark.parametrize("coding", ["br", "gzip, gzip", "x-foo", "deflate", "zstd"])
+def test_a_document_in_another_coding_is_refused(server: HostileServer, coding: str) -> None:
+    uri = server.on("/x", answer(body=b"abc", Content_Encoding=coding))
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), request(uri, Purpose.DOCUMENT)))
+
+    assert outcome.error.code == "encoding"
+
+
+def test_a_document_that_only_claims_to_be_gzip_is_refused(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=b"plain", Content_Encoding="gzip"))
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), request(uri, Purpose.DOCUMENT)))
+
+    assert (outcome.error.code, outcome.tries) == ("encoding", 1)
+
+
+class FullDisk:
+    def write(self, chunk: bytes) -> None:
+        raise DiskFullError("no space left")
+
+    def restart(self) -> None:
+        raise AssertionError("nothing is to be tried again")
+
+
+class NoRestart(KeepingSink):
+    def restart(self) -> None:
+        raise StorageError("cannot truncate")
+
+
+class Broken:
+    def write(self, chunk: bytes) -> None:
+        raise ZeroDivisionError
+
+    def restart(self) -> None: ...
+
+
+def test_a_sink_that_fails_ends_its_own_fetch_only(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=b"abc"))
+    fetcher = quick_fetcher(server.origin)
+
+    outcomes = list(fetcher.fetch([request(uri), Request(uri=uri, sink=FullDisk()), request(uri)]))
+
+    failed = [failure(outcome) for outcome in outcomes if hasattr(outcome, "error")]
+    assert [type(outcome.error) for outcome in failed] == [DiskFullError]
+    assert len(outcomes) == 3
+
+
+def test_a_sink_that_cannot_start_over_ends_its_fetch(server: HostileServer) -> None:
+    uri = server.on("/x", [OK + b"Content-Length: 10\r\n\r\nabc", CLOSE])
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), Request(uri=uri, sink=NoRestart())))
+
+    assert type(outcome.error) is StorageError
+
+
+def test_a_fault_in_a_sink_is_not_swallowed(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=b"abc"))
+    fetcher = quick_fetcher(server.origin)
+
+    with pytest.raises(ZeroDivisionError):
+        fetch_one(fetcher, Request(uri=uri, sink=Broken()))
+
+    assert kept(response(fetch_one(fetcher, uri))) == b"abc"
+
+
+def test_counts_tell_what_was_sent_and_received(server: HostileServer) -> None:
+    server.on("/a", answer("302 Found", Location="/b"))
+    server.on("/b", answer("503 Later"), answer(body=b"x" * 1000))
+    fetcher = quick_fetcher(server.origin)
+
+    fetch_one(fetcher, server.origin + "/a")
+
+    assert fetcher.stats.requests == len(server.asked) == 4
+    assert 1000 < fetcher.stats.received < 2000

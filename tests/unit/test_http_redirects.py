@@ -1,0 +1,225 @@
+"""Where the fetcher goes, and what it takes along: redirects, secrets, egress (N01-N08)."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from resourcesync.errors import (
+    BadResponseError,
+    SourceRefusedError,
+    SourceUnavailableError,
+)
+from tests.support.fetching import (
+    failure,
+    fetch_all,
+    fetch_one,
+    kept,
+    quick_fetcher,
+    response,
+)
+from tests.support.hostile_server import HostileServer, answer
+
+SECRETS = (("Authorization", "Bearer hunter2"), ("X-Api-Key", "hunter2"))
+
+
+@pytest.fixture
+def server() -> Iterator[HostileServer]:
+    with HostileServer() as running:
+        yield running
+
+
+@pytest.fixture
+def other() -> Iterator[HostileServer]:
+    with HostileServer("127.0.0.2") as running:
+        yield running
+
+
+def test_a_redirect_is_followed_and_told(server: HostileServer) -> None:
+    server.on("/a", answer("301 Moved", b"moved", Location="b"))
+    server.on("/b", answer(body=b"x"))
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), server.origin + "/a"))
+
+    assert (kept(outcome), outcome.uri, outcome.tries) == (b"x", server.origin + "/b", 1)
+
+
+@pytest.mark.parametrize("hops", [5, 6])
+def test_five_redirects_are_followed_and_no_more(server: HostileServer, hops: int) -> None:
+    for number in range(hops):
+        server.on(f"/{number}", answer("302 Found", Location=f"/{number + 1}"))
+    server.on(f"/{hops}", answer(body=b"x"))
+
+    outcome = fetch_one(quick_fetcher(server.origin), server.origin + "/0")
+
+    assert len(server.asked) == 6
+    if hops == 5:
+        assert kept(response(outcome)) == b"x"
+    else:
+        assert failure(outcome).error.code == "redirect"
+
+
+def test_a_try_after_a_redirect_starts_at_the_first_address(server: HostileServer) -> None:
+    server.on("/a", answer("302 Found", Location="/b"))
+    server.on("/b", answer("503 Later"), answer(body=b"x"))
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), server.origin + "/a"))
+
+    assert server.targets() == ["/a", "/b", "/a", "/b"]
+    assert outcome.tries == 2
+
+
+@pytest.mark.parametrize(
+    "location", ["file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "data:,x"]
+)
+def test_a_redirect_out_of_http_is_not_followed(server: HostileServer, location: str) -> None:
+    uri = server.on("/x", answer("302 Found", Location=location))
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), uri))
+
+    assert isinstance(outcome.error, SourceRefusedError)
+    assert (outcome.error.code, outcome.tries) == ("redirect", 1)
+
+
+@pytest.mark.parametrize("location", ["", "/" + "a" * 20_000, "/\u00fc", "/a b"])
+def test_a_location_that_is_none_ends_the_fetch(server: HostileServer, location: str) -> None:
+    uri = server.on("/x", answer("302 Found", Location=location))
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), uri))
+
+    assert isinstance(outcome.error, BadResponseError)
+    assert outcome.error.code == "redirect"
+
+
+def test_a_redirects_long_body_is_not_read(server: HostileServer) -> None:
+    server.on("/a", answer("302 Found", b"x" * (8 << 20), Location="/b", Content_Encoding="gzip"))
+    server.on("/b", answer(body=b"x"))
+    fetcher = quick_fetcher(server.origin)
+
+    outcome = response(fetch_one(fetcher, server.origin + "/a"))
+
+    assert kept(outcome) == b"x"
+    assert fetcher.stats.received < 1 << 20
+
+
+def test_secrets_go_to_their_own_origin_only(server: HostileServer, other: HostileServer) -> None:
+    server.on("/here", answer("302 Found", Location="/there"))
+    server.on("/there", answer("302 Found", Location=other.origin + "/away"))
+    other.on("/away", answer("302 Found", Location=server.origin + "/back"))
+    server.on("/back", answer(body=b"x"))
+    fetcher = quick_fetcher(server.origin, other.origin, headers={server.origin: SECRETS})
+
+    response(fetch_one(fetcher, server.origin + "/here"))
+
+    told = {asked.target: "hunter2" in asked.text for asked in (*server.asked, *other.asked)}
+    assert told == {"/here": True, "/there": True, "/away": False, "/back": False}
+    assert "referer" not in other.asked[0].fields
+
+
+def test_secrets_do_not_show_in_errors(server: HostileServer) -> None:
+    uri = server.on("/x?key=hunter2", answer("500 Broken"))
+    fetcher = quick_fetcher(server.origin, headers={server.origin: SECRETS}, retries=0)
+
+    error = failure(fetch_one(fetcher, uri)).error
+
+    assert "hunter2" not in f"{error.message} {error.evidence} {error.hint}"
+
+
+def test_a_redirect_to_a_private_address_is_not_connected(
+    server: HostileServer, other: HostileServer
+) -> None:
+    uri = server.on("/x", answer("302 Found", Location=other.origin + "/x"))
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), uri))
+
+    assert isinstance(outcome.error, SourceRefusedError)
+    assert outcome.error.code == "egress"
+    assert other.connections == 0
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.2", "[::1]", "169.254.169.254", "[::ffff:127.0.0.2]", "[64:ff9b::7f00:2]", "0.0.0.0",
+     "127.2", "0x7f000002", "2130706434", "10.0.0.1", "[fe80::1]", "127.0.0.2."],
+)  # fmt: skip
+def test_a_listed_uri_at_a_private_address_is_refused(host: str) -> None:
+    fetcher = quick_fetcher()
+
+    outcome = failure(fetch_one(fetcher, f"http://{host}/x"))
+
+    assert (outcome.error.code, outcome.tries) == ("egress", 0)
+    assert fetcher.stats.requests == 0
+
+
+def test_a_name_that_resolves_to_a_private_address_is_not_connected(server: HostileServer) -> None:
+    outcome = failure(fetch_one(quick_fetcher(), f"http://localhost:{server.port}/x"))
+
+    assert isinstance(outcome.error, SourceRefusedError)
+    assert outcome.error.code == "egress"
+    assert server.connections == 0
+
+
+def test_a_name_that_the_operator_gave_may_be_private(server: HostileServer) -> None:
+    origin = f"http://localhost:{server.port}"
+    server.on("/x", answer(body=b"x"))
+
+    outcome = fetch_one(quick_fetcher(origin), origin + "/x")
+
+    assert kept(response(outcome)) == b"x"
+
+
+def test_private_addresses_may_be_allowed_or_forbidden_altogether(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=b"x"))
+
+    always = fetch_one(quick_fetcher(allow_private="always"), uri)
+    never = fetch_one(quick_fetcher(server.origin, allow_private="never"), uri)
+
+    assert kept(response(always)) == b"x"
+    assert failure(never).error.code == "egress"
+
+
+@pytest.mark.parametrize("uri", ["http://u:p@127.0.0.1/", "file:///etc/passwd", "http://h/\n", "x"])
+def test_a_uri_that_cannot_be_sent_is_refused_and_others_go_on(
+    server: HostileServer, uri: str
+) -> None:
+    good = server.on("/x", answer(body=b"x"))
+
+    first, second = fetch_all(quick_fetcher(server.origin), [uri, good])
+
+    assert failure(first).error.code == "uri"
+    assert kept(response(second)) == b"x"
+
+
+def test_a_name_that_does_not_exist_is_told() -> None:
+    outcome = failure(fetch_one(quick_fetcher(retries=1), "http://no-such-host.invalid/"))
+
+    assert isinstance(outcome.error, SourceUnavailableError)
+    assert outcome.error.code in {"dns", "connect", "timeout"}
+
+
+def test_a_host_that_accepts_nothing_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        port = full.getsockname()[1]
+        held = [socket.socket() for _ in range(4)]
+        for one in held:
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.1", port))
+        origin = f"http://127.0.0.1:{port}"
+        fetcher = quick_fetcher(origin, connect_timeout=0.2, retries=0, timeout=5.0)
+
+        outcome = failure(fetch_one(fetcher, origin + "/x"))
+
+        for one in held:
+            one.close()
+    assert isinstance(outcome.error, SourceUnavailableError)
+    assert outcome.error.code == "timeout"
+
+
+def test_a_proxy_is_used_when_configured(server: HostileServer) -> None:
+    server.on("*", answer(body=b"by proxy"))
+    fetcher = quick_fetcher(proxy=server.origin)
+
+    outcome = response(fetch_one(fetcher, "http://example.org/x"))
+
+    assert kept(outcome) == b"by proxy"
+    assert server.asked[0].target == "http://example.org/x"

@@ -1,0 +1,120 @@
+"""What robots.txt changes; on loopback (N35)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.errors import (
+    SourceRefusedError,
+    SourceUnavailableError,
+)
+from resourcesync.ports import Purpose
+from tests.support.fetching import (
+    failure,
+    fetch_all,
+    fetch_one,
+    kept,
+    quick_fetcher,
+    request,
+    response,
+)
+from tests.support.hostile_server import HostileServer, answer
+
+
+@pytest.fixture
+def server() -> Iterator[HostileServer]:
+    with HostileServer() as running:
+        yield running
+
+
+@pytest.fixture
+def other() -> Iterator[HostileServer]:
+    with HostileServer("127.0.0.2") as running:
+        yield running
+
+
+def test_robots_are_asked_once_and_obeyed(server: HostileServer) -> None:
+    server.on("/robots.txt", answer(body=b"User-agent: *\nDisallow: /private/\n"))
+    server.on("*", answer(body=b"x"))
+    fetcher = quick_fetcher(server.origin, robots="obey")
+    uris = [f"{server.origin}/{('private', 'open')[n % 2]}/{n}" for n in range(40)]
+
+    outcomes = fetch_all(fetcher, uris)
+
+    refused = [failure(outcome).error for outcome in outcomes if hasattr(outcome, "error")]
+    assert len(refused) == 20
+    assert {(type(error), error.code) for error in refused} == {(SourceRefusedError, "robots")}
+    assert [asked.target for asked in server.asked].count("/robots.txt") == 1
+    assert not any(target.startswith("/private") for target in server.targets())
+
+
+def test_robots_are_not_asked_when_ignored(server: HostileServer) -> None:
+    server.on("/robots.txt", answer(body=b"User-agent: *\nDisallow: /\n"))
+    server.on("/x", answer(body=b"x"))
+
+    response(fetch_one(quick_fetcher(server.origin), server.origin + "/x"))
+
+    assert [asked.target for asked in server.asked] == ["/x"]
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "403 Forbidden", "401 No", "400 Bad"])
+def test_robots_that_do_not_exist_allow_everything(server: HostileServer, status: str) -> None:
+    server.on("/robots.txt", answer(status))
+    server.on("/x", answer(body=b"x"))
+    fetcher = quick_fetcher(server.origin, robots="obey")
+
+    response(fetch_one(fetcher, request(server.origin + "/x", Purpose.DISCOVERY)))
+
+    assert server.targets() == ["/x"]
+
+
+def test_robots_that_cannot_be_had_stop_discovery_only(server: HostileServer) -> None:
+    server.on("/robots.txt", answer("503 Down"))
+    server.on("/x", answer(body=b"x"))
+    fetcher = quick_fetcher(server.origin, robots="obey")
+
+    found = failure(fetch_one(fetcher, request(server.origin + "/x", Purpose.DISCOVERY)))
+    listed = fetch_one(fetcher, server.origin + "/x")
+
+    assert isinstance(found.error, SourceUnavailableError)
+    assert kept(response(listed)) == b"x"
+
+
+def test_robots_that_are_endless_count_as_far_as_they_are_read(server: HostileServer) -> None:
+    body = b"User-agent: *\nDisallow: /private\n" + b"# x\n" * 1_000_000
+    server.on("/robots.txt", answer(body=body))
+    server.on("*", answer(body=b"x"))
+    fetcher = quick_fetcher(server.origin, robots="obey")
+
+    private, public = fetch_all(fetcher, [server.origin + "/private", server.origin + "/x"])
+
+    assert {type(o.error) for o in (private, public) if hasattr(o, "error")} == {SourceRefusedError}
+    assert server.targets() == ["/x"]
+
+
+def test_robots_that_redirect_in_a_circle_forbid_nothing(
+    server: HostileServer, other: HostileServer
+) -> None:
+    server.on("/robots.txt", answer("302 F", Location=other.origin + "/robots.txt"))
+    other.on("/robots.txt", answer("302 F", Location=server.origin + "/robots.txt"))
+    server.on("/x", answer(body=b"x"))
+    other.on("/x", answer(body=b"y"))
+    fetcher = quick_fetcher(server.origin, other.origin, robots="obey")
+
+    outcomes = fetch_all(fetcher, [server.origin + "/x", other.origin + "/x"])
+
+    assert {kept(response(outcome)) for outcome in outcomes} == {b"x", b"y"}
+
+
+def test_a_crawl_delay_is_kept(server: HostileServer) -> None:
+    server.on("/robots.txt", answer(body=b"User-agent: *\nCrawl-delay: 0.1\n"))
+    server.on("*", answer(body=b"x"))
+    fetcher = quick_fetcher(server.origin, robots="obey")
+    clock = SystemClock()
+
+    started = clock.monotonic()
+    fetch_all(fetcher, [f"{server.origin}/{number}" for number in range(6)])
+
+    assert clock.monotonic() - started >= 0.5
+    assert server.connections == 1

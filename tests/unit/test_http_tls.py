@@ -1,0 +1,122 @@
+"""TLS of the fetcher, on loopback (N29)."""
+
+import ssl
+import warnings
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import trustme
+
+from resourcesync.errors import (
+    ResourceMissingError,
+    SourceRefusedError,
+    SourceUnavailableError,
+)
+from tests.support.fetching import (
+    failure,
+    fetch_all,
+    fetch_one,
+    kept,
+    quick_fetcher,
+    response,
+)
+from tests.support.hostile_server import CLOSE, HostileServer, answer
+
+
+@pytest.fixture
+def server() -> Iterator[HostileServer]:
+    with HostileServer() as running:
+        yield running
+
+
+@pytest.fixture
+def other() -> Iterator[HostileServer]:
+    with HostileServer("127.0.0.2") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
+    path = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(path)
+    return str(path)
+
+
+def tls_context(
+    authority: trustme.CA, name: str, not_after: datetime | None = None
+) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name, not_after=not_after).configure_cert(context)
+    return context
+
+
+def test_a_trusted_server_is_fetched_over_tls(authority: trustme.CA, ca_file: str) -> None:
+    with HostileServer(tls=tls_context(authority, "127.0.0.1")) as server:
+        server.on("*", answer(body=b"x"))
+        fetcher = quick_fetcher(server.origin, ca_file=ca_file)
+
+        outcomes = fetch_all(fetcher, [f"{server.origin}/{number}" for number in range(10)])
+
+    assert all(kept(response(outcome)) == b"x" for outcome in outcomes)
+
+
+def test_an_https_resource_is_not_followed_to_http(
+    authority: trustme.CA, ca_file: str, server: HostileServer
+) -> None:
+    with HostileServer(tls=tls_context(authority, "127.0.0.1")) as secure:
+        uri = secure.on("/x", answer("302 Found", Location=server.origin + "/x"))
+        fetcher = quick_fetcher(secure.origin, server.origin, ca_file=ca_file)
+
+        outcome = failure(fetch_one(fetcher, uri))
+
+    assert outcome.error.code == "redirect"
+    assert server.connections == 0
+
+
+@pytest.mark.parametrize("fault", ["wrong host", "expired", "unknown authority", "old version"])
+def test_a_server_that_cannot_be_trusted_is_refused(
+    authority: trustme.CA, ca_file: str, fault: str
+) -> None:
+    past = datetime.now(UTC) - timedelta(days=1)
+    name = "example.org" if fault == "wrong host" else "127.0.0.1"
+    issuer = trustme.CA() if fault == "unknown authority" else authority
+    context = tls_context(issuer, name, past if fault == "expired" else None)
+    if fault == "old version":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            context.maximum_version = ssl.TLSVersion.TLSv1_1
+
+    with HostileServer(tls=context) as server:
+        server.on("/x", answer(body=b"x"))
+        fetcher = quick_fetcher(server.origin, ca_file=ca_file)
+        outcome = failure(fetch_one(fetcher, server.origin + "/x"))
+
+    assert isinstance(outcome.error, SourceRefusedError)
+    assert (outcome.error.code, outcome.tries) == ("tls", 1)
+    assert not server.asked
+
+
+def test_a_tls_handshake_that_does_not_come_is_given_up() -> None:
+    with HostileServer() as mute:
+        origin = mute.origin.replace("http:", "https:")
+        fetcher = quick_fetcher(origin, connect_timeout=0.2, retries=0, timeout=5.0)
+
+        outcome = failure(fetch_one(fetcher, origin + "/x"))
+
+    assert isinstance(outcome.error, SourceUnavailableError)
+    assert outcome.error.code == "timeout"
+
+
+def test_a_missing_resource_is_told_apart_from_a_missing_host(server: HostileServer) -> None:
+    outcome = failure(fetch_one(quick_fetcher(server.origin), server.on("/x", [b"", CLOSE])))
+    missing = failure(fetch_one(quick_fetcher(server.origin), server.origin + "/none"))
+
+    assert outcome.error.code == "reset"
+    assert isinstance(missing.error, ResourceMissingError)
