@@ -132,10 +132,12 @@ def _audit_all(arguments: Arguments, screen: Screen) -> Outcome:
             outcomes.append(outcome)
     code = worst(outcome.exit for outcome in outcomes)
     lines = tuple(line for outcome in outcomes for line in outcome.closing)
-    if len(outcomes) == 1:
-        return Outcome(exit=code, closing=lines, fields=outcomes[0].fields)
-    each = [{**outcome.fields, "exit": outcome.exit} for outcome in outcomes]
-    return Outcome(exit=code, closing=lines, fields={"mirrors": each})
+    fields = outcomes[0].fields
+    if len(outcomes) > 1:
+        fields = {"mirrors": [{**outcome.fields, "exit": outcome.exit} for outcome in outcomes]}
+    # A list of findings on stdout is for a program: not even the exit code stands below it.
+    has_stdout = "-" in arguments.lists.values()
+    return Outcome(exit=code, closing=lines, fields=fields, says_exit=has_stdout)
 
 
 def _audit(

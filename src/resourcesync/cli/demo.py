@@ -154,6 +154,8 @@ class _Demo:
             differences=found.differences,
         )
         is_good = found.is_equal and audited.in_sync and pulled.failed == 0
+        for path in found.differences:
+            self._step("differs", path, path=path)
         return self._conclude(is_good=is_good, files=found.files)
 
     def _conclude(self, *, is_good: bool, files: int) -> Outcome:

@@ -134,6 +134,9 @@ def run(arguments: Sequence[str]) -> int:
             return int(_run(arguments, environment))
         except OutputLostError as lost:
             _forget_stdout()
+            if lost.exit is not ExitCode.PIPE:
+                # Said without a screen: the one there was is the one that is lost.
+                click.echo(f"error[output]: {lost.reason}\nexit {int(lost.exit)}", err=True)
             return int(lost.exit)
         except KeyboardInterrupt as stop:
             return int(stopping.exit_code(stop))

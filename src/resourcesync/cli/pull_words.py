@@ -97,7 +97,7 @@ class PullWords:
             return "deleted, now in the trash"
         size, before = whole(fields, "bytes"), fields.get("was_bytes")
         amount = f"{words.count(size)} B"
-        if isinstance(before, int):
+        if isinstance(before, int) and before >= 0:  # less: nobody knows what is there
             amount = f"{words.count(before)} → {amount}"
         return f"{amount}   {_proof(fields)}"
 

@@ -1,7 +1,7 @@
 """Compare a mirror with the tree it mirrors, byte for byte, by neither side's own account.
 
 The tree is walked, not read from its catalogue or its lists, and every byte is compared, not its
-hash. Only the place of a resource is asked of the mirror's mapping.
+hash. Only the names are asked: how a file's path is spelled as a URI, and where a URI belongs.
 """
 
 import filecmp
@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
+from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
@@ -65,7 +65,7 @@ def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> Co
     wanted: set[str] = set()
     differences: list[str] = []
     for path in _files(tree, {"resourcesync"}):
-        place = mapping.path(base + quote(os.fsencode(path), safe="/"))
+        place = mapping.path(base + "/".join(map(to_segment, path.split("/"))))
         wanted.add(place)
         files += 1
         size += (tree / path).stat().st_size

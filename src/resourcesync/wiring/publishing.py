@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -110,9 +111,15 @@ def publish_tree(
             settings=settings,
             scan=found,
             publication=done,
-            omissions=tuple(originals.omissions()[:_SHOWN_OMISSIONS]),
+            omissions=tuple(islice(filter(_is_told, originals.omissions()), _SHOWN_OMISSIONS)),
             dry_run=dry_run,
         )
+
+
+def _is_told(omission: Omission) -> bool:
+    """Whether an omission is news: that hidden files stay hidden is none."""
+    name = omission.name.rstrip("/").rpartition("/")[2]
+    return not name.startswith(".") and not name.endswith("~")
 
 
 @contextmanager

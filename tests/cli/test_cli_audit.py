@@ -1,0 +1,121 @@
+"""``audit``: what it finds and where it says so."""
+
+import re
+from pathlib import Path
+
+from resourcesync.cli.main import run
+from tests.support.command_line import MIRRORED, Said, rows, spoil
+from tests.support.commands import files_of
+from tests.support.tiny_source import TinySource
+
+
+def test_an_audit_in_sync_says_coverage_and_accuracy(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "museum"])
+    said.readouterr()
+
+    assert run(["audit", "museum"]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert lines[0] == f"Reference {source.url}/resourcelist.xml"
+    assert re.fullmatch(
+        r"In sync   coverage 100 % \(12 of 12\), accuracy 100 % \(12 of 12\)  \S+ s, 110 B read",
+        lines[1],
+    )
+
+
+def test_an_audit_names_what_it_finds_and_exits_1(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "museum"])
+    spoil("museum")
+    said.readouterr()
+
+    assert run(["audit", "museum"]) == 1
+
+    lines = said.readouterr().out.splitlines()
+    assert lines[1] == "+ /objects/0003.txt   missing"
+    assert lines[2].startswith("* /objects/0005.txt   sha-256 differs")
+    assert lines[3].startswith("- /mine.txt   ")
+    assert lines[4] == "Not in sync   coverage 91.7 % (11 of 12)"
+    assert lines[5].startswith("              accuracy 90.9 % (10 of 11)     ")
+    assert "1 file here did not come from the Source" in lines[6]
+    assert lines[-2].startswith("  next        resourcesync pull museum")
+    assert lines[-1] == "exit 1"
+
+
+def test_what_an_audit_names_mends_the_mirror(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "museum"])
+    spoil("museum")
+    run(["audit", "museum"])
+    (advice,) = re.findall(r"  next        resourcesync (.*)", said.readouterr().out)
+
+    assert run(advice.split()) == 0
+    assert run(["audit", "museum"]) == 0
+    assert files_of(Path("museum")) == {**MIRRORED, "mine.txt": b"mine"}
+
+
+def test_findings_go_to_files(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "museum"])
+    spoil("museum")
+    lists = ["--combined", "all", "--missing", "m", "--different", "d", "--extra", "e"]
+
+    assert run(["audit", "museum", *lists]) == 1
+
+    assert sorted(Path("all").read_text().splitlines()) == [
+        "* objects/0005.txt",
+        "+ objects/0003.txt",
+        "- mine.txt",
+    ]
+    assert Path("m").read_text() == "objects/0003.txt\n"
+    assert Path("d").read_text() == "objects/0005.txt\n"
+    assert Path("e").read_text() == "mine.txt\n"
+
+
+def test_findings_on_stdout_are_alone_there(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "museum"])
+    spoil("museum")
+    said.readouterr()
+
+    assert run(["audit", "museum", "-q", "--missing", "-"]) == 1
+
+    assert said.readouterr().out == "objects/0003.txt\n"
+
+
+def test_a_file_of_findings_that_cannot_be_written_is_an_error(
+    source: TinySource, said: Said
+) -> None:
+    run(["pull", source.url, "museum"])
+
+    assert run(["audit", "museum", "--missing", "no/such/folder"]) == 8
+    assert "cannot write no/such/folder" in said.readouterr().err
+
+
+def test_several_mirrors_are_audited_and_the_worst_code_wins(
+    source: TinySource, said: Said
+) -> None:
+    for name in ("good", "bad"):
+        run(["pull", source.url, name])
+    spoil("bad")
+    said.readouterr()
+
+    assert run(["audit", "good", "bad"]) == 1
+    text = said.readouterr().out
+    assert run(["audit", "bad", "nothing", "good", "--json"]) == 2
+    found = rows(said)
+
+    assert text.index("Mirror    good") < text.index("Mirror    bad")
+    assert [mirror["exit"] for mirror in found[-1]["mirrors"]] == [1, 2, 0]
+    assert {row["mirror"] for row in found if row["type"] == "finding"} == {"bad"}
+
+
+def test_an_audit_asks_nobody_when_told_so(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "museum"])
+    source.asked.clear()
+
+    assert run(["audit", "museum", "--offline", "--method", "stat"]) == 0
+
+    assert source.asked == []
+
+
+def test_an_audit_needs_a_mirror_and_makes_none(said: Said) -> None:
+    assert run(["audit", "nothing"]) == 2
+    assert "nothing is no mirror" in said.readouterr().err
+    assert not Path("nothing").exists()

@@ -1,0 +1,173 @@
+"""The demonstration: it proves what it says, and leaves nothing behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from resourcesync.wiring import comparing
+from resourcesync.wiring.comparing import Comparison, compare_bytes
+from tests.support.command_line import Said
+from tests.support.commands import environment, files_of
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the demonstration a temporary folder of its own."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    for number in range(30):
+        path = folder / f"d{number % 3}" / f"file {number}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"%d\n" % number * number)
+    (folder / "README").write_text("no extension")
+    (folder / ".hidden").write_text("hidden")
+    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__/x.pyc").write_text("compiled")
+    (folder / "link").symlink_to("README")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(it): it.read_bytes() for it in sorted(folder.rglob("*")) if it.is_file()}
+
+
+def test_it_shows_every_step_and_ends_in_sync(source: Path, temporary: Path, said: Said) -> None:
+    before = contents(source)
+
+    assert run(["demo", str(source)]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "Copied",
+        "Published",
+        "Pulled",
+        "Changed",
+        "Published",
+        "Pulled",
+        "Audited",
+        "Compared",
+        "In",
+    ]
+    assert "3 created, 5 updated, 5 deleted" in lines[3]
+    assert lines[5].startswith("Pulled    incremental: in sync, 29 resources (3 created")
+    assert lines[7].startswith("Compared  29 of 29 files equal byte for byte")
+    assert lines[8].startswith("In sync   29 files: the mirror equals the tree; nothing is left")
+    assert contents(source) == before
+    assert list(temporary.iterdir()) == []
+
+
+def test_its_json_has_the_figures(source: Path, said: Said) -> None:
+    assert run(["demo", str(source), "--json"]) == 0
+
+    captured = said.readouterr()
+    rows = [json.loads(line) for line in captured.out.splitlines()]
+    steps = {row["step"]: row for row in rows if row["type"] == "step"}
+    assert captured.err == ""
+    assert steps["copied"]["files"] == 32
+    assert steps["pulled"]["mode"] == "incremental"
+    assert steps["audited"]["in_sync"] is True
+    assert steps["compared"]["equal"] == steps["compared"]["files"] == 29
+    assert rows[-1]["equal"] is True
+    assert rows[-1]["exit"] == 0
+
+
+def test_it_keeps_tree_and_mirror_when_asked(source: Path, tmp_path: Path, said: Said) -> None:
+    kept = tmp_path / "kept"
+
+    assert run(["demo", str(source), "--keep", str(kept)]) == 0
+
+    assert f"tree and mirror are in {kept}" in said.readouterr().out
+    assert len(files_of(kept / "mirror")) == 29
+    assert (kept / "tree/resourcesync/changelist.xml").is_file()
+    assert run(["demo", str(source), "--keep", str(kept)]) == 2
+    assert "is not empty" in said.readouterr().err
+
+
+def test_it_needs_something_to_copy(tmp_path: Path, temporary: Path, said: Said) -> None:
+    (tmp_path / "empty").mkdir()
+
+    assert run(["demo", str(tmp_path / "empty")]) == 2
+    assert "there is no file" in said.readouterr().err
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_difference_is_told_and_exits_1(
+    source: Path, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unequal(*_: object) -> Comparison:
+        return Comparison(files=2, bytes=2, equal=1, surplus=0, differences=("d/a\u202e",))
+
+    monkeypatch.setattr(comparing, "compare_bytes", unequal)
+
+    assert run(["demo", str(source)]) == 1
+
+    lines = said.readouterr().out.splitlines()
+    assert "Differs   d/a\\u202e" in lines
+    assert lines[-2].startswith("Not in sync   2 files: the mirror does not equal the tree")
+    assert lines[-1] == "exit 1"
+
+
+def test_a_comparison_finds_what_differs_is_missing_or_too_many(
+    source: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    run(["demo", str(source), "--keep", str(kept), "-qq"])
+    run_base = (kept / "tree/.well-known/resourcesync").read_text().partition("<loc>")[2]
+    base = run_base.partition("resourcesync/")[0]
+    good = compare_bytes(kept / "tree", kept / "mirror", base)
+    victims = sorted(it for it in (kept / "tree").glob("d*/*.py"))
+    victims[0].write_bytes(victims[0].read_bytes() + b"x")
+    (kept / "tree/new.py").write_text("new")
+    (kept / "mirror/surplus.py").write_text("surplus")
+
+    bad = compare_bytes(kept / "tree", kept / "mirror", base)
+
+    assert good.is_equal
+    assert not bad.is_equal
+    assert (bad.files, bad.equal, bad.surplus) == (30, 28, 1)
+    assert set(bad.differences) == {
+        victims[0].relative_to(kept / "tree").as_posix(),
+        "new.py",
+        "surplus.py",
+    }
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_at_any_moment_leaves_nothing_behind(
+    source: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    for attempt, delay in enumerate((0.2, 0.8)):
+        scratch = tmp_path / f"scratch{attempt}"
+        scratch.mkdir()
+        with subprocess.Popen(
+            [sys.executable, "-m", "resourcesync", "demo", str(source), "--json"],
+            env={**environment(tmp_path), "TMPDIR": str(scratch)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()  # it has begun
+            time.sleep(delay)
+            os.kill(process.pid, number)
+            out, err = process.communicate(timeout=30)
+
+        assert list(scratch.iterdir()) == []
+        assert process.returncode in {0, code}
+        assert json.loads(out.splitlines()[-1])["exit"] == process.returncode
+        assert err == ""

@@ -1,0 +1,124 @@
+"""NDJSON: every line an object, the first the start, the last the end."""
+
+import io
+import json
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.adapters.memory import ManualClock
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.json_output import JsonScreen
+from resourcesync.cli.output import (
+    Outcome,
+    Problem,
+)
+from resourcesync.model.digests import Digest
+
+PROBLEM = Problem(
+    code="source-not-found",
+    message="no list at http://h/",
+    evidence=(("tried", "/a   404"), ("tried", "/b   404"), ("kept", "nothing was changed")),
+    hint="give the list's own address",
+    exit=ExitCode.UNUSABLE,
+)
+
+
+def json_screen(**options: int) -> tuple[JsonScreen, io.StringIO, ManualClock]:
+    stream, clock = io.StringIO(), ManualClock()
+    screen = JsonScreen(
+        command="pull", run="01JD", quiet=options.get("quiet", 0), stream=stream, clock=clock
+    )
+    return screen, stream, clock
+
+
+def test_json_begins_with_the_start_and_ends_with_the_end() -> None:
+    screen, stream, clock = json_screen()
+
+    screen.start({"mirror": "museum"})
+    screen.report("item", {"status": "ok", "uri": "http://h/a", "hash": Digest("md5", "00")})
+    screen.problem(PROBLEM)
+    clock.advance(seconds=1.5)
+    screen.end(Outcome(exit=ExitCode.UNUSABLE, fields={"created": 1}))
+    screen.close()
+
+    rows = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [row["type"] for row in rows] == ["run.start", "item", "error", "run.end"]
+    assert {(row["v"], row["run"]) for row in rows} == {(1, "01JD")}
+    assert rows[0]["command"] == "pull"
+    assert rows[0]["mirror"] == "museum"
+    assert rows[0]["time"].endswith("Z")
+    assert rows[1]["hash"] == "md5:00"
+    assert rows[2]["code"] == "source-not-found"
+    assert rows[2]["exit"] == 5
+    assert rows[2]["evidence"][0] == {"label": "tried", "text": "/a   404"}
+    assert rows[3]["exit"] == 5
+    assert rows[3]["created"] == 1
+    assert rows[3]["seconds"] == 1.5
+
+
+def test_json_and_quiet_leave_the_end_and_errors() -> None:
+    screen, stream, _ = json_screen(quiet=1)
+
+    screen.start({})
+    screen.report("item", {})
+    screen.problem(PROBLEM)
+    screen.end(Outcome())
+
+    types = [json.loads(line)["type"] for line in stream.getvalue().splitlines()]
+    assert types == ["error", "run.end"]
+
+
+def test_json_and_twice_quiet_leave_nothing() -> None:
+    screen, stream, _ = json_screen(quiet=2)
+
+    screen.start({})
+    screen.problem(PROBLEM)
+    screen.end(Outcome())
+
+    assert stream.getvalue() == ""
+
+
+def test_json_progress_comes_once_a_second_and_at_the_end() -> None:
+    screen, stream, clock = json_screen()
+
+    for done in range(101):
+        screen.report("progress", {"done": done, "total": 100})
+        clock.advance(seconds=0.1)
+
+    shown = [json.loads(line)["done"] for line in stream.getvalue().splitlines()]
+    assert shown[0] == 0
+    assert shown[-1] == 100
+    assert 10 <= len(shown) <= 12
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**53), 2**53)
+        | st.text()
+        | st.datetimes(timezones=st.just(UTC)),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+        max_leaves=8,
+    )
+)
+def test_every_json_line_is_one_line_of_json_whatever_a_source_wrote(value: object) -> None:
+    screen, stream, _ = json_screen()
+
+    screen.report("item", {"uri": value})
+
+    (line,) = stream.getvalue().split("\n")[:-1]
+    assert json.loads(line)["type"] == "item"
+
+
+def test_json_spells_out_what_has_no_form_of_its_own() -> None:
+    screen, stream, _ = json_screen()
+
+    screen.report("item", {"at": datetime(2026, 1, 2, tzinfo=UTC), "odd": complex(1, 2), "t": (1,)})
+
+    row = json.loads(stream.getvalue())
+    assert row["at"] == "2026-01-02T00:00:00.000Z"
+    assert row["odd"] == "(1+2j)"
+    assert row["t"] == [1]

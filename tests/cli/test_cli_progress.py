@@ -1,0 +1,158 @@
+"""Progress and colours suit the place where they are shown."""
+
+import io
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from resourcesync.adapters.memory import ManualClock
+from resourcesync.cli.job import Job, no_words
+from resourcesync.cli.output import (
+    Outcome,
+    OutputOptions,
+    problem_of,
+)
+from resourcesync.cli.progress import BarProgress, NoProgress, PlainProgress, plain_line
+from resourcesync.cli.screens import choose_progress, open_screen
+from resourcesync.cli.text_output import Streams, TextScreen
+from resourcesync.cli.words import DETAIL, QUIET, Line
+from resourcesync.config import Environment
+from resourcesync.errors import StorageError
+
+
+def words(event: str, fields: Mapping[str, object]) -> Iterable[Line]:
+    if event == "item":
+        yield Line(f"{fields['uri']}", "+", DETAIL)
+    elif event == "told":
+        yield Line("usual", "Plan")
+        yield Line("closing", "In sync", QUIET)
+
+
+def job(**options: Any) -> Job:
+    return Job(
+        command="pull",
+        output=OutputOptions(**options),
+        work=lambda _screen: Outcome(),
+        words=no_words,
+        subject="museum",
+    )
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("options", "terminal", "live", "kind"),
+    [
+        ({}, True, True, BarProgress),
+        ({}, True, False, PlainProgress),
+        ({}, False, True, PlainProgress),
+        ({"progress": "bar"}, False, True, BarProgress),
+        ({"progress": "plain"}, True, True, PlainProgress),
+        ({"progress": "off"}, True, True, NoProgress),
+        ({"quiet": 1}, True, True, NoProgress),
+    ],
+)
+def test_progress_suits_the_stream(
+    options: dict[str, Any], terminal: bool, live: bool, kind: type
+) -> None:
+    stream = Terminal() if terminal else io.StringIO()
+
+    chosen = choose_progress(job(**options), Environment(live=live), stream, ManualClock())
+
+    assert type(chosen) is kind
+
+
+def test_plain_progress_is_a_line_every_30_seconds() -> None:
+    stream, clock = io.StringIO(), ManualClock(datetime(2026, 11, 21, tzinfo=UTC))
+    progress = PlainProgress(name="arxiv-pdf", stream=stream, clock=clock)
+
+    for done in range(100):
+        progress.show({"done": done, "total": 100, "bytes_done": done * 10, "bytes_total": 1000})
+        clock.advance(seconds=1)
+    progress.pause()
+    progress.close()
+
+    lines = stream.getvalue().splitlines()
+    assert [line[:20] for line in lines] == [
+        "2026-11-21T00:00:30Z",
+        "2026-11-21T00:01:00Z",
+        "2026-11-21T00:01:30Z",
+    ]
+    assert lines[0] == (
+        "2026-11-21T00:00:30Z arxiv-pdf  30 %  30/100 resources  300 B/1.0 kB  10 B/s  failed 0"
+        "  1 min 10 s left"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({}, "x  0 resources  failed 0"),
+        ({"done": 5, "failed": 2}, "x  5 resources  failed 2"),
+        ({"done": 2, "total": 2, "bytes_done": 7}, "x  100 %  2/2 resources  7 B  7 B/s  failed 0"),
+        ({"done": "many", "total": None}, "x  0 resources  failed 0"),
+    ],
+)
+def test_a_plain_line_says_what_is_known(fields: dict[str, object], line: str) -> None:
+    assert plain_line("x", fields, 1.0) == line
+
+
+def test_a_bar_gives_the_terminal_back() -> None:
+    stream = Terminal()
+    bar = BarProgress(stream=stream)
+
+    bar.pause()
+    bar.show({"done": 37, "total": 48, "bytes_done": 2_400_000, "bytes_total": 3_100_000})
+    bar.pause()
+    bar.show({"done": 48, "total": 48})
+    bar.show({"done": 48})
+    bar.close()
+    bar.close()
+
+    said = stream.getvalue()
+    assert "37 / 48   2.4 MB / 3.1 MB" in said
+    assert said.count("\x1b[?25l") == said.count("\x1b[?25h") == 2
+
+
+def test_a_bar_makes_room_for_lines() -> None:
+    out, terminal = io.StringIO(), Terminal()
+    screen = TextScreen(
+        words=words,
+        options=OutputOptions(verbose=1),
+        streams=Streams(out=out, err=terminal),
+        progress=BarProgress(stream=terminal),
+    )
+
+    screen.report("progress", {"done": 1, "total": 2, "bytes_done": 3})
+    screen.report("item", {"uri": "http://h/a"})
+    screen.end(Outcome())
+
+    assert out.getvalue() == "+ http://h/a\n"
+    assert terminal.getvalue().endswith("\x1b[2K") or "\x1b[?25h" in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("color", "colored"), [("always", True), ("never", False), ("auto", False)]
+)
+def test_colour_may_be_forced(
+    color: str, colored: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen = open_screen(job(color=color), Environment())
+
+    screen.problem(problem_of(StorageError("no room")))
+
+    assert ("\x1b[" in capsys.readouterr().err) is colored
+
+
+@pytest.mark.parametrize("color", [True, False])
+def test_colour_follows_the_environment(color: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    screen = open_screen(job(), Environment(color=color))
+
+    screen.problem(problem_of(StorageError("no room")))
+
+    assert ("\x1b[" in capsys.readouterr().err) is color

@@ -1,0 +1,167 @@
+"""``publish``: what it writes, says and remembers."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from resourcesync.wiring.serving import find_tree
+from tests.support.command_line import Said, rows
+
+
+def test_publish_says_what_it_wrote_and_what_comes_next(tree: Path, said: Said) -> None:
+    assert run(["publish", "public", "--url", "https://museum.example"]) == 0
+
+    captured = said.readouterr()
+    lines = captured.out.splitlines()
+    assert captured.err == ""
+    assert lines[0] == "Scanned   12 files, 110 B, hashed 12"
+    assert lines[1].split() == [
+        "Wrote",
+        "public/resourcesync/resourcelist.xml",
+        "12",
+        "resources",
+    ]
+    assert {line.split()[0] for line in lines[2:5]} == {
+        "public/resourcesync/changelist.xml",
+        "public/resourcesync/capabilitylist.xml",
+        "public/.well-known/resourcesync",
+    }
+    assert lines[5].startswith("Next      upload as usual")
+    assert lines[-1] == ("          Sitemap: https://museum.example/resourcesync/resourcelist.xml")
+
+
+def test_publish_again_says_that_nothing_changed(tree: Path, said: Said) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+    said.readouterr()
+
+    assert run(["publish", "public"]) == 0
+    first = said.readouterr().out
+    os.utime(tree / "objects/0002.txt", (1_000_000_000, 1_000_000_000))
+    assert run(["publish", "public"]) == 0
+    second = said.readouterr().out
+
+    assert first == "Nothing changed\n"
+    assert second == "Nothing changed (1 file touched, same bytes)\n"
+
+
+def test_publish_says_which_changes_it_listed(tree: Path, said: Said) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+    (tree / "objects/0049.txt").write_text("new")
+    (tree / "objects/0007.txt").unlink()
+    said.readouterr()
+
+    assert run(["publish", "public", "-n"]) == 0
+    dry = said.readouterr().out.splitlines()
+    assert run(["publish", "public"]) == 0
+    done = said.readouterr().out.splitlines()
+
+    assert dry[-1] == "Dry run   would create 1, update 0, delete 1; nothing was written"
+    assert done[0].split() == [
+        "Wrote",
+        "public/resourcesync/changelist.xml",
+        *["1", "created,", "1", "deleted"],
+    ]
+
+
+def test_publish_in_json_counts(tree: Path, said: Said) -> None:
+    assert run(["publish", "public", "--url", "https://museum.example", "--json"]) == 0
+
+    found = rows(said)
+    written = [row["name"] for row in found if row["type"] == "written"]
+    assert written[0] == "resourcesync/resourcelist.xml"
+    assert found[-1]["resources"] == 12
+    assert found[-1]["written"] == written
+
+
+def test_publish_needs_an_address_once(tree: Path, said: Said) -> None:
+    assert run(["publish", "public"]) == 2
+    assert "--url" in said.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["museum.example", "ftp://museum.example/", "https://m/?a=b"])
+def test_publish_refuses_an_address_that_is_none(tree: Path, url: str, said: Said) -> None:
+    assert run(["publish", "public", "--url", url]) == 2
+    assert not (tree / "resourcesync").exists()
+
+
+def test_publish_needs_a_folder(said: Said) -> None:
+    assert run(["publish", "nothing", "--url", "https://museum.example"]) == 2
+    assert "nothing is no folder" in said.readouterr().err
+
+
+def test_a_dry_publication_of_a_new_tree_writes_nothing_at_all(tree: Path, said: Said) -> None:
+    assert run(["publish", "public", "--url", "https://museum.example", "-n"]) == 0
+
+    assert "would create 12" in said.readouterr().out
+    assert sorted(path.name for path in tree.iterdir()) == ["objects"]
+
+
+def test_options_of_publish_are_remembered_with_the_tree(tree: Path, said: Said) -> None:
+    secret = tree / "secret.key"
+    secret.write_text("s3cret")
+    options = "--exclude *.key --hash sha-256 --hash md5 --max-entries 5 --max-bytes 1M"
+    run(["publish", "public", "--url", "https://museum.example", *options.split()])
+    (tree / "objects/0099.txt").write_text("99")
+
+    assert run(["publish", "public"]) == 0
+
+    everything = b"".join(path.read_bytes() for path in (tree / "resourcesync").iterdir())
+    assert b"secret.key" not in everything
+    assert everything.count(b"md5:") >= 13
+    assert len(list((tree / "resourcesync").glob("resourcelist-*"))) == 3
+
+
+def test_documents_may_be_written_elsewhere(tree: Path, said: Said) -> None:
+    run(["publish", "public", "--url", "https://museum.example", "--out", "lists"])
+    (tree / "objects/0099.txt").write_text("99")
+
+    assert run(["publish", "public", "--json"]) == 0
+
+    assert Path("lists/resourcesync/resourcelist.xml").is_file()
+    assert Path("lists/.well-known/resourcesync").is_file()
+    assert not (tree / "resourcesync").exists()
+    assert find_tree(tree, Path("lists")).base == "https://museum.example/"
+
+
+def test_documents_inside_the_tree_are_not_published(tree: Path) -> None:
+    run(["publish", "public", "--url", "https://museum.example", "--out", "public/meta"])
+
+    assert run(["publish", "public", "--json"]) == 0
+
+    listed = Path("public/meta/resourcesync/resourcelist.xml").read_bytes()
+    assert listed.count(b"<loc>") == 12
+
+
+def test_a_tree_that_is_being_published_is_locked(tree: Path, said: Said) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from resourcesync.adapters.catalogue import FileCatalogue\n"
+        "from resourcesync.adapters.clock import SystemClock\n"
+        "held = FileCatalogue(Path(sys.argv[1]), SystemClock()); print('held', flush=True)\n"
+        "sys.stdin.read()"
+    )
+    held = [sys.executable, "-c", code, "public/.resourcesync/catalogue.db"]
+    with subprocess.Popen(held, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        said.readouterr()
+
+        assert run(["publish", "public"]) == 9
+
+        other.communicate("")
+    assert said.readouterr().err.startswith("error[locked]")
+
+
+def test_a_file_that_cannot_be_read_is_left_for_the_next_run(tree: Path, said: Said) -> None:
+    os.symlink("/etc/hostname", tree / "out.txt")
+
+    assert run(["publish", "public", "--url", "https://museum.example"]) == 0
+
+    captured = said.readouterr()
+    assert "warning[omitted]: out.txt is not published" in captured.err
+    assert ".resourcesync" not in captured.err

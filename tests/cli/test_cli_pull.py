@@ -1,0 +1,288 @@
+"""``pull``: what it says, how it ends, what it leaves."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.cli.main import run
+from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows
+from tests.support.commands import files_of
+from tests.support.tiny_source import TinySource, dead_address
+
+
+def test_a_first_pull_says_where_from_what_and_that_it_is_in_sync(
+    source: TinySource, said: Said
+) -> None:
+    assert run(["pull", source.url, "museum"]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert files_of(Path("museum")) == MIRRORED
+    assert lines[0] == f"Source    {source.url}/.well-known/resourcesync  (ResourceSync 1.1)"
+    assert lines[1] == f"Set       Resource List {source.url}/resourcelist.xml"
+    assert lines[2] == "Plan      baseline: 12 resources, 110 B to fetch"
+    assert re.fullmatch(
+        r"In sync   12 resources, 110 B in museum  \(12 created, all hashes verified\)  \S+ s",
+        lines[3],
+    )
+    assert lines[4] == (
+        "          state as of 2026-01-01 00:00:00Z. Run the same command again to update."
+    )
+    assert len(lines) == 5
+
+
+def test_a_second_pull_needs_no_address_and_says_what_changed(
+    source: TinySource, said: Said
+) -> None:
+    run(["pull", source.url, "museum"])
+    changed = {**FILES, "/objects/0002.txt": b"object two\n", "/objects/0099.txt": b"99\n"}
+    del changed["/objects/0003.txt"]
+    source.offer(changed, at=LATER)
+    said.readouterr()
+
+    assert run(["pull", "museum", "-i"]) == 0
+
+    *items, closing = said.readouterr().out.splitlines()
+    assert sorted(items) == [
+        "* /objects/0002.txt   9 → 11 B   sha-256 verified",
+        "+ /objects/0099.txt   3 B   sha-256 verified",
+        "- /objects/0003.txt   deleted, now in the trash",
+    ]
+    assert re.fullmatch(
+        r"In sync   12 resources \(1 created, 1 updated, 1 deleted, 14 B\), \d+ requests, \S+ s",
+        closing,
+    )
+
+
+def test_a_pull_that_finds_nothing_new_says_so(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "museum"])
+    said.readouterr()
+
+    assert run(["pull", "museum"]) == 0
+
+    words = "In sync   12 resources, nothing changed since 2026-01-01 00:00:00Z"
+    assert re.fullmatch(words + r", \d+ requests?, \S+ s\n", said.readouterr().out)
+
+
+def test_a_bad_day_is_told_resource_by_resource(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "museum"])
+    source.offer({**FILES, "/objects/0004.txt": b"new four\n", "/new.txt": b"new"}, at=LATER)
+    source.put("/objects/0004.txt", b"bad four\n")
+    del source.answers["/new.txt"]
+    said.readouterr()
+
+    assert run(["pull", "museum", "--retries", "0"]) == 3
+
+    lines = said.readouterr().out.splitlines()
+    failures = sorted(line for line in lines if line.startswith("! "))
+    assert [line.split()[1] for line in failures] == ["/new.txt", "/objects/0004.txt"]
+    assert "old copy kept" in failures[1]
+    assert re.fullmatch(r"Not in sync   \d+ of \d+ \(0 updated, 2 failed\)  exit 3", lines[-2])
+    assert lines[-1] == "  next   run it again: resourcesync pull museum"
+
+
+def test_many_failures_are_not_all_named_unless_asked(said: Said) -> None:
+    with TinySource() as source:
+        source.offer({f"/{number:03d}": b"x" for number in range(60)})
+        for number in range(60):
+            del source.answers[f"/{number:03d}"]
+
+        assert run(["pull", source.url, "museum"]) == 3
+        few = said.readouterr().out
+        assert run(["pull", "museum", "--mode", "baseline", "-i"]) == 3
+        all_of_them = said.readouterr().out
+
+    assert few.count("\n! ") == 20
+    assert "more failures are not shown" in few
+    assert all_of_them.count("! /") == 60
+
+
+def test_json_tells_the_same_with_an_exit_code(source: TinySource, said: Said) -> None:
+    code = run(["pull", source.url, "museum", "--json"])
+
+    found = rows(said)
+    assert code == found[-1]["exit"] == 0
+    assert [row["type"] for row in found[1:3]] == ["source", "plan"]
+    assert sum(row["type"] == "item" for row in found) == 12
+    assert found[-1]["created"] == 12
+    assert found[-1]["state"] == "in sync"
+    assert found[0]["mirror"] == "museum"
+
+
+def test_json_and_quiet_leave_one_line(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "museum", "--json", "-q"])
+
+    (line,) = said.readouterr().out.splitlines()
+    assert json.loads(line)["type"] == "run.end"
+
+
+def test_quiet_leaves_the_closing_line_and_twice_quiet_nothing(
+    source: TinySource, said: Said
+) -> None:
+    run(["pull", source.url, "one", "-q"])
+    once = said.readouterr()
+    run(["pull", source.url, "two", "-qq"])
+    twice = said.readouterr()
+
+    assert once.out.startswith("In sync   12 resources")
+    assert len(once.out.splitlines()) == 1
+    assert twice.out == twice.err == once.err == ""
+
+
+def test_options_come_from_the_environment_too(
+    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RESOURCESYNC_PULL_EXCLUDE", "*/0001.txt */0002.txt")
+    monkeypatch.setenv("RESOURCESYNC_PULL_JSON", "1")
+
+    assert run(["pull", source.url, "museum"]) == 0
+
+    assert rows(said)[-1]["resources"] == 10
+
+
+def test_filters_choose_and_are_remembered(source: TinySource) -> None:
+    run(["pull", source.url, "museum", "--include", "/objects/000*"])
+    source.offer({**FILES, "/objects/0099.txt": b"99\n"}, at=LATER)
+
+    assert run(["pull", "museum"]) == 0
+
+    assert len(files_of(Path("museum"))) == 10
+
+
+def test_the_mirror_is_named_after_the_host_unless_it_is_named(source: TinySource) -> None:
+    assert run(["pull", source.url]) == 0
+
+    (mirror,) = Path().iterdir()
+    assert mirror.name == source.url.removeprefix("http://").replace(":", "_")
+
+
+def test_a_header_goes_to_the_source_with_every_request(source: TinySource) -> None:
+    run(["pull", source.url, "museum", "--header", "X-Key: k-1"])
+
+    asked = [it for it in source.asked if it.target != "/robots.txt"]
+    assert asked
+    sent = [{name.lower(): value for name, value in it.headers.items()} for it in asked]
+    assert {headers.get("x-key") for headers in sent} == {"k-1"}
+
+
+def test_a_dry_run_tells_the_plan_and_leaves_no_folder(source: TinySource, said: Said) -> None:
+    assert run(["pull", source.url, "museum", "-n"]) == 0
+
+    closing = said.readouterr().out.splitlines()[-1]
+    assert closing.startswith(
+        "Dry run   would create 12, update 0, delete 0, fetch 110 B; nothing was changed"
+    )
+    assert not Path("museum").exists()
+
+
+def test_a_first_pull_that_fails_leaves_no_folder(said: Said) -> None:
+    with dead_address() as address:
+        assert run(["pull", address, "museum", "--retries", "0"]) == 4
+
+    assert not Path("museum").exists()
+    assert said.readouterr().err.endswith("exit 4\n")
+
+
+def test_a_folder_that_was_there_stays_when_a_first_pull_fails() -> None:
+    Path("museum").mkdir()
+    Path("museum/mine.txt").write_text("mine")
+
+    with dead_address() as address:
+        assert run(["pull", address, "museum", "--retries", "0"]) == 4
+
+    assert [path.name for path in Path("museum").iterdir()] == ["mine.txt"]
+
+
+def test_a_folder_that_is_no_mirror_cannot_be_updated(said: Said) -> None:
+    Path("museum").mkdir()
+
+    assert run(["pull", "museum"]) == 2
+
+    assert said.readouterr().err.splitlines()[0] == "error[config]: museum is no mirror"
+    assert list(Path("museum").iterdir()) == []
+
+
+@pytest.mark.parametrize("address", ["ftp://h/", "http://user:pw@h/", "http://h/../x"])
+def test_an_address_that_cannot_be_a_source_is_a_mistake(address: str, said: Said) -> None:
+    assert run(["pull", address, "museum"]) == 2
+
+    assert "error[config]" in said.readouterr().err
+    assert not Path("museum").exists()
+
+
+def test_a_mirror_follows_one_source(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "museum"])
+
+    assert run(["pull", "http://other.example/", "museum"]) == 2
+    assert "another Source" in said.readouterr().err
+    assert files_of(Path("museum")) == MIRRORED
+
+
+def test_a_mirror_that_is_held_says_by_whom(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "museum"])
+    said.readouterr()
+
+    with MirrorFolder(Path("museum"), SystemClock()):
+        assert run(["pull", "museum"]) == 9
+        assert run(["status", "museum", "--json", "-q"]) == 0
+        run(["status", "museum"])
+
+    captured = said.readouterr()
+    assert f"pid {os.getpid()}" in captured.err
+    assert "syncing" in captured.out
+
+
+def test_too_many_deletions_are_held_and_the_way_out_is_named(said: Said) -> None:
+    many = {f"/{number:04d}": b"x" for number in range(60)}
+    with TinySource() as source:
+        source.offer(many)
+        run(["pull", source.url, "museum"])
+        source.offer({"/0000": b"x"}, at=LATER)
+        said.readouterr()
+
+        assert run(["pull", "museum"]) == 7
+        first = said.readouterr().out.splitlines()
+        held = len(files_of(Path("museum")))
+        assert run(["status", "museum", "--check"]) == 1
+        told = said.readouterr().out
+        assert run(["pull", "museum", "--max-delete", "59"]) == 0
+
+    assert held == 60
+    assert first[0] == "Stopped   1 of 60 (0 updated, 59 held)  exit 7"
+    assert first[-1].endswith("resourcesync pull museum --max-delete 59")
+    assert "stopped" in told
+    assert "would delete 59 of 60" in told
+    assert len(files_of(Path("museum"))) == 1
+
+
+def test_a_plain_sitemap_is_a_source_too(said: Said) -> None:
+    with TinySource() as source:
+        source.put("/a.html", b"a", "text/html")
+        source.put(
+            "/sitemap.xml",
+            b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+            b"<url><loc>%s/a.html</loc></url></urlset>" % source.url.encode(),
+            "application/xml",
+        )
+
+        assert run(["pull", source.url, "museum"]) == 0
+
+    out = said.readouterr().out
+    assert "(plain sitemap)" in out
+    assert "0 of 1 hashes verified" in out
+
+
+def test_all_of_the_network_options_are_understood(source: TinySource) -> None:
+    options = (
+        "-j 4 --per-host 2 --rate 500/s --bwlimit 50M --timeout 20s --retries 1 --robots ignore"
+        " --verify lenient --trash 0 --delete never --max-size 1M --since 2020 --fail-fast"
+    )
+
+    assert run(["pull", source.url, "museum", *options.split()]) == 0
+
+    assert files_of(Path("museum")) == MIRRORED
+    assert "/robots.txt" not in {it.target for it in source.asked[1:]}

@@ -1,0 +1,127 @@
+"""``serve``: the address to pull from, and the end."""
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.cli.main import run
+from resourcesync.wiring.publishing import publish_tree
+from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
+from tests.support.command_line import MIRRORED, Said
+from tests.support.commands import environment, files_of, free_port, script
+from tests.support.tiny_source import TinySource
+
+
+@contextmanager
+def served(*arguments: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """Run ``serve`` in a process of its own; yield it with its first two lines."""
+    with subprocess.Popen(
+        [script("resourcesync"), "serve", *arguments],
+        cwd=cwd,
+        env=environment(cwd),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process, [process.stdout.readline().rstrip() for _ in range(2)]
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_prints_the_address_to_pull_from_until_it_is_stopped(
+    tree: Path, here: Path, number: signal.Signals
+) -> None:
+    address = f"http://127.0.0.1:{free_port()}/"
+    run(["publish", "public", "--url", address])
+
+    with served("public", "--bind", address[7:-1], cwd=here) as (process, lines):
+        assert lines == [
+            f"Serving   public at {address}",
+            f"Pull      resourcesync pull {address}",
+        ]
+        assert run(["pull", address, "museum", "-q"]) == 0
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+
+    assert files_of(Path("museum")) == MIRRORED
+    assert process.returncode == 0
+    assert out == "Stopped   no longer served\n"
+    assert err == ""
+
+
+def test_serve_warns_when_the_lists_lead_elsewhere(tree: Path, here: Path) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+
+    with served("public", "--bind", "127.0.0.1:0", cwd=here) as (process, lines):
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+
+    address = lines[1].split()[-1]
+    warning, lists, served_at, fix = err.splitlines()
+    assert warning.startswith("warning[published-elsewhere]: the lists of this tree lead to an")
+    assert lists == "  lists   https://museum.example/, for which the tree was published"
+    assert served_at == f"  served  {address}: who pulls from here is led away"
+    assert fix.startswith(f"  fix     resourcesync publish public --url {address}, or say that")
+    assert fix.endswith("--url https://museum.example/")
+
+
+def test_serve_behind_a_proxy_names_the_address_of_the_proxy(tree: Path, here: Path) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+    arguments = ["public", "--bind", "127.0.0.1:0", "--url", "https://museum.example/"]
+
+    with served(*arguments, cwd=here) as (process, lines):
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+
+    assert lines[1] == "Pull      resourcesync pull https://museum.example/"
+    assert err == ""
+
+
+def test_serve_needs_a_tree_that_was_published(tree: Path, said: Said) -> None:
+    assert run(["serve", "public"]) == 2
+    assert "fix    resourcesync publish public --url" in said.readouterr().err
+
+
+def test_serve_refuses_a_description_that_is_none(tree: Path, said: Said) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+    description = tree / ".well-known/resourcesync"
+
+    description.write_text("<html/>")
+    assert run(["serve", "public"]) == 5
+    description.write_text(
+        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+        ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
+        '<rs:md capability="description"/></urlset>'
+    )
+    assert run(["serve", "public"]) == 2
+    description.unlink()
+    description.mkdir()
+    assert run(["serve", "public"]) == 8
+    assert said.readouterr().out.count("exit") == 0
+
+
+def test_serve_says_when_an_address_is_taken(tree: Path, source: TinySource, said: Said) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+    said.readouterr()
+
+    assert run(["serve", "public", "--bind", source.url.removeprefix("http://")]) == 2
+    assert "cannot listen" in said.readouterr().err
+
+
+def test_a_server_answers_503_until_there_is_something_to_serve(tree: Path, here: Path) -> None:
+    late = LateApplication()
+    with ServerThread(late) as server:
+        assert run(["pull", server.uri, "museum", "--retries", "0"]) == 4
+        publish_tree(tree, {"url": server.uri}, clock=SystemClock())
+        late.application = find_tree(tree).application(SystemClock())
+        assert run(["pull", server.uri, "museum"]) == 0
+
+    assert files_of(Path("museum")) == MIRRORED

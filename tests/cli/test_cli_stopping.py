@@ -1,0 +1,227 @@
+"""Signals, and output that nobody reads: a run ends, and says so if it can."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from resourcesync.cli import main, stopping
+from resourcesync.cli.output import Outcome, OutputLostError, Screen
+from resourcesync.cli.words import QUIET, Line
+from tests.support.commands import environment
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "by"),
+    [
+        (signal.SIGINT, 130, "Ctrl-C"),
+        (signal.SIGTERM, 143, "a signal"),
+        (signal.SIGHUP, 143, "a signal"),
+    ],
+)
+def test_a_signal_ends_a_run_with_its_code_and_a_closing_line(
+    with_job: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+    number: signal.Signals,
+    code: int,
+    by: str,
+) -> None:
+    def work(_screen: Screen) -> Outcome:
+        os.kill(os.getpid(), number)
+        raise AssertionError("the signal did not come")
+
+    with_job(work)
+    before = signal.getsignal(number)
+
+    assert main.run(["demo"]) == code
+
+    assert capsys.readouterr().out == (
+        f"Stopped   by {by}; everything here is whole. Run again to go on: resourcesync demo\n"
+        f"exit {code}\n"
+    )
+    assert signal.getsignal(number) is before
+
+
+def test_a_stop_in_json_is_the_end_of_the_run(
+    with_job: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_job(lambda _screen: os.kill(os.getpid(), signal.SIGTERM), json=True)
+
+    assert main.run(["demo"]) == 143
+
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["type"] for row in rows] == ["run.start", "run.end"]
+    assert rows[-1]["exit"] == 143
+
+
+def test_a_stop_that_a_callback_swallows_comes_again(
+    with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stopping, "KNOCK_EVERY", 0.02)
+
+    def work(_screen: Screen) -> Outcome:
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(30)
+        raise AssertionError("it did not come again")
+
+    with_job(work)
+
+    assert main.run(["demo"]) == 130
+
+
+def test_a_stop_that_is_on_its_way_does_not_disturb_the_cleaning_up(
+    with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stopping, "KNOCK_EVERY", 0.01)
+    cleaned = []
+
+    def work(_screen: Screen) -> Outcome:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                os.kill(os.getpid(), number)
+            try:
+                int("cleaning up has troubles of its own")
+            except ValueError:
+                time.sleep(0.1)
+            cleaned.append(True)
+        raise AssertionError("not reached")
+
+    with_job(work)
+
+    assert main.run(["demo"]) == 143
+    assert cleaned == [True]
+
+
+def test_a_signal_that_is_ignored_stays_ignored(with_job: Callable[..., None]) -> None:
+    def work(_screen: Screen) -> Outcome:
+        os.kill(os.getpid(), signal.SIGHUP)
+        return Outcome()
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with_job(work)
+
+        assert main.run(["demo"]) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_run_in_a_thread_leaves_signals_alone(
+    with_job: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_job(lambda _screen: Outcome(closing=(Line("done", level=QUIET),)))
+    codes: list[int] = []
+
+    thread = threading.Thread(target=lambda: codes.append(main.run(["demo"])))
+    thread.start()
+    thread.join()
+
+    assert codes == [0]
+    assert capsys.readouterr().out == "done\n"
+
+
+def test_a_stop_while_options_are_read_is_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    def get_command(*_: object) -> click.Command:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main.LazyGroup, "get_command", get_command)
+
+    assert main.run(["demo"]) == 130
+
+
+def test_a_stop_while_the_end_is_told_is_a_stop(
+    with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(*_: object) -> None:
+        raise stopping.Terminated
+
+    with_job(lambda _screen: Outcome())
+    monkeypatch.setattr("resourcesync.cli.text_output.TextScreen.end", end)
+
+    assert main.run(["demo"]) == 143
+
+
+@pytest.fixture
+def closed_pipe() -> Iterator[int]:
+    reading, writing = os.pipe()
+    os.close(reading)
+    yield writing
+    os.close(writing)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["status", "--json"], ["--version"]])
+def test_a_closed_pipe_ends_a_run_quietly(
+    arguments: list[str], closed_pipe: int, tmp_path: Path
+) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "resourcesync", *arguments],
+        stdout=closed_pipe,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment(tmp_path),
+    )
+
+    assert ran.returncode == 141
+    assert ran.stderr == ""
+
+
+def test_a_full_disk_behind_stdout_is_no_success(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "resourcesync", "status", "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+            env=environment(tmp_path),
+        )
+
+    assert ran.returncode == 8
+    assert ran.stderr == "error[output]: No space left on device\nexit 8\n"
+
+
+def test_lost_output_in_the_middle_ends_the_run(
+    with_job: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work(_screen: Screen) -> Outcome:
+        raise OutputLostError(BrokenPipeError(32, "Broken pipe"))
+
+    with_job(work)
+
+    assert main.run(["demo"]) == 141
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_any_locale_is_good_enough(encoding: str, tmp_path: Path) -> None:
+    folder = tmp_path / "čára\u202e"
+    folder.mkdir()
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "resourcesync", "audit", os.fsencode(folder)],
+        capture_output=True,
+        check=False,
+        env={
+            **environment(tmp_path),
+            "PYTHONIOENCODING": encoding,
+            "PYTHONUTF8": "0",
+            "LC_ALL": "C",
+        },
+    )
+
+    assert ran.returncode == 2
+    assert b"is no mirror" in ran.stderr
+    assert b"Traceback" not in ran.stderr

@@ -1,0 +1,30 @@
+"""What the tests of the commands share: files, JSON lines, damage."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FILES = {f"/objects/{number:04d}.txt": b"object %d\n" % number for number in range(12)}
+MIRRORED = {target.removeprefix("/"): body for target, body in FILES.items()}
+LATER = "2026-01-02T00:00:00Z"
+Said = pytest.CaptureFixture[str]
+
+
+def rows(said: Said) -> list[dict[str, Any]]:
+    """Return the JSON lines, checked for what holds for all of them."""
+    captured = said.readouterr()
+    found = [json.loads(line) for line in captured.out.splitlines()]
+    assert captured.err == ""
+    assert found[0]["type"] == "run.start"
+    assert found[-1]["type"] == "run.end"
+    assert {(row["v"], row["run"]) for row in found} == {(1, found[0]["run"])}
+    return found
+
+
+def spoil(mirror: str) -> None:
+    """Take a copy away, alter one, and add a file of somebody else's."""
+    Path(mirror, "objects/0003.txt").unlink()
+    Path(mirror, "objects/0005.txt").write_bytes(b"objecT 5\n")
+    Path(mirror, "mine.txt").write_bytes(b"mine")
