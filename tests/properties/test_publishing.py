@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,6 +45,7 @@ def apply(source: Source, edits: list[tuple[str, str, str]]) -> None:
                     source.documents.delete(document)
 
 
+@pytest.mark.conformance("CA09", "CH14")
 @given(st.lists(ROUND, min_size=1, max_size=6), LIMITS)
 def test_lists_and_changes_give_the_originals_whatever_happened(
     rounds: list[tuple[list[tuple[str, str, str]], int]], limits: Limits

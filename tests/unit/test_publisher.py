@@ -262,6 +262,7 @@ def test_one_entry_more_makes_an_index_over_parts(count: int, parts: int) -> Non
     assert view(source) == source.truth()
 
 
+@pytest.mark.conformance("G20")
 def test_the_limit_of_bytes_makes_parts_too_and_no_document_exceeds_it() -> None:
     whole = Source()
     whole.put(*"abcdefgh")
@@ -293,6 +294,7 @@ def test_an_entry_larger_than_the_limit_still_gets_a_document() -> None:
     assert view(source) == source.truth()
 
 
+@pytest.mark.conformance("G19")
 @pytest.mark.slow
 def test_the_index_begins_exactly_at_fifty_thousand_and_one() -> None:
     class Many:
@@ -373,6 +375,7 @@ def test_a_later_split_closes_the_open_list_in_place_and_never_touches_closed_on
     assert view(source) == source.truth()
 
 
+@pytest.mark.conformance("G20")
 def test_the_limit_of_bytes_splits_change_lists_too_and_none_exceeds_it() -> None:
     source = Source(limits=Limits(max_bytes=1_400))
     source.publish()

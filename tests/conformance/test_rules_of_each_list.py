@@ -1,0 +1,233 @@
+"""The rules for each kind of document, held by everything that we publish (§8-§10, §12)."""
+
+import itertools
+from datetime import datetime
+
+import pytest
+
+from resourcesync.source.paging import Limits
+from tests.support.published import (
+    DESCRIPTION,
+    Published,
+    entries_of,
+    everything,
+    large_site,
+    of,
+    site_of,
+    sites,
+    small_site,
+)
+from tests.support.publishing import Source
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+# --- Source Description and Capability List (§8, §9) -------------------------------------------
+
+
+@pytest.mark.conformance("SD01", "SD03", "SD08", "SD09")
+def test_every_source_has_one_description_at_the_well_known_address() -> None:
+    for site in sites():
+        found = [it for it in site.values() if it.md["capability"] == "description"]
+        assert [it.uri for it in found] == [DESCRIPTION]
+        assert found[0].link("up") is None
+
+
+@pytest.mark.conformance("SD04", "SD05", "SD07", "SD11")
+def test_a_description_lists_capability_lists_that_point_back() -> None:
+    for site in sites():
+        entries = site[DESCRIPTION].entries
+        assert entries
+        assert len({entry.loc for entry in entries}) == len(entries)
+        for entry in entries:
+            assert entry.md == {"capability": "capabilitylist"}
+            assert entry.lastmod is None
+            assert site[entry.loc].link("up") == DESCRIPTION
+
+
+@pytest.mark.conformance("SD12")
+def test_descriptions_and_capability_lists_tell_no_time() -> None:
+    for document in (*of("description"), *of("capabilitylist")):
+        assert set(document.md) == {"capability"}
+
+
+@pytest.mark.conformance("CA01", "CA07")
+def test_a_capability_list_points_to_the_description_and_is_no_index() -> None:
+    assert {it.link("up") for it in of("capabilitylist")} == {DESCRIPTION}
+    indexes = {it.md["capability"] for it in everything() if it.is_index}
+    assert indexes == {"resourcelist", "changelist"}
+
+
+@pytest.mark.conformance("CA03", "CA04", "CA05", "CA06", "CA10")
+def test_a_capability_list_names_each_capability_once() -> None:
+    for document in of("capabilitylist"):
+        named = [entry.md["capability"] for entry in document.entries]
+        assert sorted(named) == ["changelist", "resourcelist"]
+        assert [entry.lastmod for entry in document.entries] == [None, None]
+
+
+# --- Resource List and its index (§10) ---------------------------------------------------------
+
+
+def capability_list(document: Published) -> bool:
+    above = document.link("up")
+    return above is not None and above.endswith("/capabilitylist.xml")
+
+
+@pytest.mark.conformance("RL01", "RL02", "RI01", "RI02")
+def test_a_resource_list_tells_its_moment_and_points_up() -> None:
+    for document in (*of("resourcelist"), *of("resourcelist", index=True)):
+        assert moment(document.md["at"]).tzinfo is not None
+        assert capability_list(document)
+
+
+@pytest.mark.conformance("RL03", "RI05")
+def test_parts_of_a_resource_list_point_back_to_their_index() -> None:
+    (index,) = of("resourcelist", index=True)
+    parts = [large_site()[entry.loc] for entry in index.entries]
+
+    assert len(parts) > 1
+    assert {it.link("index") for it in parts} == {index.uri}
+    assert {it.md["capability"] for it in parts} == {"resourcelist"}
+    (whole,) = (it for it in small_site().values() if it.md["capability"] == "resourcelist")
+    assert whole.link("index") is None
+
+
+@pytest.mark.conformance("RL04", "RI06")
+def test_no_resource_is_listed_twice_not_even_in_two_parts() -> None:
+    for site in sites():
+        parts = [
+            it for it in site.values() if it.md["capability"] == "resourcelist" and not it.is_index
+        ]
+        listed = [entry.loc for it in parts for entry in it.entries]
+        assert len(listed) >= 10
+        assert len(listed) == len(set(listed))
+
+
+@pytest.mark.conformance("RL05", "RL06", "RL07")
+def test_a_listed_resource_says_enough_for_an_audit_and_nothing_of_a_change() -> None:
+    for document, entry in entries_of("resourcelist"):
+        assert entry.lastmod is not None
+        assert moment(entry.lastmod) <= moment(document.md["at"])
+        assert {"hash", "length"} <= set(entry.md) <= {"hash", "length", "type"}
+
+
+@pytest.mark.conformance("RI03", "RI04")
+def test_an_index_tells_the_moment_of_each_part_as_the_part_does() -> None:
+    for index, entry in entries_of("resourcelist", index=True):
+        assert set(entry.md) <= {"at", "completed", "hash", "length", "type"}
+        assert entry.md["at"] == large_site()[entry.loc].md["at"]
+        assert moment(index.md["at"]) <= moment(entry.md["at"])
+
+
+# --- Change List and its index (§12) -----------------------------------------------------------
+
+
+@pytest.mark.conformance("CH01", "CH02", "CI01")
+def test_a_change_list_tells_its_beginning_and_points_up() -> None:
+    (index,) = of("changelist", index=True)
+    for document in (*of("changelist"), index):
+        assert moment(document.md["from"]).tzinfo is not None
+        assert capability_list(document)
+    parts = [large_site()[entry.loc] for entry in index.entries]
+    assert len(parts) > 2
+    assert {it.link("index") for it in parts} == {index.uri}
+
+
+@pytest.mark.conformance("CH03", "CH09")
+def test_a_change_says_what_and_when() -> None:
+    for _, entry in entries_of("changelist"):
+        assert entry.md["change"] in {"created", "updated", "deleted"}
+        assert moment(entry.md["datetime"]).tzinfo is not None
+
+
+@pytest.mark.conformance("CH05", "CH06", "CH08")
+def test_changes_come_in_order_of_time_and_lie_in_the_interval_of_their_list() -> None:
+    for document in of("changelist"):
+        told = [moment(entry.md["datetime"]) for entry in document.entries]
+        assert told
+        assert all(one < other for one, other in itertools.pairwise(told))
+        assert moment(document.md["from"]) <= told[0]
+        if "until" in document.md:
+            assert told[-1] <= moment(document.md["until"])
+
+
+@pytest.mark.conformance("CH10", "CH11")
+def test_a_closed_list_never_changes_and_an_open_one_only_grows() -> None:
+    source = Source(limits=Limits(max_entries=3))
+    source.publish()
+    before = site_of(source)
+    closed = grown = 0
+    for number in range(12):
+        source.put(f"n{number}", "a", content=str(number))
+        source.publish()
+        now = site_of(source)
+        for uri, document in before.items():
+            if document.md["capability"] != "changelist" or document.is_index:
+                continue
+            if "until" in document.md:
+                closed += 1
+                assert now[uri].content == document.content
+            elif not now[uri].is_index:
+                old = [(it.loc, it.md) for it in document.entries]
+                new = [(it.loc, it.md) for it in now[uri].entries]
+                grown += len(new) > len(old)
+                assert new[: len(old)] == old
+        before = now
+
+    assert closed > 10
+    assert grown > 5
+
+
+@pytest.mark.conformance("CH12")
+def test_the_changes_of_one_resource_make_sense_one_after_the_other() -> None:
+    for site in sites():
+        lists = [
+            it for it in site.values() if it.md["capability"] == "changelist" and not it.is_index
+        ]
+        lists.sort(key=lambda it: it.md["from"])
+        here = {
+            entry.loc
+            for it in site.values()
+            if it.md["capability"] == "resourcelist" and not it.is_index
+            for entry in it.entries
+        }
+        for entry in (entry for it in lists for entry in it.entries):
+            assert (entry.loc in here) is (entry.md["change"] != "created")
+            if entry.md["change"] == "deleted":
+                here.remove(entry.loc)
+            else:
+                here.add(entry.loc)
+        assert len(here) == 10
+
+
+@pytest.mark.conformance("CH13")
+def test_a_deletion_says_nothing_of_bytes_that_are_gone() -> None:
+    deleted = [it for _, it in entries_of("changelist") if it.md["change"] == "deleted"]
+
+    assert len(deleted) == 10
+    assert {frozenset(it.md) for it in deleted} == {frozenset({"change", "datetime"})}
+
+
+@pytest.mark.conformance("CI02", "CI03", "CI05", "CI06", "CI08", "CI09")
+def test_the_lists_of_an_index_follow_each_other_and_only_the_last_is_open() -> None:
+    (index,) = of("changelist", index=True)
+    *closed, last = [entry.md for entry in index.entries]
+
+    assert len(closed) > 1
+    assert index.md["from"] == closed[0]["from"]
+    assert "until" not in index.md
+    assert "until" not in last
+    for one, other in itertools.pairwise([*closed, last]):
+        assert one["from"] < one["until"] == other["from"]
+    lists = {it.uri for it in large_site().values() if it.md["capability"] == "changelist"}
+    assert lists == {index.uri, *(entry.loc for entry in index.entries)}
+
+
+@pytest.mark.conformance("CI04", "CI07")
+def test_an_index_tells_the_interval_that_each_list_tells_of_itself() -> None:
+    for _, entry in entries_of("changelist", index=True):
+        own = large_site()[entry.loc].md
+        assert (entry.md["from"], entry.md.get("until")) == (own["from"], own.get("until"))
