@@ -61,18 +61,17 @@ def uris(entries: Iterable[Entry]) -> list[str]:
     return [entry.uri for entry in entries]
 
 
-class CountingStream(io.RawIOBase):
+class CountingStream(io.BytesIO):
     """A stream of endless or finite pieces that counts the bytes it gave away."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
+        super().__init__()
         self._pieces = iter(pieces)
         self._held = b""
         self.given = 0
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int | None = -1, /) -> bytes:
+        assert size is not None
         while len(self._held) < size:
             piece = next(self._pieces, None)
             if piece is None:

@@ -35,17 +35,20 @@ def blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[bytes]:
         pieces = _even(_within(_gunzip(pieces, uri=uri), limits=limits, uri=uri))
         first = next(pieces, b"")
         pieces = _chain(first, pieces)
-    if first.startswith(_UTF32):
-        raise MalformedDocumentError(
-            "The document is in UTF-32; only UTF-8 and UTF-16 are read",
-            uri=uri,
-            code="xml-encoding",
-        )
-    if first.startswith(_UTF16):
+    if first.startswith(_UTF16) and not first.startswith(_UTF32):
         return _even(_transcode(pieces, uri=uri))
     if first.startswith(codecs.BOM_UTF8):
         next(pieces)
-        return _chain(first[len(codecs.BOM_UTF8) :], pieces)
+        first = first[len(codecs.BOM_UTF8) :]
+        pieces = _chain(first, pieces)
+    if first.startswith(_UTF16) or b"\0" in first[:4]:  # expat would take it for UTF-16 by itself
+        raise MalformedDocumentError(
+            "The document is neither in UTF-8 nor in UTF-16 with a byte order mark",
+            uri=uri,
+            line=1,
+            column=1,
+            code="xml-encoding",
+        )
     return pieces
 
 
