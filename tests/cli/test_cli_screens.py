@@ -70,7 +70,7 @@ def test_a_fault_in_a_document_has_a_place() -> None:
 
     assert shown.err.getvalue().splitlines() == [
         "error[xml]: unclosed <url>",
-        "  --> http://h/list.xml:7:3",
+        "  --> http://h/list.xml:7:3  line 7, column 3",
     ]
 
 

@@ -26,4 +26,5 @@ def python(
 
 def command(*arguments: str, home: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own."""
-    return python("from resourcesync.cli.main import main; main()", *arguments, home=home, **more)
+    code = "from resourcesync.cli.main import main; main()"
+    return python(code, *arguments, home=home, measured=True, **more)

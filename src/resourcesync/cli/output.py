@@ -45,7 +45,7 @@ class Problem:
     Attributes:
         code: A stable word.
         message: What happened, in one sentence.
-        place: ``document:line:column`` where there is one.
+        place: ``document:line:column`` and the same in words, where there is one.
         evidence: Labels and what they say.
         hint: One command or edit that helps.
         exit: How a command ends that this has ended.
@@ -63,7 +63,8 @@ def problem_of(error: ResourceSyncError) -> Problem:
     """Return how an error is shown."""
     place = ""
     if isinstance(error, DocumentError) and error.uri and error.line:
-        place = f"{error.uri}:{error.line}:{error.column}"
+        where = f"line {error.line}, column {error.column}"
+        place = f"{error.uri}:{error.line}:{error.column}  {where}"
     return Problem(
         code=error.code,
         message=error.message,
