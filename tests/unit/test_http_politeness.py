@@ -106,6 +106,16 @@ def test_a_window_stops_growing_while_latency_tells_of_a_queue() -> None:
     assert window.size < 24
 
 
+def test_one_lucky_answer_does_not_stop_growth_for_ever() -> None:
+    window = Window(first=8, ceiling=64)
+    window.answered(0.02, 8)
+
+    for _ in range(3000):
+        window.answered(0.1, window.size)
+
+    assert window.size == 64
+
+
 def test_latency_that_no_one_minds_does_not_stop_growth() -> None:
     window = Window(first=8, ceiling=64)
     window.answered(0.0001, 8)

@@ -17,6 +17,10 @@ _DEGRADED = 3.0
 """How many times the shortest latency means that requests queue."""
 
 
+_FORGET = 1 / 1024
+"""How much of the shortest latency is forgotten with each answer: one lucky one is not for ever."""
+
+
 class Window:
     """How many requests may be in flight: found out, as TCP finds out its rate.
 
@@ -29,7 +33,7 @@ class Window:
         self._size = float(min(first, ceiling))
         self._fast_below = inf
         self._cut_at = -inf
-        self._shortest = inf
+        self._shortest = 0.0
         self._smooth = 0.0
 
     @property
@@ -40,9 +44,10 @@ class Window:
     def answered(self, latency: float | None, in_flight: int) -> None:
         """Take note of an answer: seconds to its first byte (if known), and how full we were."""
         if latency is not None:
-            self._shortest = min(self._shortest, latency)
             share = 1 / 8 if self._smooth else 1.0
+            known = self._shortest or latency
             self._smooth += (latency - self._smooth) * share
+            self._shortest = min(latency, known + (self._smooth - known) * _FORGET)
         if self._size >= self._ceiling or in_flight * 2 < self._size:
             return
         if self._smooth > _NO_DISTRESS and self._smooth > _DEGRADED * self._shortest:

@@ -196,12 +196,13 @@ class Transfer:
         if head is None or (number and head.status == _OK):
             self.error = self._broken(number, text)
             return
-        if "retry-after" in head.fields:
-            self.wait = read_retry_after(head.fields["retry-after"], clock.now())
         if head.status == _OK:
             if self._decoder is not None and not self._decoder.complete:
                 self.error = verdicts.truncated(self.errand.uri, "a gzip stream without its end")
-        elif not self._was_asked_for(head.status):
+            return
+        if "retry-after" in head.fields:
+            self.wait = read_retry_after(head.fields["retry-after"], clock.now())
+        if not self._was_asked_for(head.status):
             self.error = verdicts.status_error(head, self.errand.uri, self.wait)
 
     def _was_asked_for(self, status: int) -> bool:
