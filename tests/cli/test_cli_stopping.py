@@ -1,7 +1,10 @@
 """Signals, and output that nobody reads: a run ends, and says so if it can."""
 
+import contextlib
 import json
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -16,7 +20,8 @@ import pytest
 from resourcesync.cli import main, stopping
 from resourcesync.cli.output import Outcome, OutputLostError, Screen
 from resourcesync.cli.words import QUIET, Line
-from tests.support.commands import environment
+from tests.support.commands import environment, files_of
+from tests.support.tiny_source import TinySource
 
 
 @pytest.mark.parametrize(
@@ -225,3 +230,83 @@ def test_any_locale_is_good_enough(encoding: str, tmp_path: Path) -> None:
     assert ran.returncode == 2
     assert b"is no mirror" in ran.stderr
     assert b"Traceback" not in ran.stderr
+
+
+# --- a real pull ---
+
+
+def pulling(source: TinySource, home: Path, *options: str, **streams: Any) -> subprocess.Popen[str]:
+    """Start a pull that takes its time."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "resourcesync", "pull", source.url, "museum", *options],
+        cwd=home,
+        env=environment(home),
+        text=True,
+        **streams,
+    )
+
+
+def slow_files() -> dict[str, bytes]:
+    return {f"/{number:03d}": os.urandom(20_000) for number in range(40)}
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_pull_that_is_stopped_goes_on_with_the_next_run(
+    here: Path, number: signal.Signals, code: int
+) -> None:
+    files = slow_files()
+    with TinySource() as source:
+        source.offer(files)
+        slow = pulling(source, here, "--bwlimit", "100k", stdout=-1, stderr=-1)
+        while not any(it.target == "/003" for it in source.asked):
+            time.sleep(0.01)
+        slow.send_signal(number)
+        out, err = slow.communicate(timeout=30)
+
+        assert (slow.returncode, err) == (code, "")
+        assert out.splitlines()[-2:] == [
+            f"Stopped   by {'Ctrl-C' if code == 130 else 'a signal'}; everything here is whole."
+            " Run again to go on: resourcesync pull museum",
+            f"exit {code}",
+        ]
+        whole = {name: files[f"/{name.removesuffix('!9')}"] for name in files_of(Path("museum"))}
+        assert files_of(Path("museum")) == whole
+        assert main.run(["pull", "museum"]) == 0
+
+    assert sorted(files_of(Path("museum")).values()) == sorted(files.values())
+
+
+def test_a_pull_whose_reader_leaves_stops_and_can_go_on(here: Path) -> None:
+    with TinySource() as source:
+        source.offer(slow_files())
+        with pulling(source, here, "-v", stdout=-1, stderr=-1) as loud:
+            assert loud.stdout is not None
+            loud.stdout.readline()
+            loud.stdout.close()
+            assert loud.stderr is not None
+            err = loud.stderr.read()
+            loud.wait(timeout=30)
+
+        assert (loud.returncode, err) == (141, "")
+        assert main.run(["pull", source.url, "museum"]) == 0
+
+
+def test_on_a_terminal_a_bar_is_drawn_and_the_lines_come_out_whole(here: Path) -> None:
+    leader, follower = pty.openpty()
+    with TinySource() as source:
+        source.offer(slow_files())
+        shown = pulling(source, here, "--bwlimit", "400k", stdout=follower, stderr=follower)
+        os.close(follower)
+        text = b""
+        with contextlib.suppress(OSError):
+            while chunk := os.read(leader, 65_536):
+                text += chunk
+        shown.wait(timeout=30)
+        os.close(leader)
+
+    said = text.decode()
+    assert shown.returncode == 0
+    assert " / 40" in said
+    assert said.count("\x1b[?25l") == said.count("\x1b[?25h") > 0
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said)
+    assert re.search(r"(?m)^In sync   40 resources, 800\.0 kB in museum", plain.replace("\r", "\n"))
