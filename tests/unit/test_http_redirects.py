@@ -2,9 +2,12 @@
 
 import socket
 from collections.abc import Iterator
+from random import Random
 
 import pytest
 
+from resourcesync.adapters.http import FetchSettings
+from resourcesync.adapters.http.origins import Origins
 from resourcesync.errors import (
     BadResponseError,
     SourceRefusedError,
@@ -176,6 +179,29 @@ def test_private_addresses_may_be_allowed_or_forbidden_altogether(server: Hostil
 
     assert kept(response(always)) == b"x"
     assert failure(never).error.code == "egress"
+
+
+@pytest.mark.parametrize(
+    ("name", "private"),
+    [
+        ("http://10.0.0.1", True),
+        ("https://10.0.0.1", True),
+        ("https://[fd00::1]", True),
+        ("http://10.0.0.1:8080", False),
+        ("https://10.0.0.1:8443", False),
+        ("http://10.0.0.2", False),
+    ],
+)
+def test_an_origin_named_over_http_is_trusted_over_https_too(name: str, private: bool) -> None:
+    settings = FetchSettings(trusted_origins=frozenset({"http://10.0.0.1:80", "http://[fd00::1]"}))
+    origins = Origins(settings, Random(1))
+
+    try:
+        found = origins.find(name, name).private
+    except SourceRefusedError:
+        found = False
+
+    assert found is private
 
 
 @pytest.mark.parametrize("uri", ["http://u:p@127.0.0.1/", "file:///etc/passwd", "http://h/\n", "x"])

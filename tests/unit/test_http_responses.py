@@ -126,6 +126,14 @@ def test_a_status_that_stays_is_asked_for_once(
     assert len(server.asked) == 1
 
 
+def test_what_a_server_says_cannot_steer_a_terminal(server: HostileServer) -> None:
+    uri = server.on("/x", answer("404 \x1b[2Jgone" + "!" * 200))
+
+    error = failure(fetch_one(quick_fetcher(server.origin), uri)).error
+
+    assert all(text.isprintable() and len(text) < 200 for _, text in error.evidence)
+
+
 @pytest.mark.parametrize(
     "status",
     ["500 Internal Server Error", "502 Bad Gateway", "503 Service Unavailable", "504 Late",

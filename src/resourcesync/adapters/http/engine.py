@@ -15,6 +15,7 @@ from resourcesync.ports import Clock
 
 _HIGHEST_SELECTABLE = 1000
 _BLIND_WAIT = 0.005
+_KEPT = 64
 _SUPPRESS_CONNECT_HEADERS = 265  # CURLOPT_SUPPRESS_CONNECT_HEADERS, which PycURL does not name
 _HTTP = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
 _AUTHORITIES = (
@@ -45,8 +46,7 @@ class Engine:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_MULTIPLEX)
         self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, settings.per_host)
-        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, settings.jobs)
-        self._multi.setopt(pycurl.M_MAXCONNECTS, settings.jobs)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, settings.jobs + _KEPT)
         self._idle: list[Transfer] = []
         self._blind = False
         self._opened: list[socket.socket] = []

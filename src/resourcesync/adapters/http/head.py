@@ -120,7 +120,14 @@ def read_head(text: str, uri: str) -> Head | None:
 def _read_status(line: str) -> tuple[int, str]:
     """Return the status, and it with its reason; 0 when it is no status line."""
     match = _STATUS.match(line)
-    return (int(match[1]), f"{match[1]} {match[2] or ''}".strip()[:80]) if match else (0, "")
+    if match is None:
+        return 0, ""
+    return int(match[1]), printable(f"{match[1]} {match[2] or ''}".strip())
+
+
+def printable(text: str) -> str:
+    """Return what a server said as it may be shown on a terminal: short, no control characters."""
+    return "".join(mark if mark.isprintable() else "?" for mark in text[:80])
 
 
 def _read_final(status: int, said: str, text: str, uri: str) -> Head:

@@ -34,9 +34,8 @@ class Origin:
         self.rules: Rules | None = None
         self.rules_until = 0.0
         self.trouble: SourceError | None = None
-        trusted = name in {origin_of(origin) for origin in settings.trusted_origins}
         self.private = settings.allow_private == "always" or (
-            trusted and settings.allow_private == "auto"
+            settings.allow_private == "auto" and _is_trusted(name, settings.trusted_origins)
         )
         self._secrets = [
             f"{field}: {value}"
@@ -60,6 +59,12 @@ class Origin:
         if not (request.uncached or errand.conditional):
             return usual
         return [*usual, *_special(errand)]
+
+
+def _is_trusted(name: str, trusted: frozenset[str]) -> bool:
+    """Whether the operator named an origin, or the http origin that it is the https one of."""
+    named = {origin_of(origin) for origin in trusted}
+    return name in named or name.replace("https://", "http://", 1) in named
 
 
 def _special(errand: Errand) -> list[str]:

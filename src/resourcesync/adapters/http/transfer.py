@@ -9,7 +9,7 @@ import pycurl
 from resourcesync.adapters.http import verdicts
 from resourcesync.adapters.http.coding import GzipDecoder
 from resourcesync.adapters.http.errand import Errand
-from resourcesync.adapters.http.head import Head, read_head, read_retry_after
+from resourcesync.adapters.http.head import Head, printable, read_head, read_retry_after
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import BadResponseError, SourceError, StorageError
 from resourcesync.ports import Clock, Purpose
@@ -130,7 +130,7 @@ class Transfer:
                 self.errand.uri,
                 "encoding",
                 "the response has a coding that was not asked for",
-                f"Content-Encoding: {coding[:80]}",
+                f"Content-Encoding: {printable(coding)}",
             )
         limit = request.limit
         self._limit = self._settings.body_limits[request.purpose] if limit is None else limit
