@@ -67,12 +67,12 @@ def test_places_are_safe_and_unique_and_can_be_turned_back(
 
 @pytest.mark.parametrize("profile", Profile)
 @pytest.mark.parametrize("base", BASES[:2])
-def test_forty_thousand_hostile_uris_keep_the_laws(base: str, profile: Profile) -> None:
-    uris = list(seeded_uris(BASES.index(base) + 10 * (profile is Profile.POSIX), 10_000))
+def test_twenty_thousand_hostile_uris_keep_the_laws(base: str, profile: Profile) -> None:
+    uris = list(seeded_uris(BASES.index(base) + 10 * (profile is Profile.POSIX), 5_000))
 
     count = assert_laws(TreeMapping(base=base, profile=profile), uris)
 
-    assert count > 4_000
+    assert count > 2_000
 
 
 @LAWFUL

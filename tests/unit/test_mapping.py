@@ -82,6 +82,9 @@ REFUSED = [
         for port in ("0", "65536", "080", "", "8a", "-1", "+80", "1:2", "99999999")
     ),
     (BASE + "x" * (2_049 - len(BASE)), "URL_TOO_LONG"),
+    (BASE + "%41" * 700, "URL_TOO_LONG"),
+    (BASE + "#" + "x" * 2_048, "URL_TOO_LONG"),
+    (f"http://{'a.' * 126}bc/", "URL_HOST"),
     ("https://museum.example?" + "x" * (2_048 - len(BASE)), "URL_TOO_LONG"),
 ]
 
@@ -125,6 +128,7 @@ def test_a_refusal_of_letters_beyond_ascii_says_how_to_write_them() -> None:
         ("http://[2001:DB8::1]:8080/", "http://[2001:db8::1]:8080/"),
         ("https://1.2.3.4:80/", "https://1.2.3.4:80/"),
         ("https://xn--bcher-kva.example/", "https://xn--bcher-kva.example/"),
+        (f"http://{'a.' * 126}b/x", f"http://{'a.' * 126}b/x"),
         ("https://under_score.example-/", "https://under_score.example-/"),
     ],
 )
@@ -275,6 +279,35 @@ def test_a_place_has_at_most_900_characters_on_every_way_to_it(length: int) -> N
     assert path == TreeMapping(base=BASE, profile=Profile.POSIX).path(f"{BASE}{folder}{leaf}")
     assert len(path) <= 900
     assert path.startswith("!7/" if length + len("!9") > 900 else "d")
+
+
+@pytest.mark.parametrize("length", range(690, 905, 5))
+def test_a_plain_name_in_a_long_folder_is_no_exception(length: int) -> None:
+    folder = "/".join(["d.d" + "d" * (length // 5 - 6)] * 5)
+    warm = TreeMapping(base=BASE, profile=Profile.POSIX)
+    warm.path(f"{BASE}{folder}/x.html")
+
+    for leaf in ("x" * 190, "x" * 10, "", "!" * 50):
+        path = warm.path(f"{BASE}{folder}/{leaf}")
+
+        assert len(path) <= 900
+        assert path == TreeMapping(base=BASE, profile=Profile.POSIX).path(f"{BASE}{folder}/{leaf}")
+
+
+@pytest.mark.parametrize("leaf", ["x" * 180, "x" * 100 + "?" + "y" * 200, "x" * 248])
+@pytest.mark.parametrize("letters", [590, 600, 615, 625])
+def test_a_uri_is_too_long_even_when_its_folder_is_known(letters: int, leaf: str) -> None:
+    folder = "/".join(["%41" * (letters // 5)] * 5)
+    warm = TreeMapping(base=BASE, profile=Profile.POSIX)
+    warm.path(f"{BASE}{folder}/x.html")
+    uri = f"{BASE}{folder}/{leaf}"
+
+    if len(uri) <= 2_048:
+        assert warm.uri(warm.path(uri)) == normalise(uri)
+    else:
+        with pytest.raises(OutOfScopeError) as raised:
+            warm.path(uri)
+        assert raised.value.code == "URL_TOO_LONG"
 
 
 def test_the_base_ends_at_a_segment() -> None:

@@ -131,6 +131,7 @@ def test_only_the_origins_given_are_ever_selected(uri: str) -> None:
         ("**/c", ["/c", "/a/c", "/a/b/c"], ["/cc", "/c/"]),
         ("**", ["/", "/a", "/a/b/"], []),
         ("/**/a/**/a/*b", ["/a/a/b", "/x/a/y/a/xb", "/a/a/a/b"], ["/a/b", "/a/x/b", "/a/a/b/c"]),
+        ("/**/ab/**/c", ["/abx/ab/c", "/ab/abx/c"], ["/abx/c", "/ab/cx"]),
         ("/**/x/y/**/z", ["/x/x/y/z", "/x/y/z/z", "/x/y/a/z"], ["/x/a/y/z", "/x/y"]),
         # queries
         ("*?lang=en", ["/?lang=en", "/a/b?lang=en"], ["/a", "/a?lang=en&x", "/a?lang=e"]),
@@ -262,7 +263,7 @@ PATHS = st.lists(st.text("ab", max_size=4), min_size=1, max_size=7).map(
 )
 
 
-@settings(max_examples=1_500)
+@settings(max_examples=600)
 @given(GLOBS, PATHS)
 def test_a_glob_means_what_its_plain_definition_says(glob: str, path: str) -> None:
     assert parse_glob(glob).matches(path, None) == slowly_fits(glob, path)
@@ -386,7 +387,7 @@ def test_the_order_of_filters_does_not_count() -> None:
     globs = ("*.a", "*.b", "/c/**")
 
     prints = {
-        Scope(origins=ORIGINS, include=(*some, some[0]), exclude=some).fingerprint()
+        Scope(origins=ORIGINS, include=(*some, some[0]), exclude=(*some, some[1])).fingerprint()
         for some in permutations(globs)
     }
 

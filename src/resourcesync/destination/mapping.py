@@ -206,7 +206,7 @@ class TreeMapping:
         uri = f"{root}{location}{'?' if question else ''}{_decode(query)}"
         try:
             # The one proof that covers every spelling the mapping never makes.
-            return uri if normalise(uri) == uri and self.path(uri) == path else None
+            return uri if self.path(uri) == path else None
         except OutOfScopeError:
             return None
 

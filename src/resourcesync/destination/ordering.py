@@ -7,11 +7,10 @@ that is in order already, as most are, is only written down and read back; it is
 import errno
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from heapq import merge
 from operator import itemgetter
 from types import TracebackType
-from typing import BinaryIO, Final, Generic, Self, TypeVar
+from typing import BinaryIO, Final, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -39,13 +38,11 @@ class SpoolClosedError(ValueError):
     """A spool was filled after its end, or used after it was closed: a fault of the caller."""
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(NamedTuple):
     """Rows in order, somewhere in the spill file: from ``start`` to ``end``, in bytes."""
 
     start: int
     end: int
-    last: str
 
 
 class Spool(Generic[T]):
@@ -90,6 +87,7 @@ class Spool(Generic[T]):
         self._written = 0
         self._file: BinaryIO | None = None
         self._runs: list[_Run] = []
+        self._run_last = ""
         self._has_ended = False
         self._is_closed = False
 
@@ -187,12 +185,11 @@ class Spool(Generic[T]):
         with self._all_or_nothing(), _storage():
             if self._file is None:
                 self._file = self._spill()
-            if not self._runs or first < self._runs[-1].last:
-                start = self._runs[-1].end if self._runs else 0
-                self._runs.append(_Run(start, start, last))
-            run = self._runs[-1]
-            run.end = _write(self._file, run.end, self._rows)
-            run.last = last
+            start = end = self._runs[-1].end if self._runs else 0
+            if self._runs and first >= self._run_last:
+                start = self._runs.pop().start
+            self._runs.append(_Run(start, _write(self._file, end, self._rows)))
+        self._run_last = last
         self._written += len(self._rows)
         self._keys, self._rows, self._weight, self._last = [], [], 0, ""
 
@@ -205,9 +202,8 @@ class Spool(Generic[T]):
             for first in range(0, len(runs), _FAN_IN):
                 group = runs[first : first + _FAN_IN]
                 rows = merge(*(self._keyed(old, run) for run in group), key=_key_of)
-                run = _Run(end, end, max(run.last for run in group))
-                end = run.end = _write(new, end, map(itemgetter(1), rows))
-                self._runs.append(run)
+                start, end = end, _write(new, end, map(itemgetter(1), rows))
+                self._runs.append(_Run(start, end))
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

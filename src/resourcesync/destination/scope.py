@@ -264,14 +264,14 @@ def _roots(origins: Iterable[str]) -> tuple[str, ...]:
         raise ConfigurationError("a Source speaks for one origin at least", code="origins")
     for root in roots:
         try:
-            normal = normalise(root)
+            home = origin(root)
         except OutOfScopeError as error:
             raise ConfigurationError(
                 f"{root[:-1]} is no origin: {error.message}", code="origins"
             ) from error
-        if normal != root or root[:-1] != origin(root):
+        if home != root[:-1]:
             raise ConfigurationError(
-                f"{root[:-1]} is no origin", hint=f"use {origin(root)}", code="origins"
+                f"{root[:-1]} is no origin", hint=f"use {home}", code="origins"
             )
     return roots
 

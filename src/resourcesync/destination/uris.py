@@ -151,9 +151,9 @@ def _is_host(host: str) -> bool:
     """
     try:
         if host.startswith("["):
-            return "%" not in host and bool(IPv6Address(host[1:-1]).exploded)
+            return "%" not in host and bool(IPv6Address(host[1:-1]).packed)
         if _NUMERIC.fullmatch(host):
-            return bool(IPv4Address(host).exploded)
+            return bool(IPv4Address(host).packed)
     except AddressValueError:
         return False
     return len(host) <= _MAX_HOST and _NAME.fullmatch(host) is not None
