@@ -123,6 +123,16 @@ def test_a_head_without_its_end_is_none_yet() -> None:
     assert read_head("HTTP/1.1 103 Early\r\n\r\n", "http://h/") is None
 
 
+@pytest.mark.parametrize(
+    "line", ["HTTP/1.1 099 X", "HTTP/1.1 20 X", "HTTP/1.1  200", "ICY 200 OK", ""]
+)
+def test_a_status_line_that_is_none_is_refused(line: str) -> None:
+    with pytest.raises(BadResponseError) as caught:
+        read_head(f"{line}\r\nX: y\r\n\r\n", "http://h/")
+
+    assert caught.value.code == "framing"
+
+
 @given(st.text(alphabet=st.characters(max_codepoint=255), max_size=300))
 def test_any_bytes_as_a_head_are_read_or_refused(text: str) -> None:
     try:

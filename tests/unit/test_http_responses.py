@@ -336,6 +336,17 @@ def test_connections_are_kept_from_one_fetch_to_the_next(server: HostileServer) 
     assert server.connections == 1
 
 
+def test_a_fetcher_that_is_closed_has_no_connections(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=b"abc"))
+    fetcher = quick_fetcher(server.origin)
+
+    for _ in range(2):
+        response(fetch_one(fetcher, uri))
+        fetcher.close()
+
+    assert server.connections == 2
+
+
 def test_an_error_with_a_body_keeps_its_connection(server: HostileServer) -> None:
     server.on("*", answer("404 Not Found", b"x" * 60_000))
     fetcher = quick_fetcher(server.origin, jobs=1)

@@ -1,6 +1,8 @@
 """TLS of the fetcher, on loopback (N29)."""
 
+import socket
 import ssl
+import threading
 import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -120,3 +122,21 @@ def test_a_missing_resource_is_told_apart_from_a_missing_host(server: HostileSer
 
     assert outcome.error.code == "reset"
     assert isinstance(missing.error, ResourceMissingError)
+
+
+def hang_up_on_the_first(listener: socket.socket) -> None:
+    connection, _ = listener.accept()
+    connection.close()
+
+
+def test_a_tls_handshake_that_is_cut_short_may_pass() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        closer = threading.Thread(target=hang_up_on_the_first, args=(listener,))
+        closer.start()
+        origin = f"https://127.0.0.1:{listener.getsockname()[1]}"
+
+        outcome = failure(fetch_one(quick_fetcher(origin, retries=0), origin + "/x"))
+        closer.join()
+
+    assert isinstance(outcome.error, SourceUnavailableError)
+    assert outcome.error.code == "reset"
