@@ -18,7 +18,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import Catalogue, Catalogued
+from resourcesync.ports import Catalogue
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
@@ -87,8 +87,10 @@ def test_what_is_recorded_comes_back_equal_and_in_uri_order(catalogue: Catalogue
     held = list(catalogue.catalogued())
 
     assert [item.uri for item in held] == sorted([f"https://h/{name}" for name in [*names, "rich"]])
-    assert Catalogued(resource=resource("b"), fingerprint="f1") in held
-    assert Catalogued(resource=RICH, fingerprint="f1") in held
+    assert {item.fingerprint for item in held} == {"f1"}
+    recorded = {item.uri: item.resource for item in held}
+    assert recorded["https://h/b"] == resource("b")
+    assert recorded["https://h/rich"] == RICH
     with catalogue.snapshot() as snapshot:
         assert list(snapshot.resources()) == [item.resource for item in held]
         assert snapshot.count() == 7

@@ -1,14 +1,15 @@
 """Names of documents, and how many entries go into one."""
 
-import itertools
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.source import naming
+from resourcesync.source import naming, paging
 from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Limits, Pages
 
@@ -88,37 +89,54 @@ def test_the_limits_of_the_specification_are_the_default() -> None:
 FRAGMENTS = st.lists(st.integers(1, 30).map(lambda size: b"x" * size), max_size=40)
 
 
-@given(FRAGMENTS, st.integers(1, 10), st.integers(1, 100), st.integers(0, 20))
+def joined(fragments: Sequence[bytes]) -> bytes:
+    return b"".join(fragments)
+
+
+@given(FRAGMENTS, st.integers(1, 10), st.integers(1, 100), st.integers(0, 20), st.integers(1, 9))
 def test_pages_hold_everything_once_in_order_and_each_as_much_as_it_may(
-    fragments: list[bytes], entries: int, size: int, overhead: int
+    fragments: list[bytes], entries: int, size: int, overhead: int, block: int
 ) -> None:
     limits = Limits(max_entries=entries, max_bytes=size)
-    pages = Pages(fragments, limits, overhead)
-
-    found = []
-    while pages:
-        found.append(list(pages.page()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paging, "_BLOCK", block)
+        pages = Pages(fragments, joined, limits)
+        found = []
+        while pages:
+            found.append([item for part in pages.page(overhead) for item in part.entries])
 
     assert [fragment for page in found for fragment in page] == fragments
     for page in found:
         assert page
-        assert len(page) == 1 or (len(page) <= entries and overhead + len(b"".join(page)) <= size)
-    for page, following in itertools.pairwise(found):
+        assert len(page) == 1 or (len(page) <= entries and overhead + len(joined(page)) <= size)
+    for page, following in pairwise(found):
         more = [*page, following[0]]
-        assert len(more) > entries or overhead + len(b"".join(more)) > size
+        assert len(more) > entries or overhead + len(joined(more)) > size
 
 
-def test_pages_read_no_further_than_one_entry_ahead() -> None:
+def test_a_page_that_is_begun_already_takes_only_what_is_left() -> None:
+    pages = Pages([b"1", b"2", b"3", b"4"], joined, Limits(max_entries=3, max_bytes=100))
+
+    first = joined([part.text for part in pages.page(98, entries=1)])
+    nothing = list(pages.page(100, entries=2))
+    second = joined([part.text for part in pages.page(0)])
+
+    assert (first, nothing, second) == (b"12", [], b"34")
+    assert not pages
+
+
+def test_pages_read_no_further_than_one_block_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "_BLOCK", 3)
     taken = []
 
-    def fragments() -> object:
+    def fragments() -> Iterator[bytes]:
         for number in range(10):
             taken.append(number)
             yield b"x"
 
-    pages = Pages(fragments(), Limits(max_entries=3), 0)  # type: ignore[arg-type]  # a generator
+    pages = Pages(fragments(), joined, Limits(max_entries=3))
 
-    list(pages.page())
+    list(pages.page(0))
 
-    assert taken == [0, 1, 2, 3]
+    assert len(taken) == 6
     assert pages

@@ -649,6 +649,19 @@ def test_a_full_disk_leaves_what_is_public_and_the_next_run_goes_on() -> None:
     assert view(source) == source.truth()
 
 
+@pytest.mark.parametrize("key", ["publication-plan", "publication-record"])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"closed": 1}', '{"documents": {"a": 1}}'])
+def test_damaged_bookkeeping_is_told_of_and_changes_nothing(key: str, text: str) -> None:
+    source = split_source()
+    before = source.contents()
+    source.catalogue.write_notes({key: text})
+
+    with pytest.raises(StateError, match="damaged"):
+        source.publish_only()
+
+    assert source.contents() == before
+
+
 # --- readers meanwhile -------------------------------------------------------------------------
 
 

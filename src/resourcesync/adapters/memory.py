@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from io import BytesIO
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from resourcesync.errors import OriginalChangedError, StateError
 from resourcesync.model.digests import Digest
@@ -140,11 +140,23 @@ class MemoryOriginals:
         return str(held.version) if self._trusted else ""
 
 
+class MemoryEntry(NamedTuple):
+    """What is recorded of a resource (``Catalogued``)."""
+
+    resource: Resource
+    fingerprint: str
+
+    @property
+    def uri(self) -> str:
+        """The resource's URI."""
+        return self.resource.uri
+
+
 class MemoryCatalogue:
     """A ``Catalogue`` in dictionaries; a recording that fails leaves no trace."""
 
     def __init__(self) -> None:
-        self._resources: dict[str, Catalogued] = {}
+        self._resources: dict[str, MemoryEntry] = {}
         self._changes: list[Change] = []
         self._notes: dict[str, str] = {}
         self._latest: int | None = None
@@ -187,7 +199,7 @@ class MemoryCatalogue:
 class MemoryRecording:
     """The writing half of one transaction (``Recording``); made by ``MemoryCatalogue.record``."""
 
-    def __init__(self, resources: dict[str, Catalogued], now: int, latest: int | None) -> None:
+    def __init__(self, resources: dict[str, MemoryEntry], now: int, latest: int | None) -> None:
         self.resources = dict(resources)
         self.changes: list[Change] = []
         self._is_first = latest is None
@@ -219,7 +231,7 @@ class MemoryRecording:
     def touched(self, resource: Resource, fingerprint: str) -> None:
         """Record a new fingerprint or ``lastmod`` of equal bytes; that is no change."""
         self._wrote = True
-        self.resources[resource.uri] = Catalogued(resource=resource, fingerprint=fingerprint)
+        self.resources[resource.uri] = MemoryEntry(resource, fingerprint)
 
     def _append(self, kind: ChangeKind, resource: Resource) -> None:
         if not self._is_first:
@@ -232,7 +244,7 @@ class MemorySnapshot:
     """One consistent view (``Snapshot``); made by ``MemoryCatalogue.snapshot``."""
 
     at: datetime
-    _resources: dict[str, Catalogued]
+    _resources: dict[str, MemoryEntry]
     _changes: list[Change]
 
     def resources(self) -> Iterator[Resource]:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 from resourcesync.errors import SourceError, StorageError
 from resourcesync.model.digests import Digest
@@ -35,9 +35,10 @@ class Clock(Protocol):
 # --- Source side -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Original:
+class Original(NamedTuple):
     """What a look from outside tells of one original: nothing of it was read.
+
+    A named tuple, since every scan makes one for every original.
 
     Attributes:
         uri: Its URI.
@@ -87,17 +88,26 @@ class Originals(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Catalogued:
-    """A resource in the catalogue: what was last recorded of it."""
+class Catalogued(Protocol):
+    """A resource in the catalogue: what was last recorded of it.
 
-    resource: Resource
-    fingerprint: str
+    The resource itself is made when it is asked for: most scans need very few.
+    """
 
     @property
     def uri(self) -> str:
         """The resource's URI."""
-        return self.resource.uri
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """The original's fingerprint then; empty when there was none."""
+        ...
+
+    @property
+    def resource(self) -> Resource:
+        """The resource as it was recorded."""
+        ...
 
 
 class Recording(Protocol):

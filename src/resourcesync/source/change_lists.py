@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import takewhile
 
-from resourcesync.documents import writing
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change
@@ -16,8 +15,8 @@ from resourcesync.ports import Snapshot
 from resourcesync.source import description, naming
 from resourcesync.source.ledger import Plan, Span
 from resourcesync.source.naming import Naming
-from resourcesync.source.paging import Limits
-from resourcesync.source.shelf import Shelf
+from resourcesync.source.paging import Block, Limits, Pages
+from resourcesync.source.shelf import Shelf, overhead, renderer
 
 
 def extend(
@@ -38,24 +37,29 @@ def extend(
     # The longest header that such a list can have: closed, in an index, times to the microsecond.
     latest = from_microseconds(plan.open.start).replace(microsecond=1)
     header = _header(names, latest, latest, is_part=True)
-    overhead = len(writing.opening(header)) + len(writing.closing(header))
+    render = renderer(header)
+    pages = Pages(changes, lambda numbered: render([change for _, change in numbered]), limits)
     closed, current = list(plan.closed), plan.open
-    for number, change in changes:
-        assert change.time is not None
-        size = len(writing.render(change, header))
-        if not limits.allow(current.entries + 1, overhead + current.size + size):
+    while pages:
+        for block in pages.page(overhead(header) + current.size, current.entries):
+            current = _extended(current, block)
+        if pages:
             closed.append(current)
             start = current.reached
             current = Span(after=current.last, last=current.last, start=start, reached=start)
-        current = Span(
-            after=current.after,
-            last=number,
-            start=current.start,
-            reached=to_microseconds(change.time),
-            entries=current.entries + 1,
-            size=current.size + size,
-        )
     return replace(plan, closed=tuple(closed), open=current)
+
+
+def _extended(span: Span, block: Block[tuple[int, Change]]) -> Span:
+    number, newest = block.entries[-1]
+    assert newest.time is not None
+    return replace(
+        span,
+        last=number,
+        reached=to_microseconds(newest.time),
+        entries=span.entries + len(block.entries),
+        size=span.size + len(block.text),
+    )
 
 
 def name_of(plan: Plan, position: int) -> str:

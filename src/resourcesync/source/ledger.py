@@ -5,10 +5,10 @@ documents after them. So a run that was killed anywhere leaves a plan, which the
 out: the same changes go into the same lists.
 """
 
-from dataclasses import dataclass, field
-from typing import Final, TypeVar
-
-import msgspec
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, TypeVar
 
 from resourcesync.errors import StateError
 from resourcesync.ports import Catalogue
@@ -101,7 +101,7 @@ def read_plan(catalogue: Catalogue) -> Plan | None:
     Raises:
         StateError: The note is damaged.
     """
-    return _read(catalogue, _PLAN, Plan)
+    return _read(catalogue, _PLAN, _plan)
 
 
 def read_record(catalogue: Catalogue) -> Record | None:
@@ -110,26 +110,36 @@ def read_record(catalogue: Catalogue) -> Record | None:
     Raises:
         StateError: The note is damaged.
     """
-    return _read(catalogue, _RECORD, Record)
+    return _read(catalogue, _RECORD, _record)
 
 
 def write_plan(catalogue: Catalogue, plan: Plan) -> None:
     """Store the plan durably."""
-    catalogue.write_notes({_PLAN: msgspec.json.encode(plan).decode()})
+    catalogue.write_notes({_PLAN: json.dumps(asdict(plan))})
 
 
 def write_record(catalogue: Catalogue, record: Record) -> None:
     """Store the record durably."""
-    catalogue.write_notes({_RECORD: msgspec.json.encode(record).decode()})
+    catalogue.write_notes({_RECORD: json.dumps(asdict(record))})
 
 
-def _read(catalogue: Catalogue, key: str, kind: type[T]) -> T | None:
+def _plan(fields: dict[str, Any]) -> Plan:
+    closed = tuple(Span(**span) for span in fields.pop("closed"))
+    return Plan(closed=closed, open=Span(**fields.pop("open")), **fields)
+
+
+def _record(fields: dict[str, Any]) -> Record:
+    documents = {name: Recorded(**known) for name, known in fields.pop("documents").items()}
+    return Record(parts=tuple(fields.pop("parts")), documents=documents, **fields)
+
+
+def _read(catalogue: Catalogue, key: str, make: Callable[[dict[str, Any]], T]) -> T | None:
     text = catalogue.note(key)
     if text is None:
         return None
     try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, ValueError) as error:
+        return make(json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StateError(
             f"the publisher's note {key!r} in the catalogue is damaged: {error}",
             hint="delete the catalogue: the next publish starts a new Resource List",

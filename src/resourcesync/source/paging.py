@@ -1,10 +1,16 @@
 """How many entries go into one document (§7: 50,000 entries, 50 MB)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES
+
+E = TypeVar("E")
+
+_BLOCK: Final = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,32 +39,69 @@ class Limits:
         return entries <= 1 or (entries <= self.max_entries and size <= self.max_bytes)
 
 
-class Pages:
-    """Entries, as bytes, cut into pages that are read one after the other.
+class Block(NamedTuple, Generic[E]):
+    """Some entries, one after the other, and their bytes."""
 
-    It is true while there is a page to read. Only one entry is held in memory.
+    entries: Sequence[E]
+    text: bytes
+
+
+def blocks(entries: Iterable[E], render: Callable[[Sequence[E]], bytes]) -> Iterator[Block[E]]:
+    """Yield entries some hundred at a time, which is faster to render than one by one."""
+    remaining = iter(entries)
+    while some := list(islice(remaining, _BLOCK)):
+        yield Block(some, render(some))
+
+
+class Pages(Generic[E]):
+    """Entries cut into pages that are read one after the other, each as full as it may be.
+
+    It is true while there is a page to read. Some hundred entries are held in memory.
 
     Args:
-        fragments: The entries.
+        entries: The entries.
+        render: Gives the bytes of some entries.
         limits: The most that a page holds.
-        overhead: Bytes of a document around its entries.
     """
 
-    def __init__(self, fragments: Iterable[bytes], limits: Limits, overhead: int) -> None:
-        self._fragments = iter(fragments)
+    def __init__(
+        self, entries: Iterable[E], render: Callable[[Sequence[E]], bytes], limits: Limits
+    ) -> None:
+        self._remaining = blocks(entries, render)
+        self._render = render
         self._limits = limits
-        self._overhead = overhead
-        self._next = next(self._fragments, None)
+        self._ahead: list[Block[E]] = []  # the next block is the last of these
+        self._advance()
 
     def __bool__(self) -> bool:
-        return self._next is not None
+        return bool(self._ahead)
 
-    def page(self) -> Iterator[bytes]:
-        """Yield the entries of the next page; read it to its end before asking for another."""
-        entries, size = 0, self._overhead
-        while self._next is not None:
-            entries, size = entries + 1, size + len(self._next)
-            if not self._limits.allow(entries, size):
+    def page(self, size: int, entries: int = 0) -> Iterator[Block[E]]:
+        """Yield the blocks of the next page; read it to its end before asking for another.
+
+        Args:
+            size: Bytes that are in its document already, or will be around the entries.
+            entries: Entries that are in its document already.
+        """
+        while self._ahead:
+            block = self._ahead[-1]
+            count, length = entries + len(block.entries), size + len(block.text)
+            if self._limits.allow(count, length):
+                yield block
+                entries, size = count, length
+                self._ahead.pop()
+                self._advance()
+            elif len(block.entries) > 1:
+                self._halve()
+            else:
                 return
-            yield self._next
-            self._next = next(self._fragments, None)
+
+    def _advance(self) -> None:
+        if not self._ahead:
+            self._ahead.extend(islice(self._remaining, 1))
+
+    def _halve(self) -> None:
+        entries = self._ahead.pop().entries
+        middle = len(entries) // 2
+        for half in (entries[middle:], entries[:middle]):
+            self._ahead.append(Block(half, self._render(half)))

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from resourcesync.documents import writing
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.links import Link
+from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Snapshot
 from resourcesync.source import description, naming
-from resourcesync.source.paging import Limits, Pages
-from resourcesync.source.shelf import Shelf
+from resourcesync.source.paging import Block, Limits, Pages
+from resourcesync.source.shelf import Shelf, overhead, renderer
 
 
 class _TooMuchError(Exception):
@@ -46,10 +46,10 @@ def publish(shelf: Shelf, snapshot: Snapshot, limits: Limits) -> tuple[str, ...]
 
 def _write_whole(shelf: Shelf, snapshot: Snapshot, limits: Limits) -> None:
     header = _header(shelf, snapshot.at)
-    pages = _pages(snapshot, header, limits)
+    pages = Pages(snapshot.resources(), renderer(header), limits)
 
-    def only_page() -> Iterator[bytes]:
-        yield from pages.page()
+    def only_page() -> Iterator[Block[Resource]]:
+        yield from pages.page(overhead(header))
         if pages:
             raise _TooMuchError  # the store keeps what was there
 
@@ -59,11 +59,11 @@ def _write_whole(shelf: Shelf, snapshot: Snapshot, limits: Limits) -> None:
 def _write_parts(shelf: Shelf, snapshot: Snapshot, limits: Limits) -> tuple[str, ...]:
     at = snapshot.at
     header = _header(shelf, at, description.index(shelf.naming, naming.RESOURCE_LIST))
-    pages = _pages(snapshot, header, limits)
+    pages = Pages(snapshot.resources(), renderer(header), limits)
     names: list[str] = []
     while pages:
         names.append(naming.resource_list_part(at, len(names) + 1))
-        shelf.put(names[-1], _key(at), header, pages.page())
+        shelf.put(names[-1], _key(at), header, pages.page(overhead(header)))
     shelf.put_entries(
         naming.RESOURCE_LIST,
         _key(at),
@@ -71,12 +71,6 @@ def _write_parts(shelf: Shelf, snapshot: Snapshot, limits: Limits) -> tuple[str,
         (Part(uri=shelf.naming.uri(name), at=at) for name in names),
     )
     return tuple(names)
-
-
-def _pages(snapshot: Snapshot, header: Header, limits: Limits) -> Pages:
-    overhead = len(writing.opening(header)) + len(writing.closing(header))
-    fragments = (writing.render(resource, header) for resource in snapshot.resources())
-    return Pages(fragments, limits, overhead)
 
 
 def _header(shelf: Shelf, at: datetime, *links: Link) -> Header:

@@ -118,7 +118,7 @@ def _take(
     if before is None:
         recording.created(resource, fingerprint)
         counts["created"] += 1
-    elif before == Catalogued(resource=resource, fingerprint=fingerprint):
+    elif (before.resource, before.fingerprint) == (resource, fingerprint):
         return  # it only could not be trusted unread
     elif agree(before.resource.digests, resource.digests):
         recording.touched(resource, fingerprint)

@@ -1,10 +1,9 @@
 """The documents in their store: which are as they should be, and how one is put there."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from resourcesync.documents import writing
 from resourcesync.model.capabilities import Entry, Header
@@ -12,8 +11,8 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import DocumentStore
 from resourcesync.source.ledger import Recorded
 from resourcesync.source.naming import Naming
+from resourcesync.source.paging import Block, blocks
 
-_BLOCK: Final = 512  # entries, about 150 KB
 _CHUNK: Final = 1 << 18
 
 
@@ -72,29 +71,29 @@ class Shelf:
 
     def put_entries(self, name: str, key: str, header: Header, entries: Iterable[Entry]) -> None:
         """Write a document with these entries, as ``put`` does."""
-        self.put(name, key, header, (writing.render(entry, header) for entry in entries))
+        self.put(name, key, header, blocks(entries, renderer(header)))
 
-    def put(self, name: str, key: str, header: Header, fragments: Iterable[bytes]) -> None:
+    def put(self, name: str, key: str, header: Header, body: Iterable[Block[Any]]) -> None:
         """Write a document, durably, and remember it.
 
         Args:
             name: Its name.
             key: Stands for its content.
             header: Its header.
-            fragments: Its entries as they are written.
+            body: Its entries as they are written.
 
         Raises:
             StorageError: It could not be written; what was there is still there.
         """
-        body = _Body(header, fragments)
-        size = self._store.write(name, body.chunks())
+        content = _Content(header, body)
+        size = self._store.write(name, content.chunks())
         signature = self._store.signature(name)
         self.known[name] = Recorded(
             key=key,
             signature=signature or "",
-            digest=body.digest.hexdigest(),
+            digest=content.digest.hexdigest(),
             size=size,
-            entries=body.entries,
+            entries=content.entries,
         )
         assert header.capability is not None
         self.written.append(
@@ -102,7 +101,7 @@ class Shelf:
                 name=name,
                 uri=self.naming.uri(name),
                 capability=header.capability,
-                entries=body.entries,
+                entries=content.entries,
                 bytes=size,
             )
         )
@@ -118,24 +117,35 @@ class Shelf:
         return running.hexdigest()
 
 
-class _Body:
+def renderer(header: Header) -> Callable[[Sequence[Entry]], bytes]:
+    """Return what gives the bytes of entries in a document with this header."""
+    start, end = len(writing.opening(header)), -len(writing.closing(header))
+    return lambda entries: b"".join(writing.write(header, entries))[start:end]
+
+
+def overhead(header: Header) -> int:
+    """Return the bytes of a document with this header around its entries."""
+    return len(writing.opening(header)) + len(writing.closing(header))
+
+
+class _Content:
     """The bytes of a document; tells its entries and its digest once they were read."""
 
-    def __init__(self, header: Header, fragments: Iterable[bytes]) -> None:
+    def __init__(self, header: Header, body: Iterable[Block[Any]]) -> None:
         self.entries = 0
         self.digest = hashlib.sha256()
         self._header = header
-        self._fragments = iter(fragments)
+        self._body = body
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes, many entries at a time."""
-        chunk = writing.opening(self._header)
-        while chunk:
+        for chunk in self._plain():
             self.digest.update(chunk)
             yield chunk
-            block = list(islice(self._fragments, _BLOCK))
-            self.entries += len(block)
-            chunk = b"".join(block)
-        chunk = writing.closing(self._header)
-        self.digest.update(chunk)
-        yield chunk
+
+    def _plain(self) -> Iterator[bytes]:
+        yield writing.opening(self._header)
+        for block in self._body:
+            self.entries += len(block.entries)
+            yield block.text
+        yield writing.closing(self._header)

@@ -15,9 +15,10 @@ from typing import Final, Self
 from resourcesync.adapters.catalogue.database import guarded, open_writing, reading
 from resourcesync.adapters.catalogue.lock import PublishLock
 from resourcesync.adapters.catalogue.rows import (
+    CataloguedRow,
     Row,
     change_from_row,
-    from_row,
+    from_rows,
     to_row,
 )
 from resourcesync.errors import StateError, StorageError
@@ -96,8 +97,7 @@ class FileCatalogue:
             StateError: The file is damaged.
         """
         with reading(self._path) as connection:
-            for row in connection.execute(_ALL):
-                yield Catalogued(resource=from_row(row), fingerprint=row[6])
+            yield from map(CataloguedRow, connection.execute(_ALL))
 
     @contextmanager
     def record(self, now: datetime) -> Iterator["FileRecording"]:
@@ -238,7 +238,9 @@ class FileSnapshot:
 
     def resources(self) -> Iterator[Resource]:
         """Yield the resources in rising URI order."""
-        return map(from_row, self._connection.execute(_ALL))
+        rows = self._connection.execute(_ALL)
+        while some := rows.fetchmany(_BATCH):
+            yield from from_rows(some)
 
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
         """Yield ``(sequence number, change)`` in order of time, those after number ``after``."""

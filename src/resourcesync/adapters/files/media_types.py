@@ -95,6 +95,9 @@ _BY_EXTENSION: Final = {
 
 
 def media_type(name: str) -> str:
-    """Return the media type of a file of this name; ``application/octet-stream`` if unknown."""
+    """Return the media type of a file of this name; ``application/octet-stream`` if unknown.
+
+    The name may be a path, or a URI without query: what comes before the last ``/`` is ignored.
+    """
     _, dot, extension = name.rpartition(".")
     return _BY_EXTENSION.get(extension.lower(), UNKNOWN) if dot else UNKNOWN

@@ -39,7 +39,7 @@ class Judge:
         self._hidden = selection.hidden
         self._include = _union(selection.include or ("*",))
         self._exclude = _union(selection.exclude)
-        self._chooses = bool(self._skip or selection.include or selection.exclude)
+        self._chooses = bool(selection.include or selection.exclude)
 
     def of_file(self, folder: str, name: str) -> str | None:
         """Return ``None`` to publish a file, else the reason, ``LEFT_OUT`` for one on purpose.
@@ -49,20 +49,20 @@ class Judge:
                 for the root.
             name: Its name.
         """
-        if self._chooses:
-            path = folder + name
-            if path in self._skip or self._exclude(path):
-                return LEFT_OUT
-            if not self._include(path):
-                return LEFT_OUT
+        path = folder + name
+        if path in self._skip:
+            return LEFT_OUT
+        if self._chooses and (self._exclude(path) or not self._include(path)):
+            return LEFT_OUT
         return self._of_name(name)
 
     def of_folder(self, folder: str, name: str) -> str | None:
         """Return ``None`` to look into a folder, else the reason, as ``of_file`` does."""
-        if self._chooses:
-            path = folder + name
-            if path in self._skip or self._excludes_folder(path):
-                return LEFT_OUT
+        path = folder + name
+        if path in self._skip:
+            return LEFT_OUT
+        if self._chooses and (self._exclude(path) or self._exclude(path + "/")):
+            return LEFT_OUT
         return self._of_name(name)
 
     def of_path(self, names: tuple[str, ...]) -> str | None:
@@ -96,9 +96,6 @@ class Judge:
         if name[-1] == "~":
             return "a backup: its name ends with ~"
         return None
-
-    def _excludes_folder(self, path: str) -> bool:
-        return bool(self._exclude(path) or self._exclude(path + "/"))
 
 
 def _union(patterns: Iterable[str]) -> Callable[[str], object]:

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -27,7 +27,7 @@ from resourcesync.adapters.files.selection import LEFT_OUT, Judge, Selection
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import ALGORITHMS, Digest
 from resourcesync.model.resources import Resource
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import EPOCH, to_microseconds
 from resourcesync.ports import Clock, Omission, Original
 
 _MAX_OMISSIONS: Final = 10_000
@@ -37,6 +37,7 @@ _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _SECOND: Final = 1_000_000_000
 _FRESH: Final = 20_000_000  # the coarsest tick of a kernel's file times, doubled
 _FRESH_WHOLE: Final = 2 * _SECOND  # the coarsest file times there are (FAT)
+_KIND: Final = 0o170000
 _LAST_SECOND: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 
 
@@ -73,7 +74,7 @@ class FileTreeOriginals:
         self._hashes = tuple((name, _constructor(name)) for name in algorithms)
         self._omissions: list[Omission] = []
         self._current: tuple[str, int] | None = None
-        self._lastmod: tuple[int, datetime] = (0, from_microseconds(0))
+        self._second, self._lastmod = 0, EPOCH
 
     def omissions(self) -> Sequence[Omission]:
         """Return what the last scan left out, other than on purpose; the first 10,000."""
@@ -83,6 +84,8 @@ class FileTreeOriginals:
 
     def scan(self) -> Iterator[Original]:
         """Yield every file that is published, in rising URI order; nothing is read.
+
+        The media type is told by ``measure``.
 
         Memory and descriptors stay bounded, however deep or wide the tree is.
 
@@ -101,18 +104,28 @@ class FileTreeOriginals:
             descent.close()
 
     def _scan_files(self, descent: Descent) -> Iterator[Original]:
-        """Yield the files of the deepest folder up to the next folder in it, which is entered."""
+        """Yield the files of the deepest folder up to the next folder in it, which is entered.
+
+        This runs for every file of every scan, so what is usual is written out.
+        """
         folder, descriptor = descent.deepest()
         self._current = (folder.uri, descriptor)
         looked = self._now()
+        old = looked - _FRESH_WHOLE
         for key in folder.keys:
             if key[-1] == "/":
                 if self._enter(descent, key):
                     return
-            else:
-                original = self._look(folder, descriptor, key, looked)
-                if original is not None:
-                    yield original
+                continue
+            found = self._look(folder, descriptor, key)
+            if found is not None:
+                modified = found.st_mtime_ns
+                if modified > old and self._is_fresh(modified, looked):
+                    fingerprint = ""
+                else:
+                    fingerprint = f"{found.st_size}:{modified}:{found.st_ino}"
+                lastmod = self._last_modified(found)
+                yield Original(folder.uri + key, fingerprint, found.st_size, lastmod)
         descent.leave()
 
     def _keys(self, folder: Folder) -> Iterator[str]:
@@ -158,12 +171,13 @@ class FileTreeOriginals:
         descent.enter(child)
         return True
 
-    def _look(self, folder: Folder, descriptor: int, key: str, looked: int) -> Original | None:
+    def _look(self, folder: Folder, descriptor: int, key: str) -> os.stat_result | None:
+        """Return what a file is, or ``None`` when it is gone or not published."""
         name = key if "%" not in key else to_name(key)
         assert name is not None
         try:
-            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-            if not stat.S_ISREG(found.st_mode):
+            found = os.lstat(name, dir_fd=descriptor)
+            if found[stat.ST_MODE] & _KIND != stat.S_IFREG:
                 found = self._look_along((*folder.names, name), found)
         except LinkNotFollowedError as reason:
             self._omit(folder.path + name, str(reason))
@@ -172,13 +186,7 @@ class FileTreeOriginals:
             if error.errno in GONE:
                 return None
             raise unlistable(folder.path + name, error) from error
-        return Original(
-            uri=folder.uri + key,
-            fingerprint=self._fingerprint(found, looked),
-            length=found.st_size,
-            lastmod=self._last_modified(found),
-            media_type=media_type(name),
-        )
+        return found
 
     def _look_along(self, names: tuple[str, ...], found: os.stat_result) -> os.stat_result:
         """Return what a link to a file leads to; ``found`` is not a regular file itself."""
@@ -218,10 +226,9 @@ class FileTreeOriginals:
             StorageError: It cannot be read (code ``unreadable-file``).
         """
         for _ in range(_TRIES):
-            looked = self._now()
-            descriptor = self._open(original.uri)
+            looked = 0 if original.fingerprint else self._now()
+            descriptor, before = self._open(original.uri)
             try:
-                before = os.fstat(descriptor)
                 length, digests = self._digest(descriptor, before.st_size)
                 after = os.fstat(descriptor)
             except OSError as error:
@@ -234,8 +241,10 @@ class FileTreeOriginals:
                     lastmod=self._last_modified(after),
                     length=length,
                     digests=digests,
-                    media_type=original.media_type,
+                    media_type=media_type(original.uri),
                 )
+                if _signature(after) == original.fingerprint:
+                    return resource, original.fingerprint  # it was not fresh when it was scanned
                 return resource, self._fingerprint(after, looked)
         raise OriginalChangedError(f"{original.uri} changed each time it was read")
 
@@ -258,15 +267,15 @@ class FileTreeOriginals:
         if self.locate(uri) is None:
             return None
         try:
-            return os.fdopen(self._open(uri), "rb")
+            return os.fdopen(self._open(uri)[0], "rb")
         except OriginalChangedError:
             return None
 
     def _names(self, uri: str) -> tuple[str, ...] | None:
         return to_names(uri.removeprefix(self._base)) if uri.startswith(self._base) else None
 
-    def _open(self, uri: str) -> int:
-        """Return a descriptor of the file that a URI stands for."""
+    def _open(self, uri: str) -> tuple[int, os.stat_result]:
+        """Return a descriptor of the file that a URI stands for, and what it is."""
         try:
             descriptor = self._open_beside(uri)
             if descriptor is None:
@@ -277,10 +286,11 @@ class FileTreeOriginals:
             if error.errno in GONE:
                 raise OriginalChangedError(f"{uri} is no longer there") from error
             raise _unreadable(uri, error) from error
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
             os.close(descriptor)
             raise OriginalChangedError(f"{uri} is no longer a file")
-        return descriptor
+        return descriptor, found
 
     def _open_beside(self, uri: str) -> int | None:
         """Open a file of the very folder that the scan is in; ``None`` when it is not one."""
@@ -325,22 +335,23 @@ class FileTreeOriginals:
         return to_microseconds(self._clock.now()) * 1_000
 
     def _last_modified(self, found: os.stat_result) -> datetime:
-        second = min(max(found.st_mtime_ns // _SECOND, 0), _LAST_SECOND)
-        if second != self._lastmod[0]:  # files written together share it, and it is slow to make
-            self._lastmod = (second, from_microseconds(second * 1_000_000))
-        return self._lastmod[1]
+        second = int(found[stat.ST_MTIME])  # whole seconds, rounded down
+        if second != self._second:  # files written together share it, and it is slow to make
+            self._second = second
+            self._lastmod = EPOCH + timedelta(0, min(max(second, 0), _LAST_SECOND))
+        return self._lastmod
 
     def _fingerprint(self, found: os.stat_result, looked: int) -> str:
         """Return what changes with the bytes; empty when a later write might leave it the same.
 
         Args:
             found: What was seen of the file.
-            looked: A moment before that, in nanoseconds.
+            looked: A moment before that, in nanoseconds; 0 when none is known.
         """
         modified = found.st_mtime_ns
         if modified > looked - _FRESH_WHOLE and self._is_fresh(modified, looked):
             return ""
-        return f"{found.st_size}:{modified}:{found.st_ino}"
+        return _signature(found)
 
     def _is_fresh(self, modified: int, looked: int) -> bool:
         margin = _FRESH_WHOLE if modified % _SECOND == 0 else _FRESH
@@ -374,6 +385,10 @@ def _open_file(root: int, names: tuple[str, ...]) -> int:
         return os.open(names[-1], _FILE, dir_fd=folder)
     finally:
         os.close(folder)
+
+
+def _signature(found: os.stat_result) -> str:
+    return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
 
 
 def _version(found: os.stat_result) -> tuple[int, int, int]:
