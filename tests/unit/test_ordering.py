@@ -268,13 +268,14 @@ def test_a_file_whose_last_bytes_do_not_fit_is_closed_without_a_word() -> None:
     assert len(spool) == 0
 
 
-@pytest.mark.parametrize("size", range(5_000, 5_100, 7))
-def test_a_file_that_was_cut_short_is_never_a_shorter_list(size: int) -> None:
+@pytest.mark.parametrize("missing", [1, 5, 20, 30, 5_000])
+def test_a_file_that_was_cut_short_is_never_a_shorter_list(missing: int) -> None:
     disk = Disk()
     spool = spool_on(disk)
     fill(spool, shuffled(1_000))
     spool.close_input()
-    disk.still_open[0].truncate(size)
+    file = disk.still_open[0]
+    file.truncate(len(file.getvalue()) - missing)
 
     with pytest.raises(StorageError, match="cut short"):
         list(spool)
