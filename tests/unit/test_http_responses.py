@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from resourcesync import __version__
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.errors import (
     BadResponseError,
@@ -68,7 +69,7 @@ def test_what_is_sent_is_honest_and_as_written(server: HostileServer) -> None:
 
     (asked,) = server.asked
     assert asked.target == "/a/../b//c?q=%2F"
-    assert asked.fields["user-agent"] == "resourcesync/0.1.0 (+ops@example.org)"
+    assert asked.fields["user-agent"] == f"resourcesync/{__version__} (+ops@example.org)"
     assert asked.fields["from"] == "ops@example.org"
     assert asked.fields["accept-encoding"] == "identity"
     assert "cookie" not in asked.fields

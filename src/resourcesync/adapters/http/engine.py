@@ -7,8 +7,10 @@ from typing import Any, Protocol
 
 import pycurl
 
+from resourcesync import __version__
 from resourcesync.adapters.http.egress import is_public
 from resourcesync.adapters.http.errand import Errand
+from resourcesync.adapters.http.robots import AGENT
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.adapters.http.transfer import Transfer
 from resourcesync.ports import Clock
@@ -154,7 +156,7 @@ class Engine:
             (pycurl.PROXY, settings.proxy),
             (pycurl.NOPROXY, ""),
             (_SUPPRESS_CONNECT_HEADERS, 1),
-            (pycurl.USERAGENT, f"resourcesync/0.1.0{contact}"),
+            (pycurl.USERAGENT, f"{AGENT}/{__version__}{contact}"),
             (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS),
             (pycurl.PIPEWAIT, 1),
             (pycurl.BUFFERSIZE, 64 * 1024),
