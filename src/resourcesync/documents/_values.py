@@ -118,7 +118,7 @@ def capability_of(entry: Irregular, *, longest: int) -> CapabilityEntry:
 
 def row_of(item: Irregular) -> Row:
     """Return the row of an entry, just as written; the URI is empty when there is none."""
-    values, _ = split(item.metadata, CHANGE_KNOWN)
+    values, _ = _parted(item.metadata, CHANGE_KNOWN)
     texts = item.texts
     return Row(
         uri=texts.get(LOC, ""),
@@ -303,7 +303,13 @@ def _priority(text: str) -> int | None:
 
 
 def split(flat: list[str] | None, known: frozenset[str]) -> tuple[dict[str, str], Extra]:
-    """Part the attributes of ``rs:md`` or ``rs:ln`` into those we know, stripped, and the rest.
+    """Part the attributes of ``rs:md`` or ``rs:ln`` into those we know, stripped, and the rest."""
+    values, extra = _parted(flat, known)
+    return {name: value.strip(BLANKS) for name, value in values.items()}, extra
+
+
+def _parted(flat: list[str] | None, known: frozenset[str]) -> tuple[dict[str, str], Extra]:
+    """Part attributes into those we know and the rest, all as written.
 
     An attribute that carries the ResourceSync namespace counts as if it had none (§7 forbids the
     prefix; version 0.9 asked for it).
@@ -317,12 +323,9 @@ def split(flat: list[str] | None, known: frozenset[str]) -> tuple[dict[str, str]
         if namespace in RS_NAMESPACES:
             late.append((local, value))
         elif name in known:
-            values[name] = value.strip(BLANKS)
+            values[name] = value
         else:
             extra[f"{{{namespace}}}{local}" if namespace else name] = value
     for name, value in late:
-        if name in known:
-            values.setdefault(name, value.strip(BLANKS))
-        else:
-            extra.setdefault(name, value)
+        (values if name in known else extra).setdefault(name, value)
     return values, tuple(extra.items())

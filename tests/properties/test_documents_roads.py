@@ -1,0 +1,213 @@
+"""The fast road and the general road of reading tell the same, and what another parser tells."""
+
+import io
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.documents import _octets
+from resourcesync.documents.reading import Row, read
+from resourcesync.errors import DocumentError
+from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.model.timestamps import _W3C, parse_w3c
+from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
+from tests.support.documents import CHANGE_LIST, RESOURCE_LIST, URI, document
+
+SHA = "sha-256:" + "ab" * 32
+ATTRIBUTES = {
+    "hash": st.sampled_from(
+        [SHA, SHA.upper(), "md5:ab", "", f"{SHA} md5:cd", f"{SHA} sha-256:{'cd' * 32}", " " + SHA]
+    ),
+    "length": st.sampled_from(["0", "17", " 8 ", "-1", "", "9" * 19, "9" * 20, "\u0663"]),
+    "type": st.sampled_from(["text/html", " a/b ", "", "x&amp;y", "\u6c34"]),
+    "encoding": st.sampled_from(["gzip", " br"]),
+    "datetime": st.sampled_from(["2013-01-03T09:00:00Z", "2013-01-03T09:00:00.5Z", "soon", ""]),
+    "change": st.sampled_from(["created", "updated", "deleted", "Create"]),
+    "rs:length": st.sampled_from(["1"]),
+    "x:y": st.sampled_from(["z"]),
+    "odd": st.sampled_from(["z"]),
+}
+ELEMENTS = {
+    "loc": st.sampled_from(
+        ["http://a/1", " http://a/2\n", "", "http://a/&amp;", "a<!-- c -->b", "\u202e", "x" * 2049]
+    ),
+    "lastmod": st.sampled_from(
+        ["2013-01-02T13:00:00Z", "2013", "", " 2013-01-02T13:00:00.123456Z ", "soon", "2013-13"]
+    ),
+    "changefreq": st.sampled_from(["daily", " ", ""]),
+    "priority": st.sampled_from(["0.5", ""]),
+    "x:foreign": st.sampled_from(["text", "<url/>"]),
+}
+GOOD = {
+    "loc": "http://a/1",
+    "lastmod": "2013-01-02T13:00:00Z",
+    "hash": SHA,
+    "length": "5",
+    "type": "a/b",
+    "encoding": "gzip",
+    "datetime": "2013-01-03T09:00:00Z",
+}
+
+
+@st.composite
+def kinds_of_entry(draw: st.DrawFn) -> str:
+    """Return a format for an entry, with the names of its values in braces."""
+    blank = draw(st.sampled_from(["", " ", "\n  ", "text"]))
+    elements = draw(st.lists(st.sampled_from(sorted(ELEMENTS)), max_size=3))
+    parts = [f"<{name}>{{{name}}}</{name}>" for name in ["loc", *elements]]
+    if draw(st.booleans()):
+        names = draw(st.lists(st.sampled_from(sorted(ATTRIBUTES)), max_size=4, unique=True))
+        if {"length", "rs:length"} <= set(names):
+            names.remove("rs:length")
+        parts.append("<rs:md" + "".join(f' {name}="{{{name}}}"' for name in names) + "/>")
+    if draw(st.integers(0, 9)) == 0:
+        parts.append('<rs:ln rel="via" href="http://b/"/>')
+    if draw(st.integers(0, 9)) == 0:
+        parts.pop(draw(st.integers(0, len(parts) - 1)))
+    if draw(st.booleans()):
+        parts.reverse()
+    return f"<url>{blank}{blank.join(parts)}{blank}</url>{draw(st.sampled_from(['', chr(10)]))}"
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> str:
+    kinds = draw(st.lists(kinds_of_entry(), min_size=1, max_size=4))
+    parts: list[str] = []
+    for _ in range(draw(st.integers(1, 6))):
+        kind = draw(st.sampled_from(kinds))
+        names = [name for name in (*ELEMENTS, *ATTRIBUTES) if f"{{{name}}}" in kind]
+        for _ in range(draw(st.sampled_from([1, 2, 5, 12]))):
+            values = dict(GOOD)
+            if draw(st.integers(0, 3)) == 0:
+                for name in names:
+                    values[name] = draw({**ELEMENTS, **ATTRIBUTES}[name])
+            entry = kind
+            for name in names:
+                entry = entry.replace(f"{{{name}}}", values.get(name, "created"))
+            parts.append(entry)
+    return "".join(parts)
+
+
+Told = tuple[list[object], list[RefusedEntry], str]
+
+
+def tell_in_blocks(data: bytes, size: int, *, as_rows: bool) -> Told:
+    """Read with blocks of another size: a few bytes make every entry take the general road."""
+    refusals: list[RefusedEntry] = []
+    told: list[object] = []
+    failure = ""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_octets, "BLOCK", size)
+        try:
+            opened = read(io.BytesIO(data), uri=URI, on_refused=refusals.append)
+            told.extend(opened.rows() if as_rows else opened.entries())
+            failure = opened.dialect
+        except DocumentError as error:
+            failure = f"{type(error).__name__} {error.message} {error.line} {error.column}"
+    return told, refusals, failure
+
+
+@settings(max_examples=60, deadline=None)
+@given(bodies(), st.sampled_from([RESOURCE_LIST, CHANGE_LIST, ""]), st.booleans())
+def test_the_size_of_the_blocks_changes_nothing(body: str, md: str, as_rows: bool) -> None:
+    data = document(body, md=md).replace(b"<urlset ", b'<urlset xmlns:x="urn:x" ')
+
+    slow = tell_in_blocks(data, 16, as_rows=as_rows)
+
+    for size in (100, 700, 5000):
+        assert tell_in_blocks(data, size, as_rows=as_rows) == slow
+
+
+def rows_of_another_parser(data: bytes) -> list[dict[str, str | None]]:
+    found = []
+    for entry in ET.fromstring(data):
+        if entry.tag != f"{{{SITEMAP_NS}}}url":
+            continue
+        md = entry.find(f"{{{RS_NS}}}md")
+        attributes = {} if md is None else md.attrib
+        loc = entry.find(f"{{{SITEMAP_NS}}}loc")
+        assert loc is not None
+        lastmod = entry.find(f"{{{SITEMAP_NS}}}lastmod")
+        found.append(
+            {
+                "uri": (loc.text or "").strip(),
+                "lastmod_text": None if lastmod is None else lastmod.text or "",
+                "hash_text": attributes.get("hash"),
+                "length_text": attributes.get("length"),
+                "media_type": attributes.get("type"),
+                "encoding": attributes.get("encoding"),
+            }
+        )
+    return found
+
+
+lines = st.lists(
+    st.tuples(
+        st.text("abc/&<\u6c34 ", min_size=1).filter(lambda text: bool(text.strip())),
+        st.none() | st.sampled_from(["2013-01-02T13:00:00Z", "2013"]),
+        st.dictionaries(
+            st.sampled_from(["hash", "length", "type", "encoding"]), st.text("ab:&\"' ", min_size=1)
+        ),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(deadline=None)
+@given(lines, st.integers(1, 30), st.sampled_from(["", "\n ", "\n"]))
+def test_rows_are_what_another_parser_finds(
+    told: list[tuple[str, str | None, dict[str, str]]], times: int, blank: str
+) -> None:
+    root = ET.Element(f"{{{SITEMAP_NS}}}urlset")
+    ET.SubElement(root, f"{{{RS_NS}}}md", capability="resourcelist")
+    for loc, lastmod, attributes in told * times:
+        entry = ET.SubElement(root, f"{{{SITEMAP_NS}}}url")
+        entry.text = entry.tail = blank
+        ET.SubElement(entry, f"{{{SITEMAP_NS}}}loc").text = loc
+        if lastmod is not None:
+            ET.SubElement(entry, f"{{{SITEMAP_NS}}}lastmod").text = lastmod
+        if attributes:
+            ET.SubElement(entry, f"{{{RS_NS}}}md", attributes).tail = blank
+    data = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+
+    found, refusals, _ = tell_in_blocks(data, 500, as_rows=True)
+
+    expected = rows_of_another_parser(data)
+    assert refusals == []
+    assert len(found) == len(expected)
+    for row, other in zip(found, expected, strict=True):
+        assert isinstance(row, Row)
+        assert {name: getattr(row, name) for name in other} == other
+
+
+@given(
+    st.one_of(
+        st.text("0123456789-:TZ.W+, ", min_size=8, max_size=28),
+        st.from_regex(_W3C, fullmatch=True),
+        st.from_regex(
+            r"[0-9]{4}.[0-9]{2}.[0-9]{2}.[0-9]{2}.[0-9]{2}.[0-9]{2}(.[0-9]{6})?.", fullmatch=True
+        ),
+        st.from_regex(r".{4}-.{2}-.{2}T.{2}:.{2}:.{2}(\..{6})?Z", fullmatch=True),
+    )
+)
+def test_the_quick_way_of_reading_a_time_takes_only_what_the_grammar_takes(text: str) -> None:
+    try:
+        moment = parse_w3c(text)
+    except ValueError:
+        return
+    assert _W3C.fullmatch(text)
+    assert moment.utcoffset() is not None
+
+
+@pytest.mark.parametrize(("size", "kinds"), [(16, {"Irregular"}), (700, {"Irregular", "Run"})])
+def test_both_roads_are_really_taken(size: int, kinds: set[str]) -> None:
+    data = document(*["<url><loc>http://a/1</loc></url>"] * 300)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_octets, "BLOCK", size)
+        items = [item for found in read(io.BytesIO(data), uri=URI)._items() for item in found]
+
+    assert {type(item).__name__ for item in items} == kinds

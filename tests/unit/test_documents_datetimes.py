@@ -1,0 +1,136 @@
+"""The datetimes of X22: one strict profile, whatever else Python would take."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import format_w3c, parse_w3c, to_microseconds
+from tests.support.documents import document, tell, uris, url
+
+
+def utc(*parts: int) -> datetime:
+    year, month, day, *rest = parts
+    return datetime(year, month, day, tzinfo=UTC) + timedelta(
+        **dict(zip(("hours", "minutes", "seconds", "microseconds"), rest, strict=False))
+    )
+
+
+GOOD = {
+    "2013": utc(2013, 1, 1),
+    "2013-02": utc(2013, 2, 1),
+    "2013-02-03": utc(2013, 2, 3),
+    "2013-02-03T04:05Z": utc(2013, 2, 3, 4, 5),
+    "2013-02-03T04:05:06Z": utc(2013, 2, 3, 4, 5, 6),
+    "2013-02-03T04:05:06.7Z": utc(2013, 2, 3, 4, 5, 6, 700_000),
+    "2013-02-03T04:05:06.123456Z": utc(2013, 2, 3, 4, 5, 6, 123_456),
+    "2013-02-03T04:05:06.1234569Z": utc(2013, 2, 3, 4, 5, 6, 123_456),
+    "2013-02-03T04:05:06+01:00": utc(2013, 2, 3, 3, 5, 6),
+    "2013-02-03T04:05:06-14:00": utc(2013, 2, 3, 18, 5, 6),
+    "2013-02-03T04:05:06.500000-00:30": utc(2013, 2, 3, 4, 35, 6, 500_000),
+    "2013-02-03T04:05:06": utc(2013, 2, 3, 4, 5, 6),
+    "2018-11-06T17:41:16.901455": utc(2018, 11, 6, 17, 41, 16, 901_455),
+    "0001-01-01T00:00:00Z": utc(1, 1, 1),
+    "9999-12-31T23:59:59.999999Z": utc(9999, 12, 31, 23, 59, 59, 999_999),
+    "2012-02-29": utc(2012, 2, 29),
+}
+
+BAD = [
+    "",
+    "0000-01-01",
+    "10000-01-01",
+    "2013-13-01",
+    "2013-02-30",
+    "2013-02-29",
+    "2013-2-3",
+    "13-02-03",
+    "2013-02-03T24:00:00Z",
+    "2013-02-03T24:00:00.000000Z",
+    "2013-02-03T23:60:00Z",
+    "2013-02-03T23:59:60Z",
+    "2013-02-03T04:05:06+24:00",
+    "2013-02-03T04:05:06+14:60",
+    "2013-02-03T04:05:06+0100",
+    "2013-02-03T04:05:06+01",
+    "2013-02-03T04:05:06,5Z",
+    "2013-02-03T04:05:06,500000Z",
+    "2013-02-03T04:05:06.Z",
+    "2013-02-03T04:05:06." + "1" * 1000 + "Z",
+    "2013-W05-7",
+    "2013-W05-7T04:05:06Z",
+    "2013034T040506Z",
+    "20130203T040506Z",
+    "2013-02-03T040506Z",
+    "2013-02-03T040506.1Z",
+    "2013-02-03T04:05:06z",
+    "2013-02-03t04:05:06Z",
+    "2013-02-03 04:05:06Z",
+    "2013-02-03T04:05:06Z\n",
+    " 2013-02-03T04:05:06Z",
+    "2013-02-03T04:05:06ZZ",
+    "2013-02-03T04:05:06.12345ZZ",
+    "2013-02-03T04:05:06.1+0100Z",
+    "2013-02-03T04:05:06.1+01:0Z",
+    "2013-02-03T04Z",
+    "\uff12\uff10\uff11\uff13-02-03T04:05:06Z",
+    "2013-02-03T04:05:0\u0663Z",
+    "-013-02-03T04:05:06Z",
+    "+013-02-03T04:05:06Z",
+    "2013-02-03T-4:05:06Z",
+    "2013-02-03T 4:05:06Z",
+    "9999-12-31T23:59:59-14:00",
+    "0001-01-01T00:00:00+14:00",
+    "2013-01-03T11200:00Z",
+    "now",
+]
+
+
+@pytest.mark.parametrize(("text", "moment"), GOOD.items())
+def test_a_w3c_datetime_is_a_moment_in_utc(text: str, moment: datetime) -> None:
+    parsed = parse_w3c(text)
+
+    assert parsed == moment
+    assert parsed.utcoffset() == timedelta()
+    assert parse_w3c(format_w3c(parsed)) == parsed
+    assert isinstance(to_microseconds(parsed), int)
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_anything_else_is_no_datetime(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_w3c(text)
+
+
+def plain(text: str, number: int = 0) -> str:
+    return url(f"http://a/{number}", f"<lastmod>{text}</lastmod>")
+
+
+@pytest.mark.parametrize("text", [text for text in BAD if text == text.strip() != ""])
+def test_a_bad_datetime_among_many_good_ones_costs_one_entry(text: str) -> None:
+    good = "2013-02-03T04:05:06Z" if len(text) != 27 else "2013-02-03T04:05:06.123456Z"
+    before = [plain(good, number) for number in range(1500)]
+    data = document(*before, plain(text, 9999), *before)
+
+    told = tell(data)
+
+    assert len(told.entries) == 3000
+    assert [(r.code, r.uri, r.line) for r in told.refusals] == [
+        ("time-invalid", "http://a/9999", 1504)
+    ]
+
+
+@pytest.mark.parametrize(("text", "moment"), GOOD.items())
+def test_a_good_datetime_is_read_alone_and_among_many(text: str, moment: datetime) -> None:
+    told = tell(document(*(plain(text, number) for number in range(1500))))
+
+    assert told.refusals == []
+    assert {entry.lastmod for entry in told.entries if isinstance(entry, Resource)} == {moment}
+
+
+def test_times_of_different_length_that_look_alike_when_joined_are_told_apart() -> None:
+    one, other = "2013-02-03T04:05:06", "Z2013-02-03T04:05:06Z"
+    data = document(*(plain(one if n % 2 == 0 else other, n) for n in range(1500)))
+
+    told = tell(data)
+
+    assert uris(told.entries) == [f"http://a/{n}" for n in range(0, 1500, 2)]

@@ -1,0 +1,277 @@
+import tracemalloc
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from pyexpat import ParserCreate
+
+import pytest
+
+from resourcesync.documents.writing import closing, opening, render, write
+from resourcesync.model.capabilities import CapabilityEntry, Entry, Header, Part
+from resourcesync.model.digests import Digest
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import Capability, ChangeKind
+from tests.support.documents import tell
+
+NINE = datetime(2013, 1, 3, 9, tzinfo=UTC)
+TEN = NINE + timedelta(hours=1)
+LIST = Header(capability=Capability.RESOURCE_LIST, at=NINE)
+CHANGES = Header(capability=Capability.CHANGE_LIST, from_=NINE)
+DESCRIPTION = Header(capability=Capability.DESCRIPTION)
+SITEMAP = Header(capability=None)
+INDEX = Header(capability=Capability.RESOURCE_LIST, at=NINE, is_index=True)
+FULL = Resource(
+    uri="http://a/1?x=1&y=2",
+    lastmod=NINE,
+    length=5,
+    digests=(Digest("md5", "ab"), Digest("sha-256", "cd")),
+    media_type="text/html",
+    encoding="gzip",
+    changefreq="daily",
+    links=(Link(rel="up", href="http://a/2", priority=1, modified=TEN, length=7, path="/p"),),
+    extra=(("{urn:x}a", "1"), ("b", "2"), ("{urn:x}c", "3"), ("{urn:y}d", "4")),
+)
+
+
+def test_a_resource_list_is_written_in_the_order_of_the_schema() -> None:
+    header = Header(
+        capability=Capability.RESOURCE_LIST,
+        at=NINE,
+        completed=TEN,
+        links=(Link(rel="up", href="http://a/c"),),
+    )
+
+    assert b"".join(write(header, [FULL])).decode() == (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+        ' xmlns:rs="http://www.openarchives.org/rs/terms/">\n'
+        '<rs:ln rel="up" href="http://a/c"/>\n'
+        '<rs:md capability="resourcelist" at="2013-01-03T09:00:00Z"'
+        ' completed="2013-01-03T10:00:00Z"/>\n'
+        "<url><loc>http://a/1?x=1&amp;y=2</loc><lastmod>2013-01-03T09:00:00Z</lastmod>"
+        "<changefreq>daily</changefreq>"
+        '<rs:md hash="md5:ab sha-256:cd" length="5" type="text/html" encoding="gzip"'
+        ' xmlns:x1="urn:x" x1:a="1" b="2" x1:c="3" xmlns:x2="urn:y" x2:d="4"/>'
+        '<rs:ln rel="up" href="http://a/2" length="7" modified="2013-01-03T10:00:00Z"'
+        ' path="/p" pri="1"/></url>\n'
+        "</urlset>\n"
+    )
+
+
+def test_a_change_has_its_time_and_lastmod_only_when_it_is_known() -> None:
+    change = Change(
+        kind=ChangeKind.UPDATED,
+        time=NINE + timedelta(microseconds=7),
+        resource=Resource(uri="http://a/1", length=0),
+    )
+
+    assert render(change, CHANGES).decode() == (
+        '<url><loc>http://a/1</loc><rs:md change="updated"'
+        ' datetime="2013-01-03T09:00:00.000007Z" length="0"/></url>\n'
+    )
+
+
+def test_an_index_and_a_description_have_their_own_entries() -> None:
+    log = Header(capability=Capability.CHANGE_LIST, from_=NINE, is_index=True)
+
+    assert opening(INDEX).startswith(b'<?xml version="1.0" encoding="UTF-8"?>\n<sitemapindex ')
+    assert closing(INDEX) == b"</sitemapindex>\n"
+    assert render(Part(uri="http://a/1", lastmod=NINE, at=NINE, completed=TEN), INDEX) == (
+        b"<sitemap><loc>http://a/1</loc><lastmod>2013-01-03T09:00:00Z</lastmod>"
+        b'<rs:md at="2013-01-03T09:00:00Z" completed="2013-01-03T10:00:00Z"/></sitemap>\n'
+    )
+    assert render(Part(uri="http://a/1", from_=NINE, until=TEN), log) == (
+        b'<sitemap><loc>http://a/1</loc><rs:md from="2013-01-03T09:00:00Z"'
+        b' until="2013-01-03T10:00:00Z"/></sitemap>\n'
+    )
+    assert render(
+        CapabilityEntry(uri="http://a/1", capability=Capability.CAPABILITY_LIST), DESCRIPTION
+    ) == (b'<url><loc>http://a/1</loc><rs:md capability="capabilitylist"/></url>\n')
+
+
+def test_an_empty_rs_md_is_left_out() -> None:
+    assert render(Resource(uri="http://a/1"), SITEMAP) == b"<url><loc>http://a/1</loc></url>\n"
+    assert render(Part(uri="http://a/1"), INDEX) == (b"<sitemap><loc>http://a/1</loc></sitemap>\n")
+
+
+def test_the_fragments_are_the_document() -> None:
+    entries = [FULL, Resource(uri="http://a/2")] * 700
+
+    whole = b"".join(write(LIST, entries))
+
+    assert whole == opening(LIST) + b"".join(render(e, LIST) for e in entries) + closing(LIST)
+
+
+def test_a_time_in_another_zone_is_written_in_utc() -> None:
+    zone = timezone(timedelta(hours=2))
+    resource = Resource(uri="http://a/1", lastmod=datetime(2013, 1, 3, 11, tzinfo=zone))
+
+    assert b"<lastmod>2013-01-03T09:00:00Z</lastmod>" in render(resource, LIST)
+
+
+@pytest.mark.parametrize("year", [1, 999, 1970, 9999])
+def test_a_year_has_four_digits(year: int) -> None:
+    resource = Resource(uri="http://a/1", lastmod=datetime(year, 2, 3, 4, 5, 6, tzinfo=UTC))
+
+    assert f"<lastmod>{year:04d}-02-03T04:05:06Z</lastmod>".encode() in render(resource, LIST)
+
+
+@pytest.mark.parametrize(
+    "text", ["&<>\"'", "a\tb\nc\rd", "]]>", "\x7f\x85\xa0\u2028\U0001f600", "&amp;"]
+)
+def test_what_must_be_escaped_comes_back_as_it_was(text: str) -> None:
+    resource = Resource(
+        uri="http://a/1",
+        media_type=f"x{text}x",
+        changefreq=f"x{text}x",
+        encoding=f"x{text}x",
+        links=(Link(rel=f"x{text}x", href="http://a/"),),
+        extra=((f"{{urn:{text}x}}a", text),),
+    )
+
+    data = b"".join(write(LIST, [resource]))
+
+    assert tell(data).entries == [resource]
+
+
+# --- what is not a document --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        Header(capability=Capability.RESOURCE_LIST),
+        Header(capability=Capability.RESOURCE_LIST, is_index=True),
+        Header(capability=Capability.CHANGE_LIST),
+        Header(capability=Capability.CHANGE_LIST, until=NINE),
+        Header(capability=Capability.CHANGE_LIST, from_=NINE, at=NINE),
+        Header(capability=Capability.CHANGE_LIST, from_=NINE, completed=NINE),
+        Header(capability=Capability.CHANGE_LIST, from_=TEN, until=NINE),
+        Header(capability=Capability.RESOURCE_LIST, at=TEN, completed=NINE),
+        Header(capability=Capability.RESOURCE_LIST, at=NINE, from_=NINE),
+        Header(capability=Capability.RESOURCE_LIST, at=NINE, until=NINE),
+        Header(capability=Capability.RESOURCE_LIST, at=NINE.replace(tzinfo=None)),
+        Header(capability=Capability.DESCRIPTION, at=NINE),
+        Header(capability=Capability.CAPABILITY_LIST, from_=NINE),
+        Header(capability=None, at=NINE),
+        Header(capability=None, extra=(("a", "b"),)),
+        Header(capability=Capability.DESCRIPTION, extra=(("at", "b"),)),
+        Header(capability=Capability.DESCRIPTION, links=(Link(rel="", href="http://a/"),)),
+        Header(capability=Capability.DESCRIPTION, links=(Link(rel="up", href=""),)),
+    ],
+)
+def test_a_header_that_breaks_the_rules_is_a_fault_of_the_program(header: Header) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        opening(header)
+    with pytest.raises(ValueError, match=r"."):
+        list(write(header, []))
+
+
+def link(**told: object) -> Resource:
+    return Resource(uri="http://a/1", links=(Link(rel="up", href="http://a/2", **told),))  # type: ignore[arg-type]  # one wrong value each
+
+
+def extra(*names: str) -> Resource:
+    return Resource(uri="http://a/1", extra=tuple((name, "v") for name in names))
+
+
+@pytest.mark.parametrize(
+    ("header", "entry"),
+    [
+        (LIST, Change(kind=ChangeKind.CREATED, resource=FULL)),
+        (LIST, Part(uri="http://a/1")),
+        (CHANGES, FULL),
+        (INDEX, FULL),
+        (DESCRIPTION, FULL),
+        (SITEMAP, CapabilityEntry(uri="http://a/1")),
+        (INDEX, Part(uri="http://a/1", from_=NINE)),
+        (INDEX, Part(uri="http://a/1", at=TEN, completed=NINE)),
+        (INDEX, Part(uri="")),
+        (DESCRIPTION, CapabilityEntry(uri="")),
+        (
+            DESCRIPTION,
+            CapabilityEntry(uri="http://a/", capability=Capability.CHANGE_LIST, label="odd"),
+        ),
+        (DESCRIPTION, CapabilityEntry(uri="http://a/", label="changelist")),
+        (LIST, Resource(uri="")),
+        (LIST, Resource(uri="http://a/\x00")),
+        (LIST, Resource(uri="http://a/\x0b")),
+        (LIST, Resource(uri="http://a/\ud800")),
+        (LIST, Resource(uri="http://a/\ufffe")),
+        (LIST, Resource(uri="http://a/", media_type="\x01")),
+        (LIST, Resource(uri="http://a/", digests=(Digest("md5", "\x01"),))),
+        (LIST, Resource(uri="http://a/", length=-1)),
+        (LIST, Resource(uri="http://a/", length=10**19)),
+        (LIST, Resource(uri="http://a/", lastmod=NINE.replace(tzinfo=None))),
+        (LIST, link(length=-1)),
+        (LIST, link(priority=0)),
+        (LIST, link(priority=1_000_000)),
+        (LIST, link(path="\x02")),
+        (LIST, link(extra=(("href", "x"),))),
+        (LIST, extra("hash")),
+        (LIST, extra("xmlns")),
+        (LIST, extra("a", "a")),
+        (LIST, extra("a b")),
+        (LIST, extra("a:b")),
+        (LIST, extra("")),
+        (LIST, extra("1a")),
+        (LIST, extra("{urn:x}")),
+        (LIST, extra("{}a")),
+        (LIST, extra("{urn:xa")),
+        (LIST, extra("{http://www.openarchives.org/rs/terms/}a")),
+        (LIST, extra("{http://www.w3.org/2000/xmlns/}a")),
+        (LIST, extra("{urn:\x01}a")),
+        (CHANGES, Change(kind=ChangeKind.CREATED, resource=extra("change"))),
+    ],
+)
+def test_an_entry_that_breaks_the_rules_is_a_fault_of_the_program(
+    header: Header, entry: Entry
+) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        render(entry, header)
+    with pytest.raises(ValueError, match=r"."):
+        list(write(header, [entry]))
+
+
+def test_the_longest_length_is_written_and_read() -> None:
+    resource = Resource(uri="http://a/", length=10**19 - 1)
+
+    assert tell(b"".join(write(LIST, [resource]))).entries == [resource]
+
+
+def test_a_name_beyond_ascii_is_written_where_xml_knows_it() -> None:
+    resource = extra("{urn:x}\u00e9l\u00e9ment", "na\u00efve")
+
+    assert tell(b"".join(write(LIST, [resource]))).entries == [resource]
+    with pytest.raises(ValueError, match="extra"):
+        render(extra("a\u00d7"), LIST)
+
+
+# --- chunks and memory -------------------------------------------------------------------------
+
+
+def many(count: int) -> Iterator[Resource]:
+    for number in range(count):
+        yield Resource(
+            uri=f"http://a/{number}",
+            lastmod=NINE,
+            length=number,
+            digests=(Digest("sha-256", f"{number:064x}"),),
+        )
+
+
+def test_chunks_are_of_even_size_and_the_same_each_time() -> None:
+    chunks = list(write(LIST, many(3000)))
+
+    assert chunks == list(write(LIST, many(3000)))
+    assert all(65_536 <= len(chunk) < 2 * 65_536 for chunk in chunks[:-1])
+    ParserCreate().Parse(b"".join(chunks), True)
+
+
+def test_memory_does_not_grow_with_what_is_written() -> None:
+    tracemalloc.start()
+    assert sum(map(len, write(LIST, many(10_000)))) > 10**6
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 2**20
