@@ -168,6 +168,6 @@ def test_a_signal_at_any_moment_leaves_nothing_behind(
             out, err = process.communicate(timeout=30)
 
         assert list(scratch.iterdir()) == []
-        assert process.returncode in {0, code}
+        assert process.returncode in {0, code}, (out[-300:], err)
         assert json.loads(out.splitlines()[-1])["exit"] == process.returncode
         assert err == ""

@@ -19,8 +19,11 @@ import pytest
 
 from resourcesync.cli import main, stopping
 from resourcesync.cli.output import Outcome, OutputLostError, Screen
+from resourcesync.cli.text_output import TextScreen
 from resourcesync.cli.words import QUIET, Line
+from tests.support.command_line import Said
 from tests.support.commands import environment, files_of
+from tests.support.processes import python
 from tests.support.tiny_source import TinySource
 
 
@@ -106,6 +109,35 @@ def test_a_stop_that_is_on_its_way_does_not_disturb_the_cleaning_up(
 
     assert main.run(["demo"]) == 143
     assert cleaned == [True]
+
+
+def test_a_stop_that_was_heard_does_not_knock_at_the_end(
+    with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    monkeypatch.setattr(stopping, "KNOCK_EVERY", 0.02)
+    end = TextScreen.end
+
+    def slowly(screen: TextScreen, outcome: Outcome) -> None:
+        time.sleep(0.1)
+        end(screen, outcome)
+
+    monkeypatch.setattr(TextScreen, "end", slowly)
+    with_job(lambda _screen: os.kill(os.getpid(), signal.SIGINT))
+
+    assert main.run(["demo"]) == 130
+    assert said.readouterr().out.endswith("exit 130\n")
+
+
+def test_a_stop_inside_exec_keeps_its_exit_code(here: Path) -> None:
+    code = (
+        "import os, signal, resourcesync.wiring.mirrors as m, resourcesync.cli.main as main\n"
+        "m.is_mirror = lambda folder: exec('os.kill(os.getpid(), signal.SIGINT)')\n"
+        "main.main()"
+    )
+
+    ran = python(code, "audit", "x", home=here)
+
+    assert (ran.returncode, ran.stderr) == (130, "")
 
 
 def test_a_signal_that_is_ignored_stays_ignored(with_job: Callable[..., None]) -> None:
@@ -264,11 +296,10 @@ def test_a_pull_that_is_stopped_goes_on_with_the_next_run(
         out, err = slow.communicate(timeout=30)
 
         assert (slow.returncode, err) == (code, "")
-        assert out.splitlines()[-2:] == [
-            f"Stopped   by {'Ctrl-C' if code == 130 else 'a signal'}; everything here is whole."
-            " Run again to go on: resourcesync pull museum",
-            f"exit {code}",
-        ]
+        closing, last = out.splitlines()[-2:]
+        assert closing.startswith("Stopped   by ")
+        assert closing.endswith("Run again to go on: resourcesync pull museum")
+        assert last == f"exit {code}"
         whole = {name: files[f"/{name.removesuffix('!9')}"] for name in files_of(Path("museum"))}
         assert files_of(Path("museum")) == whole
         assert main.run(["pull", "museum"]) == 0

@@ -123,13 +123,18 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> NoReturn:
     """Run the command line of this process and exit."""
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run(sys.argv[1:], ends_process=True))
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Understand and carry out one command line; return its exit code. Never raises."""
+def run(arguments: Sequence[str], *, ends_process: bool = False) -> int:
+    """Understand and carry out one command line; return its exit code. Never raises.
+
+    Args:
+        arguments: The command line without the program's name.
+        ends_process: Whether nothing comes after it; then later signals change nothing.
+    """
     environment = config.read_environment()
-    with stopping.signals_raise():
+    with stopping.signals_raise(for_good=ends_process):
         try:
             return int(_run(arguments, environment))
         except OutputLostError as lost:
@@ -139,7 +144,7 @@ def run(arguments: Sequence[str]) -> int:
                 click.echo(f"error[output]: {lost.reason}\nexit {int(lost.exit)}", err=True)
             return int(lost.exit)
         except KeyboardInterrupt as stop:
-            return int(stopping.exit_code(stop))
+            return int(stopping.heard(stop))
 
 
 def _run(arguments: Sequence[str], environment: config.Environment) -> ExitCode:
@@ -196,7 +201,7 @@ def _conduct(job: Job, environment: config.Environment, arguments: Sequence[str]
             outcome = Outcome(exit=problem.exit)
             _show_traceback(environment)
         except KeyboardInterrupt as stop:
-            outcome = _stopped(stopping.exit_code(stop), job)
+            outcome = _stopped(stopping.heard(stop), job)
         except Exception as error:  # noqa: BLE001 - the edge: what nobody expected ends here
             from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - seldom needed
 

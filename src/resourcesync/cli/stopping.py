@@ -22,12 +22,24 @@ KNOCK_EVERY: Final = 0.5
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+class Interrupted(KeyboardInterrupt):
+    """SIGINT.
+
+    A class of its own: after a plain ``KeyboardInterrupt`` has left an ``exec`` (dataclasses use
+    it), the interpreter ends by the signal, though it was handled, and the exit code is lost.
+    """
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM, or SIGHUP from a terminal that closed."""
 
 
-def exit_code(stop: KeyboardInterrupt) -> ExitCode:
-    """Return how a command ends that was stopped."""
+def heard(stop: KeyboardInterrupt) -> ExitCode:
+    """Take note of a stop, so that it does not knock again; return how the command ends.
+
+    To be called while ``stop`` is being handled.
+    """
+    signal.setitimer(signal.ITIMER_REAL, 0)
     return ExitCode.TERMINATED if isinstance(stop, Terminated) else ExitCode.INTERRUPTED
 
 
@@ -41,7 +53,7 @@ class _Knocker:
         """Take a signal; the first one counts."""
         if self._stop is not None:
             return
-        self._stop = KeyboardInterrupt() if number == signal.SIGINT else Terminated()
+        self._stop = Interrupted() if number == signal.SIGINT else Terminated()
         signal.setitimer(signal.ITIMER_REAL, KNOCK_EVERY, KNOCK_EVERY)
         raise self._stop
 
@@ -64,10 +76,14 @@ def _is_on_its_way(stop: BaseException) -> bool:
 
 
 @contextmanager
-def signals_raise() -> Iterator[None]:
-    """While the block runs, SIGINT raises ``KeyboardInterrupt``, SIGTERM and SIGHUP ``Terminated``.
+def signals_raise(*, for_good: bool = False) -> Iterator[None]:
+    """While the block runs, SIGINT raises ``Interrupted``, SIGTERM and SIGHUP ``Terminated``.
 
     A signal that the process was started to ignore (``nohup``, a background job) stays ignored.
+
+    Args:
+        for_good: The process ends after the block: what comes then is ignored, so that the exit
+            code is the one that was told.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -83,4 +99,4 @@ def signals_raise() -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, alarm)
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if for_good else handler)
