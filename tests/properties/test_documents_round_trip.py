@@ -185,7 +185,8 @@ def test_the_same_input_gives_the_same_bytes_and_they_are_xml(
     parser.Parse(data, True)
 
 
-@given(documents(), st.integers(1, 600))
+@settings(max_examples=40, deadline=None)
+@given(documents(), st.sampled_from([1, 2, 130, 300]))
 def test_entries_repeated_many_times_come_back_as_often(
     told: tuple[Header, list[Entry]], times: int
 ) -> None:

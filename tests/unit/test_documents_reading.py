@@ -589,3 +589,24 @@ def test_a_uri_longer_than_the_text_limit_is_still_a_limit_of_the_document() -> 
     limits = Limits(text=100, uri=2048)
 
     assert uris(tell(document(url("x" * 100)), limits).entries) == ["x" * 100]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "<url><loc></loc></url>",
+        url("http://a/1", "<changefreq/><changefreq>daily</changefreq>"),
+        url("http://a/1", "<changefreq>a</changefreq><changefreq>b</changefreq>"),
+        url("http://a/1", "<lastmod></lastmod>"),
+        url("http://a/1", "<priority/>"),
+        url("http://a/1", '<rs:md rs:length="1"/>'),
+        url("http://a/<![CDATA[1]]>", "<rs:md/>"),
+        "<url><rs:md>hash</rs:md><loc>http://a/1</loc></url>",
+        "<url>text<loc>http://a/1</loc>text</url>text",
+    ],
+)
+def test_an_odd_entry_repeated_many_times_is_read_as_the_first_one_was(entry: str) -> None:
+    once, often = tell(document(entry)), tell(document(*[entry] * 3000))
+
+    assert often.entries == once.entries * 3000
+    assert [r.reason for r in often.refusals] == [r.reason for r in once.refusals] * 3000

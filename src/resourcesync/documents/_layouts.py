@@ -147,9 +147,9 @@ def learn(entry: list[Token], attributes: frozenset[str]) -> Layout | None:
             for index, name in enumerate(names):
                 places[ATTRIBUTES[name]] = at + 2 + 2 * index
             at = after
-        elif isinstance(token, int) and not is_end(entry[at]):
-            if not is_end(entry[at + 1]):
-                return None  # a text in several pieces
+        elif isinstance(token, int):
+            if is_end(entry[at]) or not is_end(entry[at + 1]) or _TEXTS[token] in places:
+                return None  # an element that is empty, in several pieces, or there twice
             places[_TEXTS[token]] = at
     free = tuple(places.values())
     shape = [None if at in free else token for at, token in enumerate(entry)]
