@@ -27,7 +27,7 @@ def to_row(resource: Resource) -> Row:
         resource.uri,
         _to_time(resource.lastmod),
         resource.length,
-        format_digests(resource.digests),
+        _to_hash(resource.digests),
         resource.media_type,
         _to_more(resource),
     )
@@ -104,10 +104,18 @@ def _from_time(value: int | None) -> datetime | None:
     return None if value is None else from_microseconds(value)
 
 
+def _to_hash(digests: tuple[Digest, ...]) -> str:
+    if len(digests) == 1:
+        algorithm, value = digests[0]
+        return f"{algorithm}:{value}"
+    return format_digests(digests)
+
+
 def _from_hash(text: str) -> tuple[Digest, ...]:
     if " " in text:
         return tuple(Digest(*token.split(":", 1)) for token in text.split(" "))
-    return (Digest(*text.split(":", 1)),) if text else ()
+    algorithm, _, value = text.partition(":")
+    return (Digest(algorithm, value),) if text else ()
 
 
 def _to_more(resource: Resource) -> str:

@@ -1,16 +1,15 @@
 """A folder's files as the originals of a Source: the ``Originals`` port."""
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
+from resourcesync.adapters.files.digesting import Digester
 from resourcesync.adapters.files.folders import (
     GONE,
     Descent,
@@ -24,15 +23,13 @@ from resourcesync.adapters.files.links import LinkNotFollowedError, resolve
 from resourcesync.adapters.files.media_types import media_type
 from resourcesync.adapters.files.names import MAX_URI, to_name, to_names, to_segment
 from resourcesync.adapters.files.selection import LEFT_OUT, Judge, Selection
-from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
-from resourcesync.model.digests import ALGORITHMS, Digest
+from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import EPOCH, to_microseconds
 from resourcesync.ports import Clock, Omission, Original
 
 _MAX_OMISSIONS: Final = 10_000
 _TRIES: Final = 3
-_CHUNK: Final = 262_144
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _SECOND: Final = 1_000_000_000
 _FRESH: Final = 20_000_000  # the coarsest tick of a kernel's file times, doubled
@@ -71,7 +68,7 @@ class FileTreeOriginals:
         self._clock = clock
         self._other_devices = selection is not None and selection.other_devices
         self._judge = Judge(selection or Selection())
-        self._hashes = tuple((name, _constructor(name)) for name in algorithms)
+        self._digester = Digester(algorithms)
         self._omissions: list[Omission] = []
         self._current: tuple[str, int] | None = None
         self._second, self._lastmod = 0, EPOCH
@@ -219,33 +216,37 @@ class FileTreeOriginals:
         """Read a file once; return the resource with its digests, and its fingerprint.
 
         Length, digests, times and fingerprint are all of the same bytes: the file is looked at
-        before and after the reading, and read again, up to three times, when it changed.
+        before the reading and after it, and is read again, up to three times in all, when it
+        changed.
 
         Raises:
             OriginalChangedError: It is gone, or was being written all the time.
             StorageError: It cannot be read (code ``unreadable-file``).
         """
+        seen, length = original.fingerprint, original.length
         for _ in range(_TRIES):
-            looked = 0 if original.fingerprint else self._now()
-            descriptor, before = self._open(original.uri)
+            looked = 0 if seen else self._now()
+            descriptor = self._open(original.uri, self._open_beside)
             try:
-                length, digests = self._digest(descriptor, before.st_size)
-                after = os.fstat(descriptor)
+                if not seen:
+                    seen, length = self._regular(original.uri, descriptor)
+                count, digests = self._digester.read(descriptor, length)
+                found = os.fstat(descriptor)
             except OSError as error:
                 raise _unreadable(original.uri, error) from error
             finally:
                 os.close(descriptor)
-            if _version(before) == _version(after) and length == after.st_size:
+            if seen == _signature(found) and count == found.st_size:
                 resource = Resource(
                     uri=original.uri,
-                    lastmod=self._last_modified(after),
-                    length=length,
+                    lastmod=self._last_modified(found),
+                    length=count,
                     digests=digests,
                     media_type=media_type(original.uri),
                 )
-                if _signature(after) == original.fingerprint:
-                    return resource, original.fingerprint  # it was not fresh when it was scanned
-                return resource, self._fingerprint(after, looked)
+                # What the scan trusted, and is still the same, was not fresh.
+                return resource, seen if not looked else self._fingerprint(found, looked)
+            seen = ""
         raise OriginalChangedError(f"{original.uri} changed each time it was read")
 
     def locate(self, uri: str) -> str | None:
@@ -267,43 +268,48 @@ class FileTreeOriginals:
         if self.locate(uri) is None:
             return None
         try:
-            return os.fdopen(self._open(uri)[0], "rb")
+            descriptor = self._open(uri, self._open_from_root)
         except OriginalChangedError:
             return None
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return os.fdopen(descriptor, "rb")
+        os.close(descriptor)
+        return None
 
     def _names(self, uri: str) -> tuple[str, ...] | None:
         return to_names(uri.removeprefix(self._base)) if uri.startswith(self._base) else None
 
-    def _open(self, uri: str) -> tuple[int, os.stat_result]:
-        """Return a descriptor of the file that a URI stands for, and what it is."""
+    def _open(self, uri: str, opening: Callable[[str], int]) -> int:
+        """Return a descriptor of what a URI stands for, which may not be a file any more."""
         try:
-            descriptor = self._open_beside(uri)
-            if descriptor is None:
-                descriptor = self._open_from_root(uri)
+            return opening(uri)
         except LinkNotFollowedError as error:
             raise OriginalChangedError(f"{uri} is {error} now") from error
         except OSError as error:
             if error.errno in GONE:
                 raise OriginalChangedError(f"{uri} is no longer there") from error
             raise _unreadable(uri, error) from error
+
+    def _regular(self, uri: str, descriptor: int) -> tuple[str, int]:
+        """Return the signature and the length of an open file, which must be one."""
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            os.close(descriptor)
             raise OriginalChangedError(f"{uri} is no longer a file")
-        return descriptor, found
+        return _signature(found), found.st_size
 
-    def _open_beside(self, uri: str) -> int | None:
-        """Open a file of the very folder that the scan is in; ``None`` when it is not one."""
-        parent, slash, segment = uri.rpartition("/")
-        name = to_name(segment)
-        if self._current is None or self._current[0] != parent + slash or name is None:
-            return None
-        try:
-            return os.open(name, _FILE, dir_fd=self._current[1])
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                return None
-            raise
+    def _open_beside(self, uri: str) -> int:
+        """Open a file, quickly when it is in the very folder that this thread's scan is in."""
+        if self._current is not None:
+            folder, descriptor = self._current
+            segment = uri.removeprefix(folder)
+            name = to_name(segment) if len(segment) < len(uri) else None
+            if name is not None:
+                try:
+                    return os.open(name, _FILE, dir_fd=descriptor)
+                except OSError as error:
+                    if error.errno != errno.ELOOP:
+                        raise
+        return self._open_from_root(uri)
 
     def _open_from_root(self, uri: str) -> int:
         names = self._names(uri)
@@ -316,18 +322,6 @@ class FileTreeOriginals:
                 if error.errno != errno.ELOOP:
                     raise
             return _open_file(root, self._resolve(root, names))
-
-    def _digest(self, descriptor: int, size: int) -> tuple[int, tuple[Digest, ...]]:
-        """Read a file of ``size`` bytes to its end, as far as it has grown no longer."""
-        chunk = os.read(descriptor, min(size + 1, _CHUNK))
-        length = len(chunk)
-        hashes = [(name, new(chunk)) for name, new in self._hashes]
-        while chunk and length < size:
-            chunk = os.read(descriptor, _CHUNK)
-            length += len(chunk)
-            for _, running in hashes:
-                running.update(chunk)
-        return length, tuple(Digest(name, running.hexdigest()) for name, running in hashes)
 
     # --- times ---------------------------------------------------------------------------------
 
@@ -369,16 +363,6 @@ class FileTreeOriginals:
             os.close(root)
 
 
-def _constructor(algorithm: str) -> Callable[[bytes], Any]:
-    """Return what starts a running digest; its own type is private to ``hashlib``."""
-    if algorithm not in ALGORITHMS:
-        raise ConfigurationError(
-            f"{algorithm!r} is not a hash algorithm that can be published",
-            evidence=(("known", ", ".join(ALGORITHMS)),),
-        )
-    return partial(getattr(hashlib, algorithm.replace("-", "")), usedforsecurity=False)
-
-
 def _open_file(root: int, names: tuple[str, ...]) -> int:
     folder = open_below(root, names[:-1])
     try:
@@ -389,10 +373,6 @@ def _open_file(root: int, names: tuple[str, ...]) -> int:
 
 def _signature(found: os.stat_result) -> str:
     return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
-
-
-def _version(found: os.stat_result) -> tuple[int, int, int]:
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _unreadable(uri: str, error: OSError) -> StorageError:
