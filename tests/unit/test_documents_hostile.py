@@ -42,6 +42,7 @@ def refused(data: bytes) -> DocumentError:
 LAUGHS = "".join(f'<!ENTITY a{i + 1} "{f"&a{i};" * 10}">' for i in range(9))
 
 
+@pytest.mark.conformance("G01")
 @pytest.mark.parametrize(
     "doctype",
     [

@@ -505,6 +505,7 @@ def test_a_capability_that_is_not_read_is_named(capability: str) -> None:
     assert (caught.value.line, caught.value.column) == (3, 1)
 
 
+@pytest.mark.conformance("G06")
 def test_a_root_md_without_capability_is_malformed() -> None:
     with pytest.raises(MalformedDocumentError) as caught:
         open_document(document(md='<rs:md at="2013"/>'))
@@ -521,6 +522,7 @@ def test_a_header_time_that_is_none_is_malformed(name: str) -> None:
     assert name in caught.value.message
 
 
+@pytest.mark.conformance("G05")
 def test_two_root_mds_are_malformed() -> None:
     with pytest.raises(MalformedDocumentError, match="twice") as caught:
         open_document(document(RESOURCE_LIST))

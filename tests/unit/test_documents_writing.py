@@ -137,6 +137,7 @@ def test_what_must_be_escaped_comes_back_as_it_was(text: str) -> None:
 # --- what is not a document --------------------------------------------------------------------
 
 
+@pytest.mark.conformance("G37", "G38", "G39", "G40", "SD12")
 @pytest.mark.parametrize(
     "header",
     [
@@ -175,6 +176,7 @@ def extra(*names: str) -> Resource:
     return Resource(uri="http://a/1", extra=tuple((name, "v") for name in names))
 
 
+@pytest.mark.conformance("G25", "G26")
 @pytest.mark.parametrize(
     ("header", "entry"),
     [
