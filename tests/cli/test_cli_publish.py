@@ -3,11 +3,18 @@
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from resourcesync.adapters.catalogue import FileCatalogue
+from resourcesync.adapters.clock import SystemClock
 from resourcesync.cli.main import run
+from resourcesync.cli.publish import conclude
+from resourcesync.source.publisher import Publication
+from resourcesync.source.scan import ScanReport
+from resourcesync.wiring.publishing import CATALOGUE, Published, Settings
 from resourcesync.wiring.serving import find_tree
 from tests.support.command_line import Said, rows
 
@@ -165,3 +172,28 @@ def test_a_file_that_cannot_be_read_is_left_for_the_next_run(tree: Path, said: S
     captured = said.readouterr()
     assert "warning[omitted]: out.txt is not published" in captured.err
     assert ".resourcesync" not in captured.err
+
+
+@pytest.mark.parametrize(("changing", "unreadable"), [(1, 0), (0, 1)])
+def test_files_that_are_left_for_the_next_run_make_this_one_partial(
+    changing: int, unreadable: int
+) -> None:
+    done = Published(
+        settings=Settings(url="https://museum.example"),
+        scan=ScanReport(files=2, changing=changing, unreadable=unreadable),
+        publication=Publication(),
+    )
+
+    outcome = conclude(done, Path("public"), 0.1)
+
+    assert outcome.exit == 3
+    assert outcome.closing[-1].text.startswith("1 file changed while read, or could not be read")
+
+
+def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+    with closing(FileCatalogue(tree / CATALOGUE, SystemClock())) as catalogue:
+        catalogue.write_notes({"publish.settings": "{"})
+
+    assert run(["publish", "public"]) == 8
+    assert "the settings in the catalogue are damaged" in said.readouterr().err

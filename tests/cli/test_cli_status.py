@@ -1,8 +1,11 @@
 """``status``: the table, the gate, the lines for programs."""
 
 import re
+from datetime import UTC, datetime, timedelta
 
 from resourcesync.cli.main import run
+from resourcesync.cli.status import details, is_fine, table
+from resourcesync.destination.reports import MirrorState, MirrorStatus
 from tests.support.command_line import FILES, LATER, Said, rows
 from tests.support.tiny_source import TinySource
 
@@ -73,3 +76,42 @@ def test_status_in_json_has_a_line_per_mirror(source: TinySource, said: Said) ->
 def test_status_without_a_mirror_says_so(said: Said) -> None:
     assert run(["status"]) == 2
     assert "no mirror in this folder" in said.readouterr().err
+
+
+NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
+
+
+def test_a_mirror_that_never_ran_has_no_lag_and_is_not_fine() -> None:
+    new = MirrorStatus(folder="m", source="", state=MirrorState.NEW)
+
+    (_, row) = table([new], NOW)
+
+    assert row.split() == ["m", "new", "-", "-", "never", "0", "0"]
+    assert not is_fine(new, NOW, None)
+
+
+def test_a_lag_that_is_not_known_is_not_within_a_limit() -> None:
+    timeless = MirrorStatus(folder="m", source="", state=MirrorState.IN_SYNC)
+
+    assert is_fine(timeless, NOW, None)
+    assert not is_fine(timeless, NOW, 3600)
+
+
+def test_the_mirror_that_is_furthest_behind_comes_first() -> None:
+    fresh, stale = (
+        MirrorStatus(
+            folder=name, source="", state=MirrorState.BEHIND, as_of=NOW - timedelta(hours=hours)
+        )
+        for name, hours in (("fresh", 1), ("stale", 26))
+    )
+
+    rows = table([fresh, stale], NOW)
+
+    assert [row.split()[0] for row in rows[1:]] == ["stale", "fresh"]
+    assert "26 h" in rows[1]
+
+
+def test_what_cannot_be_used_is_counted() -> None:
+    odd = MirrorStatus(folder="m", source="", state=MirrorState.BEHIND, refused=3, resources=5)
+
+    assert [line.text for line in details([odd])] == ["", "m  3 listed that cannot be used."]
