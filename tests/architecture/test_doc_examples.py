@@ -78,7 +78,7 @@ def in_a_shell(block: str, cwd: Path) -> str:
         text=True,
         timeout=60,
     )
-    assert ran.returncode == 0, ran.stderr
+    assert (ran.returncode, ran.stderr) == (0, "")
     return ran.stdout
 
 
