@@ -2,6 +2,7 @@
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ def copy(uri: str) -> Copy:
     return Copy(uri, uri, 3, "sha-256:x", "", None, "", "", "sig", "weak", 5)
 
 
-def pending(uri: str, task: Task = Task.FETCH, **more: object) -> Pending:
+def pending(uri: str, task: Task = Task.FETCH, **more: Any) -> Pending:
     row = Pending(uri, uri, uri, task, "", None, None, "404", "gone", 1, 0, 100, 200, 1)
     return row._replace(**more)
 

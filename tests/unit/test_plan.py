@@ -1,11 +1,14 @@
 """What is to be done, decided from values alone."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.destination.plan import (
     FILTERED,
+    Decision,
     DeletionLimit,
     Fetch,
     InStep,
@@ -30,12 +33,12 @@ OTHER = "sha-256:" + "b" * 64
 MD5 = "md5:" + "c" * 32
 
 
-def copy(uri: str = "u", **more: object) -> Copy:
+def copy(uri: str = "u", **more: Any) -> Copy:
     base = Copy(uri, uri, 3, SHA, SHA, 10, '"e"', "then", "sig", "verified", 0)
     return base._replace(**more)
 
 
-def listed(uri: str = "u", **more: object) -> Listed:
+def listed(uri: str = "u", **more: Any) -> Listed:
     return Listed(uri, uri, uri, "", None, None, "")._replace(**more)
 
 
@@ -105,7 +108,7 @@ def test_a_copy_of_which_the_list_tells_nothing_is_asked_about() -> None:
 
 
 def test_the_plan_counts_what_was_decided() -> None:
-    decisions = [
+    decisions: list[Decision] = [
         InStep(copy()),
         Keep(copy()),
         TakeAway(copy(), "gone"),

@@ -69,7 +69,7 @@ class Selection:
         """Return the row for an entry of a Change List; ``None`` when it cannot be used."""
         moment = change.resource.lastmod or change.time
         lastmod = None if moment is None else to_microseconds(moment)
-        return self._row(change.resource, lastmod, change.kind)
+        return self._row(change.resource, lastmod, change.kind.value)
 
     def uri_of(self, path: str) -> str | None:
         """Return the URI whose copy belongs at ``path``; ``None`` when there is none."""
