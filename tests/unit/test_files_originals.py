@@ -4,6 +4,7 @@ import hashlib
 import os
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -402,6 +403,31 @@ def test_what_is_located_may_still_not_be_there(tmp_path: Path) -> None:
     assert found.locate(BASE + "missing") == "missing"
     assert found.open(BASE + "missing") is None
     assert found.open(BASE + "d") is None
+
+
+def test_files_can_be_opened_while_another_thread_scans(tmp_path: Path) -> None:
+    names = [f"d{number}/f{number}" for number in range(40)]
+    for name in names:
+        put(tmp_path, name, content=name.encode())
+    put(tmp_path, *(f"d{number}/f{other}" for number in range(40) for other in range(40, 44)))
+    found = originals(tmp_path)
+    done = threading.Event()
+
+    def scan() -> None:
+        while not done.is_set():
+            list(found.scan())
+
+    scanner = threading.Thread(target=scan)
+    scanner.start()
+    try:
+        for name in names * 5:
+            stream = found.open(BASE + name)
+            assert stream is not None
+            with stream:
+                assert stream.read() == name.encode()
+    finally:
+        done.set()
+        scanner.join()
 
 
 # --- reading -----------------------------------------------------------------------------------

@@ -1,0 +1,51 @@
+"""A program that edits a tree and publishes it, again and again, until it is killed.
+
+Usage: ``python publish_forever.py TREE SEED``
+"""
+
+import random
+import sys
+from pathlib import Path
+
+from resourcesync.adapters.catalogue import FileCatalogue
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.adapters.files import FileTreeOriginals, Selection
+from resourcesync.source.paging import Limits
+from resourcesync.source.publisher import Publication, Publisher
+from resourcesync.source.scan import scan
+
+BASE = "https://h.example/data/"
+SELECTION = Selection(skip=frozenset({"resourcesync"}))
+
+
+def publish(tree: Path) -> Publication:
+    """Publish a tree as a run of its own does."""
+    clock = SystemClock()
+    with FileCatalogue(tree / ".resourcesync/catalogue.db", clock) as catalogue:
+        originals = FileTreeOriginals(tree, BASE, clock=clock, selection=SELECTION)
+        scan(originals, catalogue, clock.now())
+        return Publisher(
+            catalogue,
+            FolderDocuments(tree),
+            base_uri=BASE,
+            clock=clock,
+            limits=Limits(max_entries=4),
+        ).publish()
+
+
+def main() -> None:
+    tree, chance = Path(sys.argv[1]), random.Random(sys.argv[2])
+    while True:
+        for _ in range(chance.randrange(6)):
+            path = tree / f"{chance.randrange(20)}"
+            if chance.random() < 0.3:
+                path.unlink(missing_ok=True)
+            else:
+                path.write_text(f"{chance.random()}")
+        publish(tree)
+        print(".", end="", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""A publisher that is killed by the system, and one that publishes more than memory holds."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.catalogue import FileCatalogue
+from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.adapters.memory import ManualClock, MemoryDocuments
+from resourcesync.model.digests import Digest
+from resourcesync.model.resources import Resource
+from resourcesync.ports import Omission, Original
+from resourcesync.source.publisher import Publisher
+from resourcesync.source.scan import scan
+from tests.support.publish_forever import BASE, publish
+from tests.support.publishing import Reader
+
+ROOT = Path(__file__).parents[2]
+
+
+def truth(tree: Path) -> dict[str, str]:
+    return {
+        BASE + path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in tree.iterdir()
+        if path.is_file()
+    }
+
+
+@pytest.mark.slow
+def test_a_publisher_that_is_killed_leaves_a_consistent_set_and_the_next_heals_it(
+    tmp_path: Path,
+) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    documents = FolderDocuments(tree)
+    program = [sys.executable, str(ROOT / "tests/support/publish_forever.py"), str(tree)]
+    path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
+    for round_ in range(8):
+        with subprocess.Popen(
+            [*program, f"{round_}"], stdout=subprocess.PIPE, env={"PYTHONPATH": path}
+        ) as running:
+            assert running.stdout is not None
+            assert running.stdout.read(1 + round_ % 3)
+            time.sleep(0.007 * round_)
+            running.kill()
+
+        Reader(documents).view().current()  # whatever it was doing
+
+        publish(tree)
+        assert Reader(documents).view().current() == truth(tree)
+    assert publish(tree).written == ()
+    leftovers = [item.name for item in (tree / "resourcesync").iterdir() if item.name[0] == "."]
+    assert leftovers == []
+
+
+class Endless:
+    """As many originals as one likes, none of which is held."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.version = 0
+
+    def scan(self) -> Iterator[Original]:
+        for number in range(self.count):
+            yield Original(
+                uri=f"{BASE}{number:09}",
+                fingerprint=f"{self.version}",
+                length=1,
+                lastmod=datetime(2026, 1, 1, tzinfo=UTC),
+            )
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        digest = Digest("sha-256", hashlib.sha256(f"{self.version}".encode()).hexdigest())
+        resource = Resource(uri=original.uri, length=1, digests=(digest,))
+        return resource, original.fingerprint
+
+    def omissions(self) -> Sequence[Omission]:
+        return ()
+
+
+class Discarding(MemoryDocuments):
+    """Forgets what is written."""
+
+    def write(self, name: str, chunks: Iterable[bytes]) -> int:
+        size = sum(len(chunk) for chunk in chunks)
+        super().write(name, [str(size).encode()])
+        return size
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_number_of_originals(tmp_path: Path) -> None:
+    peaks = []
+    for count in (2_500, 8_000):
+        clock = ManualClock()
+        with FileCatalogue(tmp_path / f"{count}/catalogue.db", clock) as catalogue:
+            originals = Endless(count)
+            publisher = Publisher(catalogue, Discarding(), base_uri=BASE, clock=clock)
+            tracemalloc.start()
+            scan(originals, catalogue, clock.now())
+            assert publisher.publish().written[0].entries == count
+            originals.version = 1
+            scan(originals, catalogue, clock.now())
+            assert publisher.publish().updated == count
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+
+    assert peaks[1] < peaks[0] + 1_000_000  # 180 bytes for each of the others
+    assert peaks[1] < 4_000_000
