@@ -58,7 +58,7 @@ def test_a_step_is_remembered_when_the_file_is_opened_again(tmp_path: Path) -> N
 
 
 def test_a_step_that_fails_leaves_nothing_of_itself(state: SqliteMirrorState) -> None:
-    broken = copy("b")._replace(path=None)
+    broken = copy("b")._replace(path=None)  # type: ignore[arg-type]  # that is what is wrong
 
     with pytest.raises(StateError):
         state.commit(Step(installed=[copy("a"), broken], notes={"k": "v"}))

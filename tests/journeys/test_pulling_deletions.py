@@ -1,0 +1,117 @@
+"""What is taken away, and what is not."""
+
+from pathlib import Path
+
+from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.reports import MirrorState
+from tests.support.world import World
+
+
+def test_a_deleted_copy_waits_in_the_trash_and_then_is_gone(world: World) -> None:
+    world.pull()
+    world.remove("objects/0003.html")
+    world.publish()
+    world.pull()
+    trash = world.folder / ".resourcesync" / "trash"
+
+    assert [item.read_text() for item in trash.iterdir()] == ["content of 3"]
+    world.clock.advance(hours=24 * 29)
+    world.pull()
+    assert list(trash.iterdir())
+    world.clock.advance(hours=48)
+    world.pull()
+    assert not list(trash.iterdir())
+
+
+def test_deletions_can_be_forbidden(world: World) -> None:
+    world.pull()
+    world.remove("objects/0003.html")
+    world.publish()
+
+    report = world.pull(delete="never")
+
+    assert (report.deleted, report.unlisted) == (0, 1)
+    assert (world.folder / "objects/0003.html").exists()
+
+
+def big_world(folder: Path) -> World:
+    world = World(folder)
+    for number in range(300):
+        world.put(f"{number}.html", f"{number}")
+    world.publish()
+    world.pull()
+    return world
+
+
+def test_many_deletions_are_held_until_a_second_word_comes_an_hour_later(tmp_path: Path) -> None:
+    world = big_world(tmp_path / "mirror")
+    for number in range(100):
+        world.remove(f"{number}.html")
+    world.put("200.html", "changed too")
+    world.publish()
+
+    held = world.pull()
+    at_once = world.pull()
+    world.put("201.html", "a later word of the Source")
+    world.publish()
+    too_soon = world.pull()
+    world.clock.advance(hours=2)
+    world.put("202.html", "another")
+    world.publish()
+    done = world.pull()
+
+    assert (held.state, held.deleted, held.held) == (MirrorState.STOPPED, 0, 100)
+    assert held.updated == 1
+    assert (at_once.deleted, at_once.held) == (0, 100)
+    assert (too_soon.deleted, too_soon.held) == (0, 100)
+    assert (done.state, done.deleted) == (MirrorState.IN_SYNC, 100)
+    assert world.in_sync()
+
+
+def test_the_operator_may_allow_many_deletions(tmp_path: Path) -> None:
+    world = big_world(tmp_path / "mirror")
+    for number in range(100):
+        world.remove(f"{number}.html")
+    world.publish()
+
+    assert world.pull(max_delete=DeletionLimit(percent=34)).deleted == 100
+    assert world.in_sync()
+
+
+def test_a_held_deletion_is_taken_back_when_the_resource_comes_back(tmp_path: Path) -> None:
+    world = big_world(tmp_path / "mirror")
+    for number in range(100):
+        world.remove(f"{number}.html")
+    world.publish()
+    world.pull()
+    for number in range(100):
+        world.put(f"{number}.html", f"{number}")
+    world.publish()
+
+    report = world.pull()
+
+    assert (report.state, report.held, report.deleted) == (MirrorState.IN_SYNC, 0, 0)
+    assert world.asked_resources() == []
+
+
+def test_a_copy_that_was_edited_here_is_not_deleted(world: World) -> None:
+    world.pull()
+    (world.folder / "objects/0003.html").write_text("my notes")
+    world.remove("objects/0003.html")
+    world.publish()
+
+    report = world.pull()
+
+    assert (report.deleted, report.failed, report.state) == (0, 1, MirrorState.BEHIND)
+    assert (world.folder / "objects/0003.html").read_text() == "my notes"
+
+
+def test_files_that_we_did_not_fetch_are_never_touched(world: World) -> None:
+    world.pull()
+    (world.folder / "notes.txt").write_text("mine")
+    world.remove("objects/0003.html")
+    world.publish()
+    world.pull()
+    world.pull(mode="baseline")
+
+    assert (world.folder / "notes.txt").read_text() == "mine"

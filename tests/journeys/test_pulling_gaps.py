@@ -1,0 +1,113 @@
+"""Gaps in the changes, Sources set back, old copies of lists."""
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.errors import (
+    DiscontinuityError,
+    RollbackError,
+    SourceUnavailableError,
+)
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+CHANGE_LIST = BASE + "resourcesync/changelist.xml"
+RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
+
+
+def republish(world: World) -> None:
+    """A Source that starts anew: a newer Resource List, and Change Lists from there only."""
+    from resourcesync.adapters.memory import MemoryCatalogue, MemoryDocuments
+
+    world.catalogue = MemoryCatalogue()
+    world.documents = MemoryDocuments()
+    world.publish()
+
+
+def test_a_gap_in_the_changes_leads_to_a_baseline_that_also_deletes(world: World) -> None:
+    world.pull()
+    world.put("objects/0001.html", "changed in the gap")
+    world.remove("objects/0002.html")
+    world.put("new.html", "created in the gap")
+    republish(world)
+
+    report = world.pull()
+
+    assert report.mode is Mode.BASELINE
+    assert [fields["code"] for fields in world.told("warning")] == ["change-gap"]
+    assert (report.created, report.updated, report.deleted) == (1, 1, 1)
+    assert world.in_sync()
+
+
+def test_a_gap_without_a_newer_resource_list_is_told_and_nothing_is_called_in_sync(
+    world: World,
+) -> None:
+    world.pull()
+    late = world.honest(CHANGE_LIST).body
+    world.put("objects/0001.html", "x")
+    world.publish()
+    world.pull()
+    body = world.honest(CHANGE_LIST).body.decode()
+    start = body.index('from="') + 6
+    later = body[:start] + "2030-01-01T00:00:00Z" + body[body.index('"', start) :]
+    world.answers[CHANGE_LIST] = Answer(body=later.encode())
+
+    with pytest.raises(DiscontinuityError):
+        world.pull()
+
+    assert late
+    assert len(world.files()) == 41
+
+
+def test_a_source_that_was_set_back_is_not_followed_unless_told_to(world: World) -> None:
+    old = world.honest(RESOURCE_LIST).body
+    world.pull()
+    republish(world)
+    world.pull()
+    world.answers[RESOURCE_LIST] = Answer(body=old)
+    body = world.honest(CHANGE_LIST).body.decode()
+    start = body.index('from="') + 6
+    later = body[:start] + "2030-01-01T00:00:00Z" + body[body.index('"', start) :]
+    world.answers[CHANGE_LIST] = Answer(body=later.encode())
+
+    with pytest.raises(RollbackError):
+        world.pull()
+
+    del world.answers[CHANGE_LIST]
+    assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
+
+
+def test_an_old_copy_of_the_change_list_is_not_applied(world: World) -> None:
+    world.pull()
+    empty = world.honest(CHANGE_LIST)
+    world.put("objects/0001.html", "new")
+    world.publish()
+    world.pull()
+    world.answers[CHANGE_LIST] = empty
+
+    with pytest.raises(SourceUnavailableError) as caught:
+        world.pull()
+
+    assert caught.value.code == "stale-copy"
+    assert world.in_sync()
+    world.answers.clear()
+    assert world.pull().state is MirrorState.IN_SYNC
+
+
+def test_a_change_list_that_stays_rewritten_for_a_day_leads_to_a_baseline(world: World) -> None:
+    world.pull()
+    empty = world.honest(CHANGE_LIST)
+    world.put("objects/0001.html", "new")
+    world.publish()
+    world.pull()
+    world.answers[CHANGE_LIST] = empty
+    with pytest.raises(SourceUnavailableError):
+        world.pull()
+    world.clock.advance(hours=25)
+    with pytest.raises(DiscontinuityError):
+        world.pull()
+    world.answers.clear()
+    republish(world)
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()

@@ -1,0 +1,83 @@
+"""Entries that lead out of the mirror, or clash in it."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
+
+
+def resource_list(*locs: str) -> Answer:
+    urls = "".join(f"<url><loc>{loc}</loc></url>" for loc in locs)
+    return Answer(
+        body=(
+            '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+            ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
+            '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>'
+            f"{urls}</urlset>"
+        ).encode()
+    )
+
+
+@pytest.mark.parametrize(
+    "loc",
+    [
+        BASE + "../../x/evil.txt",
+        BASE + "d/%2e%2e/%2e%2e/evil.txt",
+        BASE + "..%5c..%5cevil.txt\\..\\x",
+        BASE + "a%00b",
+        "http://other.example/evil.txt",
+        "file:///etc/passwd",
+        "https://source.example/evil.txt",
+        "/relative",
+        "http://user:secret@source.example/x",
+    ],
+)
+def test_an_entry_that_leads_elsewhere_is_refused_and_the_rest_is_fetched(
+    tmp_path: Path, loc: str
+) -> None:
+    world = World(tmp_path / "in" / "mirror")
+    world.put("good.html", "good")
+    world.answers[BASE + "list.xml"] = resource_list(loc, BASE + "good.html")
+
+    report = world.pull(BASE + "list.xml")
+
+    assert (report.created, report.refused, report.state) == (1, 1, MirrorState.BEHIND)
+    assert (
+        world.asked_resources() == ["list.xml", "good.html"]
+        or world.asked_resources()[-1] == "good.html"
+    )
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} >= {"good.html"}
+    assert not list(tmp_path.rglob("*evil*"))
+
+
+def test_names_that_clash_in_a_folder_all_find_a_place(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    names = ["a", "a/", "a/b", "A", "dir/", "x?y", "x%3Fy", "CON", "a//b"]
+    for name in names:
+        world.put(name, f"content of {name}")
+    world.answers[BASE + "list.xml"] = resource_list(*(BASE + name for name in names))
+
+    report = world.pull(BASE + "list.xml")
+
+    assert (report.created, report.refused, report.failed) == (len(names), 0, 0)
+    assert world.in_sync()
+
+
+def test_an_entry_listed_twice_with_different_content_is_refused_and_its_copy_stays(
+    world: World,
+) -> None:
+    world.pull()
+    body = world.honest(RESOURCE_LIST).body.decode()
+    entry = body[body.index("<url>") : body.index("</url>") + 6]
+    double = body.replace(entry, entry + entry.replace('length="', 'length="1'), 1)
+    world.answers[RESOURCE_LIST] = Answer(body=double.encode())
+
+    report = world.pull(mode="baseline")
+
+    assert (report.refused, report.deleted) == (1, 0)
+    assert len(world.files()) == 41

@@ -1,0 +1,169 @@
+"""What a pull does when the Source misbehaves."""
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState
+from resourcesync.errors import (
+    ConfigurationError,
+    DocumentError,
+    LockedError,
+    NotAListError,
+    SourceNotFoundError,
+    SourceUnavailableError,
+    TruncatedDocumentError,
+)
+from resourcesync.ports import Request
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+CHANGE_LIST = BASE + "resourcesync/changelist.xml"
+RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
+
+
+def test_a_page_of_html_is_not_a_list_and_changes_nothing(world: World) -> None:
+    world.pull()
+    page = Answer(body=b"<!DOCTYPE html><html><title>Page not found</title></html>")
+    world.answers[CHANGE_LIST] = page
+    world.put("objects/0001.html", "new")
+    world.publish()
+    world.answers[BASE + "resourcesync/capabilitylist.xml"] = page
+
+    with pytest.raises((NotAListError, SourceNotFoundError)):
+        world.pull()
+
+    assert len(world.files()) == 41
+
+
+def test_a_list_that_is_cut_short_changes_nothing(world: World) -> None:
+    whole = world.honest(RESOURCE_LIST).body
+    for cut in (len(whole.rstrip()) - 1, len(whole) // 2, 200, 1):
+        world.answers[RESOURCE_LIST] = Answer(body=whole[:cut])
+        with pytest.raises(DocumentError) as caught:
+            world.pull()
+        assert isinstance(caught.value, TruncatedDocumentError) or cut == 1
+        assert world.files() == {}
+    world.answers.clear()
+
+    assert world.pull().state is MirrorState.IN_SYNC
+
+
+def test_a_resource_that_is_missing_stops_nothing_else_and_is_not_called_in_sync(
+    world: World,
+) -> None:
+    world.answers[BASE + "objects/0003.html"] = Answer(status=404)
+
+    report = world.pull()
+
+    assert (report.state, report.created, report.failed) == (MirrorState.BEHIND, 40, 1)
+    assert report.failures[0].uri == BASE + "objects/0003.html"
+    assert report.failures[0].code == "missing"
+    world.answers.clear()
+    healed = world.pull()
+    assert healed.state is MirrorState.IN_SYNC
+    assert world.asked_resources() == ["objects/0003.html"]
+
+
+def test_wrong_bytes_are_never_kept_and_the_good_copy_stays(world: World) -> None:
+    world.pull()
+    world.put("objects/0003.html", "the new content")
+    world.publish()
+    world.answers[BASE + "objects/0003.html"] = Answer(body=b"the evil conten")
+
+    report = world.pull()
+
+    assert (report.state, report.failed) == (MirrorState.BEHIND, 1)
+    assert report.failures[0].code == "hash-mismatch"
+    assert world.asked_resources().count("objects/0003.html") == 2
+    assert (world.folder / "objects/0003.html").read_text() == "content of 3"
+    world.answers.clear()
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("body", [b"the new", b"the new content and more"])
+def test_a_body_of_another_length_is_never_kept(world: World, body: bytes) -> None:
+    world.answers[BASE + "objects/0003.html"] = Answer(body=body)
+
+    report = world.pull()
+
+    assert report.failures[0].code == "length-mismatch"
+    assert not (world.folder / "objects/0003.html").exists()
+
+
+def test_a_body_that_is_right_the_second_time_is_kept(world: World) -> None:
+    served: list[Request] = []
+
+    def flaky(request: Request) -> Answer:
+        served.append(request)
+        return world.honest(request.uri) if request.uncached else Answer(body=b"content of X")
+
+    world.answers[BASE + "objects/0003.html"] = flaky
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert [request.uncached for request in served] == [False, True]
+
+
+def test_lenient_keeps_other_bytes_and_says_that_they_are_unverified(world: World) -> None:
+    world.answers[BASE + "objects/0003.html"] = Answer(body=b"whatever")
+
+    report = world.pull(verify="lenient")
+
+    assert (report.failed, report.unverified) == (0, 1)
+    assert (world.folder / "objects/0003.html").read_bytes() == b"whatever"
+
+
+def test_a_pending_resource_is_not_forgotten_when_other_changes_come(world: World) -> None:
+    world.pull()
+    world.answers[BASE + "objects/0003.html"] = Answer(status=503)
+    world.put("objects/0003.html", "new")
+    world.publish()
+    world.pull()
+    world.put("objects/0004.html", "new")
+    world.publish()
+    report = world.pull()
+    world.answers.clear()
+
+    assert report.state is MirrorState.BEHIND
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_a_source_that_does_not_answer_changes_nothing(world: World) -> None:
+    world.pull()
+    world.answers[CHANGE_LIST] = SourceUnavailableError("refused", uri=CHANGE_LIST)
+
+    with pytest.raises(SourceUnavailableError):
+        world.pull()
+
+    assert world.in_sync()
+
+
+def test_two_runs_never_write_at_the_same_time(world: World) -> None:
+    with world.destination(), pytest.raises(LockedError):
+        world.pull()
+
+
+def test_a_folder_follows_one_source_only(world: World) -> None:
+    world.pull()
+
+    with pytest.raises(ConfigurationError, match="another Source"):
+        world.pull("http://other.example/")
+
+
+def test_a_dry_run_tells_the_plan_and_changes_nothing(world: World) -> None:
+    dry = world.pull(dry_run=True)
+    [plan] = world.told("plan")
+
+    assert (plan["create"], plan["mode"]) == (41, "baseline")
+    assert dry.dry_run
+    assert world.files_on_disk() == {}
+    world.pull()
+    world.put("objects/0001.html", "new")
+    world.remove("objects/0002.html")
+    world.publish()
+    for _ in range(2):
+        world.pull(dry_run=True)
+        [plan] = world.told("plan")
+        assert (plan["create"], plan["update"], plan["delete"]) == (0, 1, 1)
+    assert world.pull().updated == 1
+    assert world.in_sync()
