@@ -1,0 +1,32 @@
+"""Runs our command in a child of its own for each line of arguments, so that it can be killed.
+
+Everything is imported once, here; a child starts within a millisecond. Usage: a line of NDJSON
+``["pull", ...]`` on stdin; the child's pid comes back on stdout, and ``end CODE`` when it ended.
+"""
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    import pycurl  # noqa: F401 - so that no child has to import it
+
+    from resourcesync.cli import publish, pull  # noqa: F401 - the same
+    from resourcesync.cli.main import run
+    from resourcesync.wiring import mirrors, publishing  # noqa: F401 - the same
+
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            silence = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1):
+                os.dup2(silence, stream)
+            os._exit(run(json.loads(line)))
+        print(child, flush=True)
+        _, status = os.waitpid(child, 0)
+        print("end", os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    main()
