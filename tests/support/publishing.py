@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from io import BytesIO
 from typing import BinaryIO
 
 from resourcesync.adapters.memory import (
@@ -264,3 +265,29 @@ class DyingDocuments:
 
     def names(self) -> Iterator[str]:
         return self._documents.names()
+
+
+SMALL = Limits(max_entries=3)
+
+
+def names_of(publication: Publication) -> list[str]:
+    return [written.name for written in publication.written]
+
+
+def view(source: Source) -> dict[str, str]:
+    return Reader(source.documents).view().current()
+
+
+def header_of(source: Source, name: str) -> Header:
+    stream = BytesIO(content_of(source.documents, name))
+    return reading.read(stream, uri=name).header
+
+
+def split_source() -> Source:
+    """A Source with parts, a closed Change List and an open one."""
+    source = Source(limits=SMALL)
+    source.put(*"abcdefg")
+    source.publish()
+    source.put(*"hijk")
+    source.publish()
+    return source

@@ -1,0 +1,190 @@
+"""The catalogue's file: locked, private, and honest about damage."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.catalogue import FileCatalogue
+from resourcesync.adapters.memory import ManualClock
+from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
+from tests.support.recording import NOW, TICK, changes, record_first, resource
+
+
+def open_file(path: Path) -> FileCatalogue:
+    return FileCatalogue(path, ManualClock(NOW))
+
+
+def test_what_was_recorded_is_there_after_closing(tmp_path: Path) -> None:
+    path = tmp_path / "s/catalogue.db"
+    with open_file(path) as catalogue:
+        record_first(catalogue, resource("a"))
+        record_first(catalogue, resource("b"))
+        catalogue.write_notes({"k": "v"})
+
+    with open_file(path) as catalogue:
+        assert [item.uri for item in catalogue.catalogued()] == ["https://h/a", "https://h/b"]
+        assert changes(catalogue)[0][1].time == NOW + TICK
+        assert catalogue.note("k") == "v"
+
+
+def test_numbers_of_changes_are_never_used_again(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    with open_file(path) as catalogue:
+        record_first(catalogue)
+        record_first(catalogue, resource("a"))
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM change")
+    connection.close()
+
+    with open_file(path) as catalogue:
+        record_first(catalogue, resource("b"))
+        assert [number for number, _ in changes(catalogue)] == [2]
+
+
+def test_state_is_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / ".resourcesync/catalogue.db"
+    before = os.umask(0)
+    try:
+        with open_file(path) as catalogue:
+            record_first(catalogue, resource("a"))
+            modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+    finally:
+        os.umask(before)
+
+    assert set(modes) >= {"catalogue.db", "catalogue.db-wal", "publish.lock"}
+    assert set(modes.values()) == {0o600}
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_path_with_characters_that_mean_something_in_a_uri_works(tmp_path: Path) -> None:
+    with open_file(tmp_path / "a?b#c %41\udcff/catalogue.db") as catalogue:
+        record_first(catalogue, resource("a"))
+
+        assert len(list(catalogue.catalogued())) == 1
+
+
+def test_another_run_is_told_who_holds_the_catalogue(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    program = (
+        "import sys, pathlib\n"
+        "from resourcesync.adapters.catalogue import FileCatalogue\n"
+        "from resourcesync.adapters.memory import ManualClock\n"
+        "with FileCatalogue(pathlib.Path(sys.argv[1]), ManualClock()):\n"
+        "    print('held', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"PYTHONPATH": str(Path(__file__).parents[2] / "src")},
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline() == b"held\n"
+
+        with pytest.raises(LockedError) as caught:
+            open_file(path)
+
+        host = os.uname().nodename
+        assert f"process {other.pid} on {host} since 2025-12-31T00:00:00Z" in caught.value.message
+        other.kill()
+        other.wait()
+
+    with open_file(path):
+        pass  # a lock does not outlive the process that held it
+
+
+def test_the_same_process_cannot_hold_it_twice(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    with open_file(path):
+        with pytest.raises(LockedError, match=f"process {os.getpid()}"):
+            open_file(path)
+        holder = json.loads((tmp_path / "publish.lock").read_text())
+
+    assert holder == {
+        "pid": os.getpid(),
+        "host": os.uname().nodename,
+        "since": "2026-03-01T12:00:00.250000Z",
+    }
+    assert (tmp_path / "publish.lock").read_text() == ""
+
+
+def test_a_lock_whose_holder_said_nothing_is_still_a_lock(tmp_path: Path) -> None:
+    with open_file(tmp_path / "catalogue.db"):
+        (tmp_path / "publish.lock").write_text("[")
+        with pytest.raises(LockedError, match="did not say"):
+            open_file(tmp_path / "catalogue.db")
+
+
+def test_a_catalogue_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    with open_file(path):
+        pass
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    before = path.read_bytes()
+
+    with pytest.raises(StateError, match="newer version"):
+        open_file(path)
+
+    assert path.read_bytes() == before
+
+
+def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    before = path.read_bytes()
+
+    with pytest.raises(StateError, match="not a catalogue"):
+        open_file(path)
+
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("offset", [0, 4_096 + 20])
+def test_a_damaged_catalogue_says_what_to_do(tmp_path: Path, offset: int) -> None:
+    path = tmp_path / "catalogue.db"
+    with open_file(path) as catalogue:
+        record_first(catalogue, *(resource(f"{number}") for number in range(500)))
+    content = bytearray(path.read_bytes())
+    end = len(content) if offset else 100
+    content[offset:end] = os.urandom(end - offset)
+    path.write_bytes(content)
+
+    with pytest.raises(StateError) as caught, open_file(path) as catalogue:
+        list(catalogue.catalogued())
+
+    assert "damaged" in caught.value.message
+    assert caught.value.hint.startswith(f"delete {path}")
+    with pytest.raises(StateError), open_file(path) as catalogue:  # the lock was given back
+        list(catalogue.catalogued())
+
+
+def test_a_place_that_cannot_hold_a_catalogue_is_an_error_of_storage(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "catalogue.db").symlink_to("elsewhere.db")
+
+    for path in (tmp_path / "file/catalogue.db", tmp_path / "catalogue.db"):
+        with pytest.raises(StorageError):
+            open_file(path)
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    with open_file(path) as catalogue:
+        record_first(catalogue, resource("a"))
+        catalogue._connection.execute("PRAGMA max_page_count = 10")
+
+        with pytest.raises(DiskFullError):
+            record_first(catalogue, *(resource(f"b{number}") for number in range(5_000)))
+
+        assert [item.uri for item in catalogue.catalogued()] == ["https://h/a"]

@@ -1,0 +1,174 @@
+"""Links in a tree, and serving it: nothing outside is ever read."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.files import Selection
+from resourcesync.errors import OriginalChangedError
+from tests.support.trees import BASE, originals, published, put, reasons
+
+# --- links -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("outside")
+    (folder / "secret").write_bytes(b"secret")
+    return folder
+
+
+def test_a_link_to_a_file_of_the_tree_is_published_with_that_files_bytes(tmp_path: Path) -> None:
+    put(tmp_path, "store/object", content=b"bytes")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/link").symlink_to("../store/object")
+    (tmp_path / "absolute").symlink_to(tmp_path.resolve() / "store/object")
+    (tmp_path / "twice").symlink_to("a/link")
+    found = originals(tmp_path)
+
+    measured = {o.uri.removeprefix(BASE): found.measure(o)[0] for o in found.scan()}
+
+    assert list(measured) == ["a/link", "absolute", "store/object", "twice"]
+    assert {resource.length for resource in measured.values()} == {5}
+    assert found.omissions() == ()
+
+
+def test_a_link_that_leads_out_is_never_followed(tmp_path: Path, outside: Path) -> None:
+    (tmp_path / "absolute").symlink_to(outside / "secret")
+    (tmp_path / "relative").symlink_to(f"../{outside.name}/secret")
+    (tmp_path / "folder").symlink_to(outside)
+    (tmp_path / "through").symlink_to("folder/secret")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "nowhere").symlink_to("missing")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "tofolder").symlink_to("real")
+    (tmp_path / "back").symlink_to("folder/../real")
+    found = originals(tmp_path)
+
+    assert published(found) == []
+    assert set(reasons(found)) == {
+        "absolute", "relative", "folder", "through", "loop", "nowhere", "tofolder", "back",
+    }  # fmt: skip
+
+
+def test_a_link_to_a_file_that_is_not_published_is_omitted(tmp_path: Path) -> None:
+    put(tmp_path, ".env", ".git/config", "drafts/a", "resourcesync/x")
+    for number, target in enumerate((".env", ".git/config", "drafts/a", "resourcesync/x")):
+        (tmp_path / f"link{number}").symlink_to(target)
+    selection = Selection(exclude=("drafts",), skip=frozenset({"resourcesync"}))
+
+    assert published(originals(tmp_path, selection)) == []
+
+
+def test_a_file_replaced_by_a_link_after_the_scan_is_not_read(
+    tmp_path: Path, outside: Path
+) -> None:
+    put(tmp_path, "a", "d/b")
+    found = originals(tmp_path)
+    scanned = list(found.scan())
+    (tmp_path / "a").unlink()
+    (tmp_path / "a").symlink_to(outside / "secret")
+    (tmp_path / "d/b").unlink()
+    (tmp_path / "d").rmdir()
+    (tmp_path / "d").symlink_to(outside)
+    (outside / "b").write_bytes(b"secret")
+
+    for original in scanned:
+        with pytest.raises(OriginalChangedError):
+            found.measure(original)
+        assert found.open(original.uri) is None
+
+
+def test_a_file_replaced_by_a_link_in_mid_scan_is_not_read(tmp_path: Path, outside: Path) -> None:
+    put(tmp_path, "a")
+    found = originals(tmp_path)
+    for original in found.scan():
+        (tmp_path / "a").unlink()
+        (tmp_path / "a").symlink_to(outside / "secret")
+
+        with pytest.raises(OriginalChangedError):
+            found.measure(original)
+
+
+def test_a_file_replaced_by_a_pipe_does_not_hang(tmp_path: Path) -> None:
+    put(tmp_path, "a")
+    found = originals(tmp_path)
+    (original,) = found.scan()
+    (tmp_path / "a").unlink()
+    os.mkfifo(tmp_path / "a")
+
+    with pytest.raises(OriginalChangedError):
+        found.measure(original)
+
+
+def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
+    put(tmp_path / "release-2", "a")
+    (tmp_path / "release-2/link").symlink_to("a")
+    (tmp_path / "current").symlink_to("release-2")
+
+    assert published(originals(tmp_path / "current")) == ["a", "link"]
+
+
+# --- serving -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://museum.example/data/.env",
+        "https://museum.example/data/../secret",
+        "https://museum.example/data/%2e%2e/secret",
+        "https://museum.example/data/d/..%2f..%2fsecret",
+        "https://museum.example/data//etc/passwd",
+        "https://museum.example/data/%61",
+        "https://museum.example/data/",
+        "https://museum.example/data/a?x",
+        "https://museum.example/a",
+        "https://other.example/data/a",
+        "http://museum.example/data/a",
+        "",
+    ],
+)
+def test_only_the_uri_that_is_published_opens_a_file(tmp_path: Path, uri: str) -> None:
+    put(tmp_path, "a", ".env", "d/x")
+
+    found = originals(tmp_path)
+
+    assert found.locate(uri) is None
+    assert found.open(uri) is None
+
+
+def test_what_is_located_may_still_not_be_there(tmp_path: Path) -> None:
+    put(tmp_path, "d/x")
+    found = originals(tmp_path)
+
+    assert found.locate(BASE + "missing") == "missing"
+    assert found.open(BASE + "missing") is None
+    assert found.open(BASE + "d") is None
+
+
+def test_files_can_be_opened_while_another_thread_scans(tmp_path: Path) -> None:
+    names = [f"d{number}/f{number}" for number in range(40)]
+    for name in names:
+        put(tmp_path, name, content=name.encode())
+    put(tmp_path, *(f"d{number}/f{other}" for number in range(40) for other in range(40, 44)))
+    found = originals(tmp_path)
+    done = threading.Event()
+
+    def scan() -> None:
+        while not done.is_set():
+            list(found.scan())
+
+    scanner = threading.Thread(target=scan)
+    scanner.start()
+    try:
+        for name in names * 5:
+            stream = found.open(BASE + name)
+            assert stream is not None
+            with stream:
+                assert stream.read() == name.encode()
+    finally:
+        done.set()
+        scanner.join()

@@ -1,0 +1,231 @@
+"""Measuring files: digests of bytes that rest, and fingerprints that can be trusted."""
+
+import hashlib
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.files import FileTreeOriginals, tree
+from resourcesync.adapters.memory import ManualClock
+from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
+from resourcesync.model.digests import Digest
+from resourcesync.ports import Original
+from tests.support.trees import BASE, LATER, originals, put
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0, 1, 1_000, 262_143, 262_144, 262_145, 700_000])
+def test_length_and_digests_are_those_of_the_bytes(tmp_path: Path, size: int) -> None:
+    content = os.urandom(size)
+    put(tmp_path, "a.html", content=content)
+    os.utime(tmp_path / "a.html", ns=(0, 1_600_000_000_900_000_001))
+    found = FileTreeOriginals(
+        tmp_path, BASE, clock=ManualClock(LATER), algorithms=("sha-256", "md5", "sha-1")
+    )
+
+    (original,) = found.scan()
+    resource, fingerprint = found.measure(original)
+
+    assert resource.digests == (
+        Digest("sha-256", hashlib.sha256(content).hexdigest()),
+        Digest("md5", hashlib.md5(content).hexdigest()),
+        Digest("sha-1", hashlib.sha1(content).hexdigest()),
+    )
+    assert resource.length == original.length == size
+    assert resource.lastmod == original.lastmod == datetime.fromtimestamp(1_600_000_000, UTC)
+    assert resource.media_type == "text/html"
+    assert fingerprint == original.fingerprint != ""
+    assert resource.uri == original.uri == BASE + "a.html"
+
+
+def test_an_unknown_algorithm_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="sha-3"):
+        FileTreeOriginals(Path(), BASE, clock=ManualClock(), algorithms=("sha-3",))
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "a", content=b"first")
+    found = originals(tmp_path)
+    (original,) = found.scan()
+    writes = [b"second!", b"third!!!"]
+    read = os.read
+
+    def interrupted(descriptor: int, size: int) -> bytes:
+        chunk = read(descriptor, size)
+        if writes:
+            (tmp_path / "a").write_bytes(writes.pop(0))
+        return chunk
+
+    monkeypatch.setattr(os, "read", interrupted)
+
+    resource, _ = found.measure(original)
+
+    assert resource.digests == (Digest("sha-256", hashlib.sha256(b"third!!!").hexdigest()),)
+    assert resource.length == 8
+
+
+def test_a_file_that_never_rests_is_left_for_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "a")
+    found = originals(tmp_path)
+    (original,) = found.scan()
+    read = os.read
+    reads = []
+
+    def interrupted(descriptor: int, size: int) -> bytes:
+        chunk = read(descriptor, size)
+        reads.append(size)
+        with (tmp_path / "a").open("ab") as stream:
+            stream.write(b"more")
+        return chunk
+
+    monkeypatch.setattr(os, "read", interrupted)
+
+    with pytest.raises(OriginalChangedError, match="changed each time"):
+        found.measure(original)
+    assert len(reads) == 3
+
+
+def test_a_vanished_file_is_left_for_the_next_run(tmp_path: Path) -> None:
+    put(tmp_path, "a")
+    found = originals(tmp_path)
+    (original,) = found.scan()
+    (tmp_path / "a").unlink()
+
+    with pytest.raises(OriginalChangedError, match="no longer there"):
+        found.measure(original)
+
+
+def test_a_uri_of_another_tree_is_not_measured(tmp_path: Path) -> None:
+    foreign = Original(uri="https://x.example/a", fingerprint="", length=0, lastmod=LATER)
+
+    with pytest.raises(OriginalChangedError, match="not a file of this tree"):
+        originals(tmp_path).measure(foreign)
+
+
+# --- failures ----------------------------------------------------------------------------------
+
+
+def test_a_tree_that_is_not_there_is_an_error_and_not_empty(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot be read"):
+        list(originals(tmp_path / "missing").scan())
+
+
+def test_a_folder_that_cannot_be_opened_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "a", "d/b")
+
+    def denied(_: int, names: tuple[str, ...]) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tree, "open_below", denied)
+
+    with pytest.raises(StorageError, match="'d' cannot be read: Permission denied") as caught:
+        list(originals(tmp_path).scan())
+    assert caught.value.code == "unreadable-folder"
+
+
+def test_an_unreadable_file_is_told_of_with_a_code_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "a")
+    found = originals(tmp_path)
+    (original,) = found.scan()
+
+    def denied(*_: object, **__: object) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "read", denied)
+
+    with pytest.raises(StorageError, match="Input/output error") as caught:
+        found.measure(original)
+    assert caught.value.code == "unreadable-file"
+
+
+def test_what_vanishes_during_the_scan_is_simply_gone(tmp_path: Path) -> None:
+    put(tmp_path, "a", "b", "c/d")
+    scan = originals(tmp_path).scan()
+
+    first = next(scan)
+    (tmp_path / "b").unlink()
+    (tmp_path / "c/d").unlink()
+    (tmp_path / "c").rmdir()
+
+    assert first.uri == BASE + "a"
+    assert list(scan) == []
+
+
+# --- fingerprints ------------------------------------------------------------------------------
+
+
+def seen(path: Path, *, age: timedelta, modified: int = 1_700_000_000_123_456_789) -> str:
+    """The fingerprint of a file that is looked at when it has this age."""
+    os.utime(path, ns=(modified, modified))
+    now = datetime.fromtimestamp(modified // 1_000_000_000, UTC)
+    now += timedelta(microseconds=modified % 1_000_000_000 // 1_000)
+    (original,) = FileTreeOriginals(path.parent, BASE, clock=ManualClock(now + age)).scan()
+    return original.fingerprint
+
+
+WHOLE = 1_700_000_000_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("age", "modified", "trusted"),
+    [
+        (timedelta(seconds=1), WHOLE + 5, True),
+        (timedelta(milliseconds=21), WHOLE + 5, True),
+        (timedelta(milliseconds=19), WHOLE + 5, False),
+        (timedelta(0), WHOLE + 5, False),
+        (timedelta(milliseconds=-500), WHOLE + 5, False),
+        (timedelta(hours=-1), WHOLE + 5, True),
+        (timedelta(milliseconds=1_900), WHOLE, False),
+        (timedelta(milliseconds=2_100), WHOLE, True),
+    ],
+)
+def test_a_file_that_may_still_change_within_its_timestamp_is_not_trusted(
+    tmp_path: Path, age: timedelta, modified: int, *, trusted: bool
+) -> None:
+    put(tmp_path, "a")
+
+    assert (seen(tmp_path / "a", age=age, modified=modified) != "") is trusted
+
+
+def test_a_rewritten_file_has_another_fingerprint(tmp_path: Path) -> None:
+    put(tmp_path, "a", content=b"one")
+    found = originals(tmp_path)
+    before = [original.fingerprint for original in found.scan()]
+    (tmp_path / "b").write_bytes(b"two")
+    os.utime(tmp_path / "b", ns=(0, (tmp_path / "a").stat().st_mtime_ns))
+    (tmp_path / "b").rename(tmp_path / "a")  # same size, same time
+
+    after = [original.fingerprint for original in found.scan()]
+
+    assert before != after
+
+
+def test_a_file_just_written_is_not_trusted_by_the_real_clock(tmp_path: Path) -> None:
+    put(tmp_path, "a")
+    found = FileTreeOriginals(tmp_path, BASE, clock=SystemClock())
+
+    (original,) = found.scan()
+
+    assert original.fingerprint == ""
+
+
+@pytest.mark.parametrize("modified", [-86_400, 0])
+def test_a_date_before_1970_is_published_as_1970(tmp_path: Path, modified: int) -> None:
+    put(tmp_path, "a")
+    os.utime(tmp_path / "a", (modified, modified))
+
+    (original,) = originals(tmp_path).scan()
+
+    assert original.lastmod == datetime(1970, 1, 1, tzinfo=UTC)
