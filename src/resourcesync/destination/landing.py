@@ -1,6 +1,6 @@
 """Put what was fetched in place, in groups: durable first, then remembered in one transaction."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from resourcesync.destination.plan import Fetch, pending_fetch
@@ -170,7 +170,7 @@ class Landing:
         for ready, result in zip(staged, results, strict=True):
             if isinstance(result, str):
                 copy = ready.copy._replace(signature=result)
-                installed.append(replace(ready, copy=copy))
+                installed.append(Ready(ready.fetch, copy, ready.staged, ready.counts))
             elif result.code in _OF_ONE_RESOURCE:
                 self.fail(ready.fetch, result.code, result.message, 1)
             else:

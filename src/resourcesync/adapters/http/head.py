@@ -34,10 +34,11 @@ class Fields(Mapping[str, str]):
     The first value of a name counts, but ``link`` joins all of them with commas.
     """
 
-    __slots__ = ("_read", "_text")
+    __slots__ = ("_lower", "_read", "_text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, lowered: str | None = None) -> None:
         self._text = text
+        self._lower = lowered
         self._read: dict[str, str] | None = None
 
     def _fields(self) -> dict[str, str]:
@@ -53,6 +54,21 @@ class Fields(Mapping[str, str]):
 
     def __getitem__(self, name: str) -> str:
         return self._fields()[name]
+
+    def get(self, name: str, default: str = "") -> str:  # type: ignore[override]  # text only
+        """Return one field; one that is looked up alone needs no table of all."""
+        if self._read is None and name != "link":
+            start = self._lowered().find(f"\r\n{name}:")
+            if start < 0:
+                return default
+            end = self._text.find("\r\n", start + 2)
+            return self._text[start + len(name) + 3 : end if end >= 0 else None].strip(" \t")
+        return self._fields().get(name, default)
+
+    def _lowered(self) -> str:
+        if self._lower is None:
+            self._lower = self._text.lower()
+        return self._lower
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._fields())
@@ -78,8 +94,8 @@ class Head:
     def __init__(self, status: int, said: str, text: str, uri: str) -> None:
         self.status = status
         self.said = said
-        self.fields = Fields(text)
         lowered = text.lower()
+        self.fields = Fields(text, lowered)
         length = _find(lowered, "\r\ncontent-length", uri)
         transfer = _find(lowered, "\r\ntransfer-encoding", uri)
         if length is not None and not _DIGITS.match(length):

@@ -14,6 +14,14 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
 
 _NEW_FILE_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CONSTRUCTORS: Final = {
+    "md5": hashlib.md5,
+    "sha-1": hashlib.sha1,
+    "sha-224": hashlib.sha224,
+    "sha-256": hashlib.sha256,
+    "sha-384": hashlib.sha384,
+    "sha-512": hashlib.sha512,
+}
 _BLOCK: Final = 1 << 20
 _LAST_SECOND: Final = 1 << 33
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -36,7 +44,7 @@ def storage_error(error: OSError, doing: str) -> StorageError:
 
 def new_hashers(algorithms: Sequence[str]) -> "dict[str, hashlib._Hash]":
     """Return a fresh hash object for each algorithm, by its name in the specification."""
-    return {name: hashlib.new(name.replace("-", ""), usedforsecurity=False) for name in algorithms}
+    return {name: _CONSTRUCTORS[name](usedforsecurity=False) for name in algorithms}
 
 
 def signature_of(info: os.stat_result) -> str:
