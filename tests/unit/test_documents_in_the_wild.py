@@ -1,0 +1,205 @@
+"""What Sources write in the wild is read as they meant it."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from resourcesync.model.digests import Digest
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import (
+    RS_NS,
+    SITEMAP_NS,
+    ChangeKind,
+)
+from tests.support.documents import (
+    CHANGE_LIST,
+    document,
+    tell,
+    uris,
+    url,
+)
+
+NINE = datetime(2013, 1, 3, 9, tzinfo=UTC)
+
+
+def test_prefixes_are_free_and_the_order_in_an_entry_too() -> None:
+    data = (
+        f'<s:urlset xmlns:s="{SITEMAP_NS}" xmlns:z="{RS_NS}"><z:ln rel="up" href="http://a/c"/>'
+        '<z:md at="2013-01-03T09:00:00Z" capability="resourcelist"/><s:url>'
+        '<z:md length="5"/><s:lastmod>2013</s:lastmod><s:loc>http://a/1</s:loc></s:url></s:urlset>'
+    ).encode()
+
+    told = tell(data)
+
+    assert told.entries == [
+        Resource(uri="http://a/1", length=5, lastmod=datetime(2013, 1, 1, tzinfo=UTC))
+    ]
+
+
+def test_blanks_around_values_mean_nothing() -> None:
+    told = tell(
+        document(
+            url(
+                "\n   http://a/1\t\n",
+                "<lastmod>\n 2013-01-02T13:00:00Z </lastmod><changefreq> daily </changefreq>",
+                '<rs:md length=" 5 " type=" text/html " hash="  md5:ab \n  sha-256:cd "/>',
+                '<rs:ln rel=" up " href=" http://a/2 "/>',
+            ),
+            md='<rs:md capability=" ResourceList " at=" 2013-01-03T09:00:00Z "/>',
+        )
+    )
+
+    assert told.header.at == NINE
+    assert told.entries == [
+        Resource(
+            uri="http://a/1",
+            lastmod=datetime(2013, 1, 2, 13, tzinfo=UTC),
+            length=5,
+            media_type="text/html",
+            changefreq="daily",
+            digests=(Digest("md5", "ab"), Digest("sha-256", "cd")),
+            links=(Link(rel="up", href="http://a/2"),),
+        )
+    ]
+
+
+def test_a_schema_location_and_foreign_elements_are_skipped() -> None:
+    data = document(
+        '<x:about xmlns:x="urn:x"><url><loc>http://no/</loc></url><x:b>text</x:b></x:about>',
+        url(
+            "http://a/1",
+            '<i:image xmlns:i="urn:i" a="b"><i:loc>http://no/</i:loc></i:image>',
+            "<rs:unknown/>",
+            '<loc xmlns="">http://no/</loc>',
+        ),
+        "<?instruction?><!-- comment -->",
+        url("http://a/2"),
+    ).replace(
+        b"<urlset ",
+        b'<urlset xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xml:base="http://b/"'
+        b' xsi:schemaLocation="a b" ',
+    )
+
+    assert uris(tell(data).entries) == ["http://a/1", "http://a/2"]
+
+
+def test_attributes_of_others_are_kept() -> None:
+    told = tell(
+        document(
+            url("http://a/1", '<rs:md x:a="1" length="5" change="odd" y=" 2 " xml:lang="en"/>'),
+            md='<rs:md capability="resourcelist" at="2013" modified="2012" x:b="3"/>',
+        ).replace(b"<urlset ", b'<urlset xmlns:x="urn:x" ')
+    )
+
+    assert told.header.extra == (("modified", "2012"), ("{urn:x}b", "3"))
+    assert told.entries == [
+        Resource(
+            uri="http://a/1",
+            length=5,
+            extra=(
+                ("{urn:x}a", "1"),
+                ("change", "odd"),
+                ("y", " 2 "),
+                ("{http://www.w3.org/XML/1998/namespace}lang", "en"),
+            ),
+        )
+    ]
+
+
+def test_attributes_with_the_resourcesync_prefix_count_as_if_they_had_none() -> None:
+    told = tell(
+        document(
+            url("http://a/1", '<rs:md rs:length="5" rs:type="a/b" type="c/d" rs:odd="e"/>'),
+            md='<rs:md rs:capability="resourcelist" at="2013"/>',
+        )
+    )
+
+    assert told.entries == [
+        Resource(uri="http://a/1", length=5, media_type="c/d", extra=(("odd", "e"),))
+    ]
+
+
+def test_the_prefix_rs_bound_to_another_namespace_is_foreign() -> None:
+    data = document(url("http://a/1", '<rs:md length="5"/>')).replace(RS_NS.encode(), b"urn:other")
+
+    told = tell(data)
+
+    assert told.header.capability is None
+    assert told.entries == [Resource(uri="http://a/1")]
+
+
+@pytest.mark.parametrize(
+    "namespace",
+    [
+        "https://www.sitemaps.org/schemas/sitemap/0.9",
+        "http://www.google.com/schemas/sitemap/0.84",
+    ],
+)
+def test_other_spellings_of_the_sitemap_namespace_are_accepted(namespace: str) -> None:
+    data = document(url("http://a/1"), md="").replace(SITEMAP_NS.encode(), namespace.encode())
+
+    assert uris(tell(data).entries) == ["http://a/1"]
+
+
+def test_comments_and_cdata_do_not_split_a_loc() -> None:
+    told = tell(document(url("http://good/<!-- x -->@evil/<![CDATA[?a&b]]>&amp;c&#x26;d")))
+
+    assert uris(told.entries) == ["http://good/@evil/?a&b&c&d"]
+
+
+def test_a_relative_loc_is_left_as_written() -> None:
+    data = document(url("../res1")).replace(b"<urlset ", b'<urlset xml:base="http://b/" ')
+
+    assert uris(tell(data).entries) == ["../res1"]
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        ("created", ChangeKind.CREATED),
+        ("create", ChangeKind.CREATED),
+        (" Updated ", ChangeKind.UPDATED),
+        ("update", ChangeKind.UPDATED),
+        ("DELETED", ChangeKind.DELETED),
+        ("Delete", ChangeKind.DELETED),
+    ],
+)
+def test_the_change_may_be_spelled_in_other_ways(word: str, kind: ChangeKind) -> None:
+    told = tell(document(url("http://a/1", f'<rs:md change="{word}"/>'), md=CHANGE_LIST))
+
+    assert [entry.kind for entry in told.entries if isinstance(entry, Change)] == [kind]
+
+
+def test_header_times_may_be_missing() -> None:
+    assert tell(document(md='<rs:md capability="resourcelist"/>')).header.at is None
+    assert tell(document(md='<rs:md capability="changelist"/>')).header.from_ is None
+
+
+def test_links_that_lead_nowhere_are_left_out_and_bad_hints_with_them() -> None:
+    told = tell(
+        document(
+            '<rs:ln rel="up"/><rs:ln href="http://a/b"/><rs:ln rel="index" href=""/>',
+            f'<rs:ln rel="index" href="http://a/{"x" * 3000}"/>',
+            url(
+                "http://a/1",
+                '<rs:ln rel="via" href="http://a/2" length="-1" modified="soon" pri="0"'
+                ' hash="md5:aa md5:bb" x="y"/>',
+            ),
+        )
+    )
+
+    assert told.header.links == ()
+    assert told.entries == [
+        Resource(
+            uri="http://a/1",
+            links=(
+                Link(
+                    rel="via",
+                    href="http://a/2",
+                    digests=(Digest("md5", "aa"), Digest("md5", "bb")),
+                    extra=(("x", "y"),),
+                ),
+            ),
+        )
+    ]

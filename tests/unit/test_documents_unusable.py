@@ -1,0 +1,134 @@
+"""Documents that cannot be used are named for what they are."""
+
+import pytest
+
+from resourcesync.documents.reading import Limits
+from resourcesync.errors import (
+    MalformedDocumentError,
+    NotAListError,
+    UnexpectedDocumentError,
+)
+from tests.support.documents import (
+    CHANGE_LIST,
+    RESOURCE_LIST,
+    document,
+    open_document,
+    tell,
+    uris,
+    url,
+)
+
+
+@pytest.mark.parametrize("md", ["<rs:md change='odd'/>", "<rs:md/>", "", "<rs:md change=''/>"])
+def test_a_change_that_is_not_told_stops_the_document(md: str) -> None:
+    good = url("http://a/1", '<rs:md change="updated"/>')
+    opened = open_document(document(good, url("http://a/2", md), good, md=CHANGE_LIST))
+    entries = opened.entries()
+
+    assert next(entries).uri == "http://a/1"
+    with pytest.raises(MalformedDocumentError) as caught:
+        next(entries)
+
+    assert caught.value.code == "change-unknown"
+    assert (caught.value.line, caught.value.column) == (5, 1)
+    assert caught.value.uri == opened.uri
+
+
+@pytest.mark.parametrize(
+    "capability",
+    ["resourcedump", "changedump-manifest", "resourcelist-archive", "other", ""],
+)
+def test_a_capability_that_is_not_read_is_named(capability: str) -> None:
+    with pytest.raises(UnexpectedDocumentError) as caught:
+        open_document(document(md=f'<rs:md capability="{capability}"/>'))
+
+    assert repr(capability) in caught.value.message
+    assert (caught.value.line, caught.value.column) == (3, 1)
+
+
+@pytest.mark.conformance("G06")
+def test_a_root_md_without_capability_is_malformed() -> None:
+    with pytest.raises(MalformedDocumentError) as caught:
+        open_document(document(md='<rs:md at="2013"/>'))
+
+    assert (caught.value.code, caught.value.line) == ("xml-metadata", 3)
+
+
+@pytest.mark.parametrize("name", ["at", "completed", "from", "until"])
+def test_a_header_time_that_is_none_is_malformed(name: str) -> None:
+    with pytest.raises(MalformedDocumentError) as caught:
+        open_document(document(md=f'<rs:md capability="resourcelist" {name}="soon"/>'))
+
+    assert (caught.value.code, caught.value.line) == ("time-invalid", 3)
+    assert name in caught.value.message
+
+
+@pytest.mark.conformance("G05")
+def test_two_root_mds_are_malformed() -> None:
+    with pytest.raises(MalformedDocumentError, match="twice") as caught:
+        open_document(document(RESOURCE_LIST))
+
+    assert (caught.value.line, caught.value.column) == (4, 1)
+
+
+def test_a_root_md_after_the_entries_is_malformed() -> None:
+    with pytest.raises(MalformedDocumentError, match="after the first entry") as caught:
+        tell(document(url(), RESOURCE_LIST, md=""))
+
+    assert caught.value.line > 0
+
+
+def test_a_root_link_after_the_entries_is_tolerated() -> None:
+    late = '<rs:ln rel="up" href="http://a/c"/>'
+
+    told = tell(document(url("http://a/1"), late, url("http://a/2")))
+
+    assert uris(told.entries) == ["http://a/1", "http://a/2"]
+
+
+@pytest.mark.parametrize(
+    ("data", "root"),
+    [
+        (b"<rss version='2.0'/>", "<rss>"),
+        (b"<urlset><url><loc>http://a/1</loc></url></urlset>", "<urlset>"),
+        (b"<urlset xmlns='urn:other'/>", "<urlset>"),
+        (b"<feed xmlns='http://www.w3.org/2005/Atom'/>", "<feed>"),
+        (b"<Error><Code>NoSuchKey</Code></Error>", "<Error>"),
+        (b"<html><body><p>oops</body>", "<html>"),
+        (b"<HTML>", "<HTML>"),
+        (b"<!DOCTYPE html><html></html>", "<html>"),
+        (b"\n<!doctype HTML>\n<html lang=en><meta charset=utf-8>", "<html>"),
+        (b'<?xml version="1.0"?><!DOCTYPE html PUBLIC "a" "b"><html/>', "<html>"),
+    ],
+)
+def test_what_is_no_list_is_said_to_be_none_and_its_root_is_named(data: bytes, root: str) -> None:
+    with pytest.raises(NotAListError) as caught:
+        open_document(data)
+
+    assert ("root", root) in caught.value.evidence
+    assert root in caught.value.message
+    assert caught.value.line >= 1
+    assert caught.value.column >= 1
+
+
+def test_an_html_page_is_known_by_its_title() -> None:
+    page = b"<!DOCTYPE html><html><head><title>\n Not  found </title></head></html>"
+
+    with pytest.raises(NotAListError) as caught:
+        open_document(page)
+
+    assert ("title", "Not found") in caught.value.evidence
+
+
+def test_entries_are_given_once() -> None:
+    opened = open_document(document(url()))
+    assert len(list(opened.entries())) == 1
+
+    with pytest.raises(RuntimeError, match="once"):
+        next(opened.rows())
+
+
+def test_a_uri_longer_than_the_text_limit_is_still_a_limit_of_the_document() -> None:
+    limits = Limits(text=100, uri=2048)
+
+    assert uris(tell(document(url("x" * 100)), limits).entries) == ["x" * 100]
