@@ -7,7 +7,7 @@ from operator import itemgetter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.ordering import Spool, last_of_each, unique
+from resourcesync.destination.ordering import Spool
 
 Pair = tuple[str, int]
 
@@ -57,31 +57,3 @@ def test_runs_of_one_entry_are_merged_in_passes_and_ties_keep_their_order(
             ordered.add(pair)
 
         assert list(ordered) == sorted(pairs, key=itemgetter(0))
-
-
-@given(PAIRS)
-def test_the_last_of_each_key_is_what_a_dictionary_keeps(pairs: list[Pair]) -> None:
-    pairs.sort(key=itemgetter(0))
-
-    assert list(last_of_each(pairs, itemgetter(0))) == list(dict(pairs).items())
-
-
-@given(PAIRS)
-def test_a_key_is_kept_once_if_its_entries_agree_and_told_if_they_do_not(
-    pairs: list[Pair],
-) -> None:
-    pairs.sort(key=itemgetter(0))
-    told: list[Pair] = []
-
-    kept = list(
-        unique(
-            pairs,
-            itemgetter(0),
-            lambda one, other: one == other,
-            lambda _first, other: told.append(other),
-        )
-    )
-
-    values = {key: {number for k, number in pairs if k == key} for key, _ in pairs}
-    assert kept == [(key, min(found)) for key, found in values.items() if len(found) == 1]
-    assert {key for key, _ in told} == {key for key, found in values.items() if len(found) > 1}

@@ -4,21 +4,15 @@ import errno
 import tempfile
 import tracemalloc
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from io import BytesIO
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import BinaryIO
 
 import pytest
 
-from resourcesync.destination.ordering import Spool, SpoolClosedError, last_of_each, unique
-from resourcesync.destination.spooling import (
-    dump_resource,
-    load_resource,
-)
+from resourcesync.destination.ordering import Spool, SpoolClosedError
 from resourcesync.errors import DiskFullError, StorageError
-from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Resource
 
 Pair = tuple[str, int]
 MOMENT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -290,30 +284,25 @@ def test_entries_of_real_files_come_back() -> None:
 # --- memory ---
 
 
-def resources(count: int) -> Iterator[Resource]:
+def pairs(count: int) -> Iterator[Pair]:
     for number in range(count):
-        yield Resource(
-            uri=f"https://museum.example/objects/{number * 7919 % count:06d}.html",
-            lastmod=MOMENT + timedelta(seconds=number),
-            length=number,
-            digests=(Digest("sha-256", "a" * 64),),
-        )
+        yield f"https://museum.example/objects/{number * 7919 % count:06d}.html", number
 
 
 def peak(count: int) -> int:
-    """The most bytes of memory that putting so many resources in order takes."""
-    spool = Spool(
-        key=attrgetter("uri"),
-        dump=dump_resource,
-        load=load_resource,
+    """The most bytes of memory that putting so many pairs in order takes."""
+    spool: Spool[Pair] = Spool(
+        key=itemgetter(0),
+        dump=dump,
+        load=load,
         spill=tempfile.TemporaryFile,
         run_length=2_000,
     )
     tracemalloc.start()
     try:
         with spool:
-            for resource in resources(count):
-                spool.add(resource)
+            for pair in pairs(count):
+                spool.add(pair)
             assert sum(1 for _ in spool) == count
         return tracemalloc.get_traced_memory()[1]
     finally:
@@ -322,52 +311,3 @@ def peak(count: int) -> int:
 
 def test_three_times_the_entries_take_no_more_memory() -> None:
     assert peak(60_000) < 1.3 * peak(20_000)
-
-
-# --- several entries of one key ---
-
-
-@pytest.mark.parametrize(
-    ("pairs", "expected"),
-    [
-        ([], []),
-        ([("a", 1)], [("a", 1)]),
-        ([("a", 1), ("a", 2), ("b", 3), ("c", 4), ("c", 5)], [("a", 2), ("b", 3), ("c", 5)]),
-    ],
-)
-def test_the_last_entry_of_each_key_counts(pairs: list[Pair], expected: list[Pair]) -> None:
-    assert list(last_of_each(pairs, itemgetter(0))) == expected
-
-
-@pytest.mark.parametrize(
-    ("pairs", "expected", "conflicts"),
-    [
-        ([], [], []),
-        ([("a", 1)], [("a", 1)], []),
-        ([("a", 1), ("a", 1), ("b", 1), ("b", 1), ("b", 1)], [("a", 1), ("b", 1)], []),
-        ([("a", 1), ("a", 2), ("b", 1)], [("b", 1)], [(("a", 1), ("a", 2))]),
-        ([("a", 1), ("b", 1), ("b", 2)], [("a", 1)], [(("b", 1), ("b", 2))]),
-        (
-            [("a", 1), ("a", 2), ("a", 1), ("a", 3)],
-            [],
-            [(("a", 1), ("a", 2)), (("a", 1), ("a", 3))],
-        ),
-        ([("a", 1), ("a", 1), ("a", 2)], [], [(("a", 1), ("a", 2))]),
-    ],
-)
-def test_entries_that_contradict_each_other_are_told_and_left_out(
-    pairs: list[Pair], expected: list[Pair], conflicts: list[tuple[Pair, Pair]]
-) -> None:
-    told: list[tuple[Pair, Pair]] = []
-
-    kept = list(
-        unique(
-            pairs,
-            itemgetter(0),
-            lambda one, other: one == other,
-            lambda first, other: told.append((first, other)),
-        )
-    )
-
-    assert kept == expected
-    assert told == conflicts

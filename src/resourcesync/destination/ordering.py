@@ -5,7 +5,7 @@ that is in order already, as most are, is only written down and read back; it is
 """
 
 import errno
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from heapq import merge
 from operator import itemgetter
@@ -281,45 +281,3 @@ def _storage() -> Iterator[None]:
             f"a temporary file of the mirror failed: {error.strerror or error}",
             evidence=(("kept", "all copies"),),
         ) from error
-
-
-# --- several entries of one key ----------------------------------------------------------------
-
-
-def last_of_each(entries: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[T]:
-    """Yield the last entry of each key; entries of one key must stand together."""
-    held: list[T] = []
-    for entry in entries:
-        if held and key(held[0]) != key(entry):
-            yield held.pop()
-        held[:] = [entry]
-    yield from held
-
-
-def unique(
-    entries: Iterable[T],
-    key: Callable[[T], Hashable],
-    same: Callable[[T, T], bool],
-    on_conflict: Callable[[T, T], None],
-) -> Iterator[T]:
-    """Yield one entry for each key, and none where entries of one key contradict each other.
-
-    Args:
-        entries: Entries of one key must stand together.
-        key: What must be unique.
-        same: Whether two entries of one key say the same.
-        on_conflict: Takes the first entry of a key and each one that contradicts it.
-    """
-    held: list[T] = []
-    is_good = True
-    for entry in entries:
-        if held and key(held[0]) == key(entry):
-            if not same(held[0], entry):
-                is_good = False
-                on_conflict(held[0], entry)
-            continue
-        if is_good:
-            yield from held
-        held, is_good = [entry], True
-    if is_good:
-        yield from held
