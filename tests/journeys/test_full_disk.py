@@ -1,0 +1,120 @@
+"""A disk that is full, and a folder that may not be written: real ones."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
+from tests.support.processes import command
+
+FILES = 60
+SIZE = 40_000
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = shutil.which("mount")
+    if mount is None or os.geteuid() != 0:
+        pytest.skip("a small disk can only be mounted by root")
+    done = subprocess.run(
+        [mount, "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)],
+        check=False,
+        capture_output=True,
+    )
+    if done.returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A served tree of more than two megabytes."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for number in range(FILES):
+        (tree / f"{number:03}.bin").write_bytes(bytes([number]) * SIZE)
+    application = LateApplication()
+    with ServerThread(application) as server:
+        assert command("publish", str(tree), "--url", server.uri, home=tmp_path).returncode == 0
+        application.application = find_tree(tree).application(SystemClock())
+        yield tree, server.uri
+
+
+def whole(folder: Path, tree: Path) -> list[str]:
+    """The names of the files of a folder, each of which must be whole."""
+    names = []
+    for path in folder.glob("*.bin"):
+        assert path.read_bytes() == (tree / path.name).read_bytes()
+        names.append(path.name)
+    return names
+
+
+def test_a_pull_onto_a_full_disk_keeps_what_is_whole_and_goes_on_when_there_is_room(
+    small_disk: Path, source: tuple[Path, str], tmp_path: Path
+) -> None:
+    tree, uri = source
+    mirror = small_disk / "mirror"
+
+    full = command("pull", uri, str(mirror), home=tmp_path)
+    kept = whole(mirror, tree)
+    subprocess.run(["mount", "-o", "remount,size=20m", str(small_disk)], check=True)
+    again = command("pull", uri, str(mirror), home=tmp_path)
+
+    assert full.returncode == 8
+    assert "error[disk]" in full.stderr
+    assert "Traceback" not in full.stderr
+    assert len(kept) < FILES
+    assert again.returncode == 0
+    assert len(whole(mirror, tree)) == FILES
+    assert list((mirror / ".resourcesync" / "tmp").iterdir()) == []
+
+
+def test_publishing_on_a_full_disk_leaves_the_old_documents_and_heals(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    tree = small_disk / "tree"
+    tree.mkdir()
+    for number in range(50):
+        (tree / f"{number:03}.txt").write_text(f"{number}")
+    url = "http://source.example/"
+    assert command("publish", str(tree), "--url", url, home=tmp_path).returncode == 0
+    before = (tree / "resourcesync/changelist.xml").read_bytes()
+    (tree / "new.txt").write_text("new")
+    free = shutil.disk_usage(small_disk).free
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"x" * max(0, free - 4_096))
+
+    full = command("publish", str(tree), home=tmp_path)
+    after = (tree / "resourcesync/changelist.xml").read_bytes()
+    ballast.unlink()
+    healed = command("publish", str(tree), home=tmp_path)
+
+    assert full.returncode == 8
+    assert "Traceback" not in full.stderr
+    assert after == before
+    assert healed.returncode == 0
+    assert b"new.txt" in (tree / "resourcesync/changelist.xml").read_bytes()
+
+
+def test_a_mirror_that_may_not_be_written_is_told_as_such(
+    source: tuple[Path, str], tmp_path: Path
+) -> None:
+    _, uri = source
+    (tmp_path / "file").write_text("not a folder")
+
+    ran = command("pull", uri, str(tmp_path / "file" / "mirror"), home=tmp_path)
+
+    assert ran.returncode == 8
+    assert "Traceback" not in ran.stderr
+    assert (tmp_path / "file").read_text() == "not a folder"
