@@ -60,11 +60,11 @@ def test_a_gap_without_a_newer_resource_list_is_told_and_nothing_is_called_in_sy
 
 
 def test_a_source_that_was_set_back_is_not_followed_unless_told_to(world: World) -> None:
-    old = world.honest(RESOURCE_LIST).body
+    old, old_changes = world.honest(RESOURCE_LIST), world.honest(CHANGE_LIST)
     world.pull()
     republish(world)
     world.pull()
-    world.answers[RESOURCE_LIST] = Answer(body=old)
+    world.answers[RESOURCE_LIST] = old
     body = world.honest(CHANGE_LIST).body.decode()
     start = body.index('from="') + 6
     later = body[:start] + "2030-01-01T00:00:00Z" + body[body.index('"', start) :]
@@ -73,7 +73,7 @@ def test_a_source_that_was_set_back_is_not_followed_unless_told_to(world: World)
     with pytest.raises(RollbackError):
         world.pull()
 
-    del world.answers[CHANGE_LIST]
+    world.answers[CHANGE_LIST] = old_changes
     assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
 
 

@@ -41,12 +41,15 @@ class Baseline:
     def __init__(self, pull: Pull) -> None:
         self._pull = pull
 
-    def run(self, *, gap: bool, known: SeenDocument | None = None) -> Pulled | None:
+    def run(
+        self, *, gap: bool, known: SeenDocument | None = None, newer: bool = False
+    ) -> Pulled | None:
         """Bring the mirror in step with the Resource List and the changes since.
 
         Args:
             gap: The Change Lists do not reach back: only a newer Resource List helps.
             known: What is known of the Resource List; ``None`` is returned when it did not change.
+            newer: Return ``None`` also when it is no newer than the last one.
 
         Raises:
             ResourceSyncError: It cannot be done now; what was here is still here.
@@ -62,12 +65,16 @@ class Baseline:
         with ExitStack() as held:
             spool = held.enter_context(self._pull.new_spool())
             snapshot = self._pull.resource_lists.read(uri, spool, known)
-            if snapshot is None:
+            if snapshot is None or (newer and not self._is_newer(snapshot)):
                 return None
             self._check_time(snapshot, gap=gap)
             history = self._since(snapshot, held)
             spools = [spool] if history is None else [spool, history.spool]
             return self._bring_in_step(snapshot, history, spools)
+
+    def _is_newer(self, snapshot: Snapshot) -> bool:
+        known = self._pull.memory.at
+        return snapshot.at is None or known is None or snapshot.at > known
 
     def _check_time(self, snapshot: Snapshot, *, gap: bool) -> None:
         known, through = self._pull.memory.at, self._pull.memory.through
@@ -115,13 +122,17 @@ class Baseline:
         self, snapshot: Snapshot, history: History | None, spools: list[Spool[Listed]]
     ) -> Pulled:
         through = snapshot.at or 0 if history is None else history.through
-        sweeping = self._may_sweep(snapshot, through)
+        reaches = history is None or history.reaches
+        if not reaches:
+            through = max(through, self._pull.memory.through or 0)
+        sweeping = self._may_sweep(snapshot, through, reaches=reaches)
         decisions = self._decisions(spools, self._conflict, sweeping=sweeping)
         plan, kept, unsure = count(decisions, Mode.BASELINE)
         self._pull.tell_plan(plan)
         pulled = Pulled(mode=Mode.BASELINE, plan=plan, unlisted=kept)
         if self._pull.options.dry_run:
             return pulled
+        self._pull.begin(baseline=True)
         transfer = self._pull.transfer(through)
         decisions = self._decisions(spools, ignore_conflict, sweeping=sweeping)
         fetches = self._fetches(decisions, through)
@@ -134,14 +145,14 @@ class Baseline:
             pulled.swept = sweep(self._pull.equipment, self._pull.options.max_delete, through)
         return pulled
 
-    def _may_sweep(self, snapshot: Snapshot, through: int) -> bool:
+    def _may_sweep(self, snapshot: Snapshot, through: int, *, reaches: bool) -> bool:
         """Whether what is not listed is really gone, and policy lets it go."""
         delete = self._pull.options.delete
         if delete in ("never", "signalled") or not snapshot.complete:
             return False
         if snapshot.at is None:
             return delete == "absent"
-        return through >= (self._pull.memory.through or 0)
+        return reaches and through >= (self._pull.memory.through or 0)
 
     def _decisions(
         self,
@@ -216,10 +227,20 @@ class Baseline:
             generation=self._pull.generation,
             unsure=unsure,
             found=self._pull.found,
+            stale_since=0,
+            baseline_due=False,
+            hole=history is not None and not history.reaches,
         )
-        self._pull.state.commit(Step(documents=seen, notes=notes | self._pull.open_list(history)))
-        self._pull.state.drop_pending(older_than=self._pull.generation)
         self._pull.remember_refused(add=False)
+        # One step: a row of an older reading that outlived the cursor would be obeyed later.
+        self._pull.state.commit(
+            Step(
+                documents=seen,
+                only_documents=True,
+                notes=notes | self._pull.open_list(history),
+                outdated=self._pull.generation,
+            )
+        )
 
 
 def ignore_conflict(first: Listed, other: Listed) -> None:

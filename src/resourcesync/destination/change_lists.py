@@ -51,6 +51,8 @@ class History:
         reaches: Whether the lists reach back to the old T without a hole; without it the spool is
             not whole.
         changes: How many new changes were found.
+        undated: Whether one of them has no time: nobody knows how old it is, so all that stand
+            after it count as new, or an old one would have the last word on its URI.
         seen: The lists, for the next time.
         open_list: The list that further changes will be added to, if it is not the head itself.
         unchanged: Whether the Source said that nothing is new.
@@ -62,6 +64,7 @@ class History:
     through: int
     reaches: bool = True
     changes: int = 0
+    undated: bool = False
     seen: list[SeenDocument] = field(default_factory=list)
     open_list: str = ""
     unchanged: bool = False
@@ -181,6 +184,7 @@ class ChangeListReader:
         lists = chain([_span(*item) for item in parts_of(index).items()], history.since)
         history.reaches = lists.reaches
         end: int | None = None
+        first = True
         for announced in lists.lists:
             fetched = self._documents.get(announced.uri)
             assert fetched is not None, "an unconditional request is never answered with 304"
@@ -189,11 +193,13 @@ class ChangeListReader:
                 expect(document, Capability.CHANGE_LIST)
                 check_announced(announced, document.header)
                 span = span_of(announced.uri, document.header)
-                if end is not None and span.from_ is not None and span.from_ > end:
+                if first:  # an index need not tell of intervals, but each list does
+                    history.reaches = history.reaches and chain([span], history.since).reaches
+                elif end is not None and span.from_ is not None and span.from_ > end:
                     history.reaches = False
                     return
                 self._take(fetched, span, history, state)
-            end = span.until
+            first, end = False, span.until
             history.open_list = span.uri if end is None else ""
 
     def _take(
@@ -210,12 +216,18 @@ class ChangeListReader:
             prefix.add(change)
             if change.time is not None:
                 last = max(last or 0, to_microseconds(change.time))
-            if is_new(change, position, seen=seen, intact=intact, through=history.since):
+            if history.undated or is_new(
+                change, position, seen=seen, intact=intact, through=history.since
+            ):
+                history.undated = history.undated or change.time is None
                 history.changes += 1
                 row = self._selection.change(change)
                 if row is not None:
                     history.spool.add(row)
         now = to_microseconds(self._clock.now())
+        if not history.reaches and span.from_ is not None:
+            # What is missing lies before this list; from its start on we know everything.
+            history.through = advance(history.through, until=None, last=span.from_, now=now)
         history.through = advance(history.through, until=span.until, last=last, now=now)
         history.dialect = document.dialect
         history.seen.append(

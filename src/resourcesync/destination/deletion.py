@@ -6,12 +6,12 @@ from itertools import islice
 from typing import Final
 
 from resourcesync.destination.options import Equipment
-from resourcesync.destination.plan import DeletionLimit, confirmed_before
+from resourcesync.destination.plan import DeletionLimit, confirmed_before, forgotten, is_forgotten
 from resourcesync.destination.reports import Failing
 from resourcesync.errors import StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Removal
-from resourcesync.ports.mirror import Pending, Step, Task, TrashRow
+from resourcesync.ports.mirror import Copy, Pending, Step, Task, TrashRow
 
 _GROUP: Final = 256
 _DAY: Final = 24 * 3_600_000_000
@@ -67,21 +67,25 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
     known = [(row, state.copy(row.uri)) for row in group]
     gone = [row.uri for row, copy in known if copy is None]
     there = [(row, copy) for row, copy in known if copy is not None]
-    results = equipment.copies.remove(
-        [Removal(path=copy.path, signature=copy.signature) for _, copy in there], "deleted"
-    )
+    removals = [_removal(equipment, copy) for _, copy in there]
+    if there:
+        # Killed in the middle, nobody could tell which of the files are still in place.
+        state.commit(Step(doubted=[forgotten(copy) for _, copy in there]))
+    results = equipment.copies.remove(removals, "deleted")
     removed: list[str] = []
     trashed: list[TrashRow] = []
+    kept: list[Copy] = []
     for (row, copy), result in zip(there, results, strict=True):
         if isinstance(result, StorageError):
             swept.failures.append(Failing(uri=row.uri, code=result.code, reason=result.message))
+            kept.append(copy)
             continue
         removed.append(row.uri)
         if result:
             trashed.append(
                 TrashRow(place=result, uri=row.uri, path=copy.path, removed=now, reason=row.reason)
             )
-    state.commit(Step(removed=removed, settled=gone, trashed=trashed))
+    state.commit(Step(doubted=kept, removed=removed, settled=gone, trashed=trashed))
     swept.deleted += len(removed)
     failed = {failing.uri for failing in swept.failures}
     for row, copy in there:
@@ -97,6 +101,14 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
                     "reason": row.reason,
                 },
             )
+
+
+def _removal(equipment: Equipment, copy: Copy) -> Removal:
+    """Name the file to take away: the one we know, or any if we were killed while it changed."""
+    known = copy.signature
+    if is_forgotten(copy):
+        known = equipment.copies.signature(copy.path) or known
+    return Removal(path=copy.path, signature=known)
 
 
 def empty_trash(equipment: Equipment, days: float) -> int:

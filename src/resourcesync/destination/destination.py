@@ -28,7 +28,7 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.model.timestamps import format_w3c, to_microseconds
-from resourcesync.ports.mirror import Fixity, Refused, RunRow, Task
+from resourcesync.ports.mirror import Fixity, Refused, RunRow, SeenDocument, Task
 
 _log = logging.getLogger(__name__)
 _KEPT_FAILURES: Final = 1_000
@@ -138,18 +138,32 @@ class Destination:
     ) -> Pulled:
         pull = self._prepare(address, found, options, filters)
         if not options.dry_run:
-            self._memory.write(filters=filters)
+            self._memory.write(filters=filters, baseline_due=True if reselected else None)
         self._tell_source(pull)
         through = self._memory.through
-        if options.mode == "baseline" or through is None or reselected:
+        due = self._memory.baseline_due or reselected
+        if options.mode == "baseline" or through is None or due:
             pulled = Baseline(pull).run(gap=False)
         elif pull.found.change_list is not None:
-            return Incremental(pull).run(pull.found.change_list, through)
+            pulled = self._fill_hole(pull)
+            return pulled or Incremental(pull).run(pull.found.change_list, through)
         else:
-            uri = pull.found.resource_list
-            known = None if uri is None or self._memory.unsure else pull.state.document(uri)
+            known = None if self._memory.unsure else self._known_list(pull)
             pulled = Baseline(pull).run(gap=False, known=known)
         return pulled or Incremental(pull).work_off(Mode.UNCHANGED)
+
+    def _fill_hole(self, pull: Pull) -> Pulled | None:
+        """Take a newer Resource List if changes are missing; ``None`` when there is none yet."""
+        if not self._memory.hole or pull.found.resource_list is None:
+            return None
+        pulled = Baseline(pull).run(gap=False, known=self._known_list(pull), newer=True)
+        if pulled is None:
+            pull.warn("change-gap", "changes are missing until the Source's next Resource List")
+        return pulled
+
+    def _known_list(self, pull: Pull) -> SeenDocument | None:
+        uri = pull.found.resource_list
+        return None if uri is None else pull.state.document(uri)
 
     def _prepare(
         self, address: str, found: Discovered | None, options: PullOptions, filters: Filters
@@ -226,7 +240,14 @@ class Destination:
         return RunReport(
             run=run,
             mode=pulled.mode,
-            state=_word(pulled, failed=failed, held=held - local, refused=refused, local=local),
+            state=_word(
+                pulled,
+                failed=failed,
+                held=held - local,
+                refused=refused,
+                local=local,
+                hole=memory.hole,
+            ),
             dry_run=options.dry_run,
             resources=resources,
             same=resources - tally.created - tally.updated,
@@ -289,10 +310,10 @@ class Destination:
         return replace(report, seconds=clock.monotonic() - started)
 
 
-def _word(pulled: Pulled, *, failed: int, held: int, refused: int, local: int) -> Word:
+def _word(pulled: Pulled, *, failed: int, held: int, refused: int, local: int, hole: bool) -> Word:
     if held:
         return Word.STOPPED
-    if failed or refused or local or not pulled.complete:
+    if failed or refused or local or not pulled.complete or hole:
         return Word.BEHIND
     return Word.IN_SYNC
 

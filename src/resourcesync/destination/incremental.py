@@ -81,6 +81,10 @@ class Incremental:
             plan = self._plan_changes(history)
             self._pull.tell_plan(plan)
             return Pulled(mode=plan.mode, plan=plan)
+        if history.changes:
+            self._pull.begin(baseline=False)
+            # New changes without a time are a later word all the same: T tells that it is one.
+            history.through = max(history.through, history.since + 1)
         unlisted = self._write_down(history)
         notes = encode(
             through=history.through,
@@ -90,8 +94,8 @@ class Incremental:
         )
         if not history.unchanged:
             notes |= self._pull.open_list(history)
-        self._pull.state.commit(Step(documents=history.seen, notes=notes))
         self._pull.remember_refused(add=True)
+        self._pull.state.commit(Step(documents=history.seen, notes=notes))
         pulled = self.work_off(Mode.INCREMENTAL if history.changes else Mode.UNCHANGED)
         pulled.unlisted = unlisted
         return pulled

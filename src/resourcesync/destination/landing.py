@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from resourcesync.destination.plan import Fetch, pending_fetch
+from resourcesync.destination.plan import Fetch, forgotten, pending_fetch
 from resourcesync.destination.reports import Failing
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
@@ -164,28 +164,48 @@ class Landing:
         group, self._group = self._group, []
         self._since = self._clock.monotonic()
         staged = [ready for ready in group if ready.staged is not None]
+        befores: dict[str, Copy | None] = {}
+        if staged:
+            # Killed in the middle, nobody could tell which of the files are old and which new.
+            befores = {ready.copy.uri: self._before(ready) for ready in staged}
+            doubted = [befores[ready.copy.uri] or ready.copy for ready in staged]
+            self._state.commit(Step(doubted=[forgotten(copy) for copy in doubted]))
         results = self._copies.install([_installation(ready) for ready in staged])
         installed = [ready for ready in group if ready.staged is None]
+        refused: dict[str, Copy | None] = {}
         broken: StorageError | None = None
         for ready, result in zip(staged, results, strict=True):
             if isinstance(result, str):
                 copy = ready.copy._replace(signature=result)
                 installed.append(Ready(ready.fetch, copy, ready.staged, ready.counts))
             elif result.code in _OF_ONE_RESOURCE:
+                refused[ready.copy.uri] = befores[ready.copy.uri]
                 self.fail(ready.fetch, result.code, result.message, 1)
             else:
                 broken = result if broken is None or isinstance(result, DiskFullError) else broken
-        failed, self._failed = self._failed, []
-        settled, self._settled = self._settled, []
-        if installed or failed or settled:
-            self._state.commit(
-                Step(installed=[ready.copy for ready in installed], pending=failed, settled=settled)
-            )
+        self._remember(installed, refused)
         for ready in installed:
             if ready.counts:
                 self._count(ready)
         if broken is not None:
             raise broken
+
+    def _before(self, ready: Ready) -> Copy | None:
+        return None if ready.fetch.before is None else self._state.copy(ready.copy.uri)
+
+    def _remember(self, installed: list[Ready], refused: dict[str, Copy | None]) -> None:
+        failed, self._failed = self._failed, []
+        settled, self._settled = self._settled, []
+        if installed or refused or failed or settled:
+            self._state.commit(
+                Step(
+                    doubted=[before for before in refused.values() if before is not None],
+                    removed=[uri for uri, before in refused.items() if before is None],
+                    installed=[ready.copy for ready in installed],
+                    pending=failed,
+                    settled=settled,
+                )
+            )
 
     def _count(self, ready: Ready) -> None:
         fetch, copy, tally = ready.fetch, ready.copy, self.tally

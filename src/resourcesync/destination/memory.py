@@ -102,6 +102,16 @@ class Memory:
         return self._state.note("unsure") == "1"
 
     @property
+    def baseline_due(self) -> bool:
+        """Whether a baseline was begun, or other filters were chosen, and nothing ended it yet."""
+        return self._state.note("baseline-due") == "1"
+
+    @property
+    def hole(self) -> bool:
+        """Whether changes are missing that only a newer Resource List can make up for."""
+        return self._state.note("hole") == "1"
+
+    @property
     def stale_since(self) -> int | None:
         """Since when the Source's lists are older than what was read before, microseconds."""
         return self._number("stale-since")

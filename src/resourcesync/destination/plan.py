@@ -78,6 +78,11 @@ def forgotten(copy: Copy) -> Copy:
     return copy._replace(length=-1, digests="", listed="", lastmod=-1, etag="", last_modified="")
 
 
+def is_forgotten(copy: Copy) -> bool:
+    """Whether nothing is known of a copy: a run was killed while its file was changed."""
+    return copy.length < 0
+
+
 class Fetch(NamedTuple):
     """Fetch a resource and put it in place.
 

@@ -82,6 +82,14 @@ class Pull:
             spill=self.equipment.scratch,
         )
 
+    def begin(self, *, baseline: bool) -> None:
+        """Remember that rows of a new reading of the Source are about to be written.
+
+        What a run that was killed left behind is then told from what this one writes.
+        """
+        due = True if baseline else None
+        self.memory.write(generation=self.generation, baseline_due=due)
+
     def transfer(self, at: int) -> Transfer:
         """Return a transfer for a plan that knows the Source up to ``at``, microseconds."""
         equipment, options = self.equipment, self.options

@@ -136,21 +136,27 @@ class Step:
     """One transaction of the mirror's memory: all of it is stored, or none.
 
     Attributes:
+        doubted: Copies whose files are about to change; what is pending for them stays pending.
         installed: Copies that are in place now (their pending rows end).
         removed: URIs whose copies are gone (their pending rows end).
         pending: Rows to write; ``first`` and ``first_at`` of an existing row are kept.
+        outdated: Forget the pending rows of readings older than this generation.
         settled: URIs with nothing left to do.
         documents: Documents that were read.
+        only_documents: Forget all other documents.
         notes: Values to remember; the cursor is among them.
         trashed: Copies that went to the trash.
         purged: Places in the trash that are empty now.
     """
 
+    doubted: Sequence[Copy] = ()
     installed: Sequence[Copy] = ()
     removed: Sequence[str] = ()
     pending: Sequence[Pending] = ()
+    outdated: int = 0
     settled: Sequence[str] = ()
     documents: Sequence[SeenDocument] = ()
+    only_documents: bool = False
     notes: Mapping[str, str] | None = None
     trashed: Sequence[TrashRow] = ()
     purged: Sequence[str] = ()
@@ -197,10 +203,6 @@ class MirrorState(Protocol):
 
     def pending_count(self, task: Task, *, met_before: int, listed_before: int) -> int:
         """Count a task's rows with ``first <= met_before`` and ``first_at < listed_before``."""
-        ...
-
-    def drop_pending(self, *, older_than: int) -> int:
-        """Forget the rows of readings older than a generation; return how many."""
         ...
 
     def document(self, uri: str, from_: int | None = None) -> SeenDocument | None:

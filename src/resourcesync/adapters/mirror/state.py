@@ -303,10 +303,13 @@ class SqliteMirrorState:
         settled += [(copy.uri,) for copy in step.installed]
         settled += [(uri,) for uri in step.removed]
         with self._transaction() as db:
-            db.executemany(_PUT_COPY, step.installed)
+            db.executemany(_PUT_COPY, [*step.doubted, *step.installed])
             db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
             db.executemany("DELETE FROM pending WHERE uri = ?", settled)
             db.executemany(_PUT_PENDING, step.pending)
+            db.execute("DELETE FROM pending WHERE generation < ?", (step.outdated,))
+            if step.only_documents:
+                db.execute("DELETE FROM document")
             db.executemany(
                 "INSERT OR REPLACE INTO note VALUES (?, ?)", list((step.notes or {}).items())
             )
@@ -318,11 +321,6 @@ class SqliteMirrorState:
     def remember(self, key: str, value: str) -> None:
         """Remember one value."""
         self.commit(Step(notes={key: value}))
-
-    def drop_pending(self, *, older_than: int) -> int:
-        """Forget the rows of readings older than a generation; return how many."""
-        with self._transaction() as db:
-            return db.execute("DELETE FROM pending WHERE generation < ?", (older_than,)).rowcount
 
     def replace_refused(self, refused: Sequence[Refused], now: int) -> None:
         """Replace what is remembered of refused entries."""

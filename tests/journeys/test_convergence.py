@@ -1,0 +1,54 @@
+"""Hard lives: whatever happens to a mirror and its Source, it ends in step, and never says it is
+when it is not (invariants I1, I2, I5, I6 and I10 of the design)."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination import change_lists, cursor
+from tests.support.lives import born, live
+
+STEPS = 30
+LIVES = 100
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is killed loses nothing that it wrote; fsync is tried elsewhere."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+def _live_all(folder: Path, seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        _live(folder, seed)
+
+
+def _live(folder: Path, seed: int) -> None:
+    style, max_entries, moves = born(seed, STEPS)
+    try:
+        live(folder / str(seed), style, max_entries, moves)
+    except Exception as error:
+        error.add_note(f"the life of seed {seed}: {style}, {max_entries} entries, {moves}")
+        raise
+
+
+@pytest.mark.parametrize("decade", range(LIVES // 10))
+def test_a_mirror_ends_in_step_whatever_happens_to_it_and_never_lies(
+    tmp_path: Path, decade: int
+) -> None:
+    _live_all(tmp_path, range(decade * 10, decade * 10 + 10))
+
+
+def test_the_campaign_finds_a_mirror_that_does_not_look_for_gaps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def blind(spans: Sequence[cursor.Span], through: int) -> cursor.Chain:
+        return replace(cursor.chain(spans, through), reaches=True)
+
+    monkeypatch.setattr(change_lists, "chain", blind)
+
+    with pytest.raises(AssertionError, match="called in sync"):
+        _live_all(tmp_path, range(LIVES))

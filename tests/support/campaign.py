@@ -1,0 +1,342 @@
+"""A long, hard life of one mirror, step by step, from a list of steps that can be cut down."""
+
+import random
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from resourcesync.adapters.memory import MemoryCatalogue
+from resourcesync.destination.destination import Destination
+from resourcesync.destination.options import Filters
+from resourcesync.destination.plan import DeletionLimit, confirmed_before
+from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.errors import ResourceSyncError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Purpose, Request
+from resourcesync.ports.mirror import Task
+from tests.support.killing import Dying, Fuse, Killed
+from tests.support.loose_source import LooseSource, Style
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+NAMES: Final = tuple(f"{n}.txt" for n in (*"abcdefgh", "d1/x", "d1/y", "d2/d3/z"))
+LIMIT: Final = 3
+FOREIGN: Final = "foreign/note.txt"
+Move = tuple[str, int]
+"""A step of a campaign: what is done, and the seed of everything that it chooses."""
+
+
+class Campaign(World):
+    """A World that can do every harm to its mirror, and knows what must hold nevertheless."""
+
+    def __init__(self, folder: Path, *, style: Style | None, max_entries: int) -> None:
+        super().__init__(folder, max_entries=max_entries)
+        self.style = style
+        self.loose = None if style is None else LooseSource(f"{BASE}resourcesync/", style)
+        self.versions: dict[str, list[bytes]] = {}
+        self.ever: dict[str, set[bytes]] = {}
+        self.published: dict[str, bytes] = {}
+        self.tampered: set[str] = set()
+        self.fuse: Fuse | None = None
+        self.canary = folder.parent / "canary"
+        self.canary.mkdir()
+        (self.canary / "x.txt").write_text("canary")
+
+    # --- steps ---
+
+    def do(self, move: Move) -> None:
+        name, seed = move
+        getattr(self, f"do_{name}")(random.Random(seed))
+        if not self._has_hashes() and name in ("put", "remove", "clear"):
+            self.clock.advance(seconds=2)
+            self.publish()  # without a hash nobody can tell bytes that are not listed yet
+        self.check()
+
+    def do_put(self, luck: random.Random) -> None:
+        name = luck.choice(NAMES)
+        old = sorted(self.ever.get(BASE + name, ()))
+        again = old and luck.random() < 0.4
+        data = luck.choice(old) if again else f"{name} {luck.randrange(10**9)}".encode()
+        self.clock.advance(seconds=luck.choice((0, 0.3, 2)) if self._has_hashes() else 2)
+        self.put(name, data)
+        self.ever.setdefault(BASE + name, set()).add(data)
+
+    def do_remove(self, luck: random.Random) -> None:
+        self.clock.advance(seconds=luck.choice((0, 1)))
+        self.remove(luck.choice(NAMES))
+
+    def do_clear(self, luck: random.Random) -> None:
+        for name in NAMES:
+            if luck.random() < 0.8:
+                self.remove(name)
+
+    def do_publish(self, luck: random.Random) -> None:
+        self.clock.advance(seconds=luck.choice((0.001, 0.4, 3, 600)) if self._has_hashes() else 3)
+        self.publish()
+
+    def do_rotate(self, luck: random.Random) -> None:
+        self.clock.advance(seconds=luck.choice((0.001, 0.7, 30)))
+        if self.loose is None:
+            return
+        now = to_microseconds(self.clock.now())
+        self.loose.rotate(now)
+        if luck.random() < 0.5:
+            self.loose.snapshot(now)
+        self._store()
+
+    def do_snapshot(self, luck: random.Random) -> None:
+        self.clock.advance(seconds=luck.choice((0.001, 2)))
+        if self.loose is not None:
+            self.loose.snapshot(to_microseconds(self.clock.now()))
+        self._store()
+
+    def do_restart(self, luck: random.Random) -> None:
+        if self.loose is None:
+            self.catalogue = MemoryCatalogue()
+            for name in list(self.documents.names()):
+                if "resourcelist" in name or luck.random() < 0.7:
+                    self.documents.delete(name)
+        self.do_publish(luck)
+
+    def do_wait(self, luck: random.Random) -> None:
+        self.clock.advance(hours=luck.choice((0.5, 1.5, 26)))
+
+    def do_tamper(self, luck: random.Random) -> None:
+        name = luck.choice(NAMES)
+        path = self.folder / name
+        if not self.folder.is_dir() or any(p.is_symlink() for p in path.parents):
+            return
+        what = luck.choice(("edit", "delete", "link", "folder", "new"))
+        if path.is_dir() and not path.is_symlink():
+            return
+        if what == "new" or path.is_symlink() or path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            self.tampered.add(BASE + name)
+            if what == "link":
+                path.symlink_to(self.canary / "x.txt")
+            elif what in ("edit", "new"):
+                path.write_text(f"tampered {luck.random()}")
+            elif what == "folder" and luck.random() < 0.3:
+                path.mkdir()
+
+    def do_foreign(self, luck: random.Random) -> None:
+        (self.folder / "foreign").mkdir(parents=True, exist_ok=True)
+        (self.folder / FOREIGN).write_text("not yours")
+
+    def do_pull(self, luck: random.Random) -> None:
+        self._pull_checked(luck)
+
+    def do_baseline(self, luck: random.Random) -> None:
+        self._pull_checked(luck, mode="baseline")
+
+    def do_reselect(self, luck: random.Random) -> None:
+        self._attempt(luck, filters=Filters(exclude=luck.choice(((), ("h.txt",)))))
+
+    def do_bad_pull(self, luck: random.Random) -> None:
+        self._bad_network(luck)
+        options = luck.choice(({}, {}, {}, {"mode": "baseline"}, {"fail_fast": True}))
+        try:
+            self._attempt(luck, **options)
+        finally:
+            self.answers.clear()
+            self.fetcher.serve = self.serve
+
+    def do_interrupted_pull(self, luck: random.Random) -> None:
+        left = luck.randrange(12)
+
+        def serve(request: Request) -> Answer | Exception:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            return self.serve(request)
+
+        self.fetcher.serve = serve
+        try:
+            self._attempt(luck, **luck.choice(({}, {}, {"mode": "baseline"})))
+        finally:
+            self.fetcher.serve = self.serve
+
+    def do_killed_pull(self, luck: random.Random) -> None:
+        self.fuse = Fuse(luck.randrange(14), how=luck.randrange(3))
+        try:
+            self._attempt(luck, **luck.choice(({}, {}, {"mode": "baseline"})))
+        finally:
+            self.fuse = None
+
+    # --- the Source ---
+
+    def publish(self) -> None:
+        if self.loose is None:
+            super().publish()
+        else:
+            self.loose.publish(to_microseconds(self.clock.now()), self.originals.contents())
+        self.published = self.originals.contents()
+        self._store()
+
+    def _store(self) -> None:
+        if self.loose is not None and self.published_once():
+            for name, text in self.loose.documents().items():
+                self.documents.write(f"resourcesync/{name}", [text.encode()])
+        for name in self.documents.names():
+            opened = self.documents.open(name)
+            assert opened is not None
+            body, known = opened.read(), self.versions.setdefault(BASE + name, [])
+            if not known or known[-1] != body:
+                known.append(body)
+
+    def published_once(self) -> bool:
+        return self.loose is not None and bool(self.loose._lists)
+
+    def _has_hashes(self) -> bool:
+        return self.style is None or self.style.hashes
+
+    def _bad_network(self, luck: random.Random) -> None:
+        rate = luck.choice((0.1, 0.3, 0.6))
+        kinds = luck.choice(
+            (("old",), ("old", "status"), ("status", "html", "cut"), ("old", "cut", "wrong"))
+        )
+        lie_once = luck.random() < 0.5
+
+        def serve(request: Request) -> Answer | Exception:
+            honest = self.honest(request.uri)
+            if luck.random() > rate or (lie_once and request.uncached):
+                return honest
+            kind = luck.choice(kinds)
+            if kind == "status":
+                return Answer(status=luck.choice((404, 503, 403, 410, 500)))
+            if request.purpose is Purpose.RESOURCE and not self._has_hashes():
+                return honest
+            return self._lie(luck, kind, request.uri, honest)
+
+        self.fetcher.serve = serve
+
+    def _lie(self, luck: random.Random, kind: str, uri: str, honest: Answer) -> Answer:
+        if kind == "html":
+            return Answer(body=b"<!doctype html><html><body>Sorry</body></html>")
+        if kind == "cut":
+            return Answer(body=honest.body[: luck.randrange(len(honest.body) + 1)])
+        if kind == "wrong":
+            return Answer(body=bytes(luck.randbytes(len(honest.body))))
+        old = self.versions.get(uri) or sorted(self.ever.get(uri, ())) or [honest.body]
+        return Answer(body=luck.choice(old))
+
+    # --- the mirror ---
+
+    @contextmanager
+    def destination(self) -> Iterator[Destination]:
+        with super().destination() as destination:
+            if self.fuse is None:
+                yield destination
+                return
+            equipment = destination._equipment
+            copies, state = Dying(equipment.copies, self.fuse), Dying(equipment.state, self.fuse)
+            yield Destination(replace(equipment, copies=copies, state=state))
+
+    def address(self) -> str:
+        return BASE if self.loose is None else f"{BASE}resourcesync/capabilitylist.xml"
+
+    def _attempt(self, luck: random.Random, **options: Any) -> RunReport | None:
+        confirmed = self._confirmed()
+        options.setdefault("max_delete", DeletionLimit(count=LIMIT))
+        try:
+            report = self.pull(self.address(), **options)
+        except (ResourceSyncError, Killed, KeyboardInterrupt):
+            return None
+        self._check_report(report)
+        assert report.deleted - confirmed <= LIMIT, "more deletions than one run may make"
+        return report
+
+    def _pull_checked(self, luck: random.Random, **options: Any) -> None:
+        """Pull over an honest network; what is called in sync must be so."""
+        report = self._attempt(luck, **options)
+        if options:
+            self._forget_mended()
+        if report is not None and report.state is MirrorState.IN_SYNC:
+            self.assert_in_sync()
+
+    def assert_in_sync(self) -> None:
+        here, there = self._untampered(self.contents_here()), self._untampered(self.published)
+        if self._excluded():
+            here.pop(BASE + "h.txt", None)
+            there.pop(BASE + "h.txt", None)
+        missing = {uri for uri in there if uri not in here}
+        extra = {uri for uri in here if uri not in there}
+        other = {uri for uri in there if uri in here and here[uri] != there[uri]}
+        wrong = f"missing {missing}, extra {extra}, other {other}"
+        assert here == there, f"called in sync, but: {wrong}"
+
+    def _excluded(self) -> bool:
+        with super().destination() as destination:
+            filters = destination._memory.filters
+        return filters is not None and bool(filters.exclude)
+
+    def _untampered(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
+        return {uri: data for uri, data in files.items() if uri not in self.tampered}
+
+    def contents_here(self) -> dict[str, bytes]:
+        return {BASE + p: d for p, d in self.files_on_disk().items() if p != FOREIGN}
+
+    def _forget_mended(self) -> None:
+        here = self.contents_here()
+        self.tampered = {
+            uri
+            for uri in self.tampered
+            if here.get(uri) != self.published.get(uri)
+            or (self.folder / uri.removeprefix(BASE)).is_dir()
+            or (self.folder / uri.removeprefix(BASE)).is_symlink()
+        }
+
+    def _confirmed(self) -> int:
+        hour_ago = confirmed_before(to_microseconds(self.clock.now()))
+        with super().destination() as destination:
+            rows = destination._equipment.state.pending(Task.DELETE)
+            return sum(1 for row in rows if row.first <= hour_ago)
+
+    # --- what must always hold ---
+
+    def _check_report(self, report: RunReport) -> None:
+        assert report.same + report.created + report.updated == report.resources
+        broken = report.failed + report.refused + report.held
+        if report.state is MirrorState.IN_SYNC:
+            assert broken == 0
+        assert min(report.same, report.failed, report.held, report.deleted) >= 0
+
+    def check(self) -> None:
+        assert [p.name for p in self.canary.iterdir()] == ["x.txt"]
+        assert (self.canary / "x.txt").read_text() == "canary", "a file outside was written"
+        assert {p.name for p in self.folder.parent.iterdir()} <= {self.folder.name, "canary"}
+        if (self.folder / "foreign").is_dir():
+            assert (self.folder / FOREIGN).read_text() == "not yours"
+        for uri, data in self._untampered(self.contents_here()).items():
+            assert data in self.ever.get(uri, ()), f"{uri} has bytes that it never had"
+
+    def heal(self) -> None:
+        """The network is honest, the Source quiet, and time passes: all must be well soon."""
+        for uri in self.tampered:
+            path = self.folder / uri.removeprefix(BASE)
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path.is_symlink() or path.is_file():
+                path.unlink()
+        for _ in range(2):
+            self.clock.advance(hours=2.5)
+            self.put("tick.txt", f"{self.clock.now()}")
+            self.ever.setdefault(BASE + "tick.txt", set()).add(f"{self.clock.now()}".encode())
+            self.publish()
+            self.do_snapshot(random.Random(0))
+            self._attempt(random.Random(0), filters=Filters())
+        report: RunReport | None = None
+        for _ in range(2):
+            self.clock.advance(hours=25)
+            report = self._attempt(random.Random(0), filters=Filters())
+        if self.tampered:
+            report = self.pull(self.address(), mode="baseline", max_delete=DeletionLimit(count=99))
+            self.tampered.clear()
+        assert report is not None, "the last pull failed"
+        self.assert_in_sync()
+        assert report.state is MirrorState.IN_SYNC, report
