@@ -237,17 +237,11 @@ class Destination:
         refused = memory.refused
         requests, received = self._equipment.traffic()
         local = len(swept.failures)
+        unfinished = memory.hole or not pulled.complete
         return RunReport(
             run=run,
             mode=pulled.mode,
-            state=_word(
-                pulled,
-                failed=failed,
-                held=held - local,
-                refused=refused,
-                local=local,
-                hole=memory.hole,
-            ),
+            state=_word(held=held - local, behind=bool(failed or refused or local) or unfinished),
             dry_run=options.dry_run,
             resources=resources,
             same=resources - tally.created - tally.updated,
@@ -310,12 +304,10 @@ class Destination:
         return replace(report, seconds=clock.monotonic() - started)
 
 
-def _word(pulled: Pulled, *, failed: int, held: int, refused: int, local: int, hole: bool) -> Word:
+def _word(*, held: int, behind: bool) -> Word:
     if held:
         return Word.STOPPED
-    if failed or refused or local or not pulled.complete or hole:
-        return Word.BEHIND
-    return Word.IN_SYNC
+    return Word.BEHIND if behind else Word.IN_SYNC
 
 
 def _new_run() -> str:
