@@ -19,8 +19,8 @@ def _read(path: Path) -> Work:
     reading = importlib.import_module("resourcesync.documents.reading")
 
     def work() -> int:
-        with path.open("rb") as stream, reading.read(stream) as document:
-            return sum(1 for _ in document.entries())
+        with path.open("rb") as stream:
+            return len(list(reading.read(stream).entries()))
 
     return work
 
@@ -29,8 +29,8 @@ def _rows(path: Path) -> Work:
     reading = importlib.import_module("resourcesync.documents.reading")
 
     def work() -> int:
-        with path.open("rb") as stream, reading.read(stream) as document:
-            return sum(1 for _ in document.rows())
+        with path.open("rb") as stream:
+            return len(list(reading.read(stream).rows()))
 
     return work
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.support.commands import Ran, files_of, resourcesync
 from tests.support.tiny_source import TinySource, dead_address
 
@@ -182,7 +183,7 @@ def test_a_list_that_is_cut_short_is_told_in_one_message_with_its_place(
 
     ran = resourcesync("pull", source.url, mirror, cwd=tmp_path)
 
-    assert ran.code in {4, 5}
+    assert ran.code == 4  # a later read may give all of it
     assert "line" in ran.said
     assert "column" in ran.said
     assert _is_a_message(ran)
