@@ -9,8 +9,9 @@ import pytest
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.options import Filters
+from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.errors import ResourceSyncError
+from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.mirror import Step
 from tests.support.killing import Killed
@@ -18,6 +19,7 @@ from tests.support.loose_source import LooseSource, Style
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
+CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
@@ -337,7 +339,95 @@ def test_deletions_without_a_time_that_were_held_are_done_when_the_source_says_m
     assert world.in_sync()
 
 
+def test_a_change_in_the_second_of_the_last_one_is_not_taken_for_it_without_a_hash(
+    tmp_path: Path,
+) -> None:
+    world = Loose(tmp_path / "mirror", hashes=False, whole_seconds=True)
+    world.put("a.txt", "one")
+    world.publish()
+    world.pull()
+    world.put("a.txt", "two")
+    world.publish()
+    world.pull()
+    world.put("a.txt", "six")
+    world.clock.advance(seconds=0.1)
+    world.source.publish(to_microseconds(world.clock.now()), world.originals.contents())
+    world.show()
+
+    world.pull()
+
+    assert world.in_sync()
+
+
+# --- from the far future ---
+
+
+def test_a_change_from_the_far_future_hides_none_of_those_that_come_after_it(
+    tmp_path: Path,
+) -> None:
+    world = Loose(tmp_path / "mirror", index=True)
+    world.put("a.txt", "a")
+    world.publish()
+    bogus = f'<url><loc>{BASE}gone.txt</loc><rs:md change="deleted" datetime="9999-01-01"/></url>'
+    world.source.open_list.entries.append(bogus)
+    world.show()
+    world.pull()
+    world.put("b.txt", "b")
+    world.publish()
+    world.rotate()
+    world.put("c.txt", "c")
+    world.publish()
+    world.rotate()
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+# --- deletions that were held ---
+
+
+def test_a_held_deletion_is_taken_back_when_the_resource_returns_but_is_filtered(
+    world: World,
+) -> None:
+    world.pull(max_delete=DeletionLimit(count=0), filters=Filters(max_size=100))
+    world.remove("index.html")
+    world.publish()
+    assert world.pull(max_delete=DeletionLimit(count=0)).held == 1
+    world.put("index.html", "too long " * 100)
+    world.publish()
+
+    report = world.pull(max_delete=DeletionLimit(count=0))
+    world.clock.advance(hours=2)
+    world.put("x.html", "x")
+    world.publish()
+
+    assert report.held == 0
+    assert world.pull().deleted == 0
+    assert (world.folder / "index.html").read_text() == "home"
+
+
 # --- old copies ---
+
+
+def test_an_old_copy_of_the_changes_does_not_set_a_mirror_back_when_its_filters_change(
+    world: World,
+) -> None:
+    world.pull()
+    world.remove("index.html")
+    world.publish()
+    old = world.honest(CHANGE_LIST)
+    world.put("index.html", "home")
+    world.publish()
+    world.pull()
+    world.answers[CHANGE_LIST] = old
+
+    with pytest.raises(SourceUnavailableError) as caught:
+        world.pull(filters=Filters(exclude=("x.html",)))
+
+    assert caught.value.code == "stale-copy"
+    assert world.in_sync()
+    world.answers.clear()
+    assert world.pull().state is MirrorState.IN_SYNC
 
 
 def test_an_old_copy_of_a_list_that_was_never_read_to_its_end_is_not_applied_after_a_baseline(

@@ -41,6 +41,7 @@ class Campaign(World):
         self.published: dict[str, bytes] = {}
         self.tampered: set[str] = set()
         self.fuse: Fuse | None = None
+        self.late = 0
         self.canary = folder.parent / "canary"
         self.canary.mkdir()
         (self.canary / "x.txt").write_text("canary")
@@ -75,7 +76,9 @@ class Campaign(World):
 
     def do_publish(self, luck: random.Random) -> None:
         self.clock.advance(seconds=luck.choice((0.001, 0.4, 3, 600)) if self._has_hashes() else 3)
+        self.late = luck.choice((0, 0, 0, 0, 1, 3))
         self.publish()
+        self.late = 0
 
     def do_rotate(self, luck: random.Random) -> None:
         self.clock.advance(seconds=luck.choice((0.001, 0.7, 30)))
@@ -162,11 +165,31 @@ class Campaign(World):
             self.fetcher.serve = self.serve
 
     def do_killed_pull(self, luck: random.Random) -> None:
+        before = self.originals.contents()
+        rues = luck.random() < 0.6
+        if rues:
+            self._change_all(luck, before)
         self.fuse = Fuse(luck.randrange(14), how=luck.randrange(3))
         try:
             self._attempt(luck, **luck.choice(({}, {}, {"mode": "baseline"})))
         finally:
             self.fuse = None
+        if rues:  # the Source takes everything back that a killed run may have begun with
+            for uri in set(self.originals.contents()) - set(before):
+                self.originals.remove(uri)
+            for uri, data in before.items():
+                self.originals.put(uri, data)
+            self.clock.advance(seconds=3)
+            self.publish()
+
+    def _change_all(self, luck: random.Random, before: dict[str, bytes]) -> None:
+        for name in luck.sample(NAMES, 5):
+            if BASE + name in before and luck.random() < 0.5:
+                self.remove(name)
+            else:
+                self.do_put(luck)
+        self.clock.advance(seconds=3)
+        self.publish()
 
     # --- the Source ---
 
@@ -174,7 +197,8 @@ class Campaign(World):
         if self.loose is None:
             super().publish()
         else:
-            self.loose.publish(to_microseconds(self.clock.now()), self.originals.contents())
+            now = to_microseconds(self.clock.now())
+            self.loose.publish(now, self.originals.contents(), late=self.late)
         self.published = self.originals.contents()
         self._store()
 

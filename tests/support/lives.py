@@ -39,6 +39,7 @@ def style_of(luck: random.Random) -> Style | None:
         lastmods=not hashes or luck.random() < 0.6,
         index=luck.random() < 0.6,
         announces=luck.random() < 0.75,
+        fixed=luck.random() < 0.4,
         whole_seconds=luck.random() < 0.4,
         keep=luck.choice((0, 1, 2, 5)),
     )

@@ -25,6 +25,7 @@ class Style:
         lastmods: Whether entries have a ``lastmod``.
         index: Closed lists and an open one behind an index; else one list that is reset.
         announces: Whether the index tells which interval each list covers.
+        fixed: Whether the open list of an index always has the same URI.
         whole_seconds: Whether times are cut to seconds.
         keep: How many closed lists stay offered.
     """
@@ -34,6 +35,7 @@ class Style:
     lastmods: bool = True
     index: bool = False
     announces: bool = True
+    fixed: bool = False
     whole_seconds: bool = False
     keep: int = 2
 
@@ -64,14 +66,17 @@ class LooseSource:
         self._at: int | None = None
         self._resource_list = ""
 
-    def publish(self, now: int, contents: dict[str, bytes]) -> None:
-        """List what changed, at ``now`` in microseconds."""
+    def publish(self, now: int, contents: dict[str, bytes], *, late: int = 0) -> None:
+        """List what changed, at ``now`` in microseconds; ``late``: before so many that are listed.
+
+        A change is never put before another one of the same resource.
+        """
         if not self._lists:
             self._known = {uri: (data, now) for uri, data in contents.items()}
             self._lists.append(ListedChanges(number=1, start=now))
             self.snapshot(now)
             return
-        before, entries = self._known, self._lists[-1].entries
+        before, entries, listed = self._known, list[str](), self._lists[-1].entries
         after = {}
         for uri, data in contents.items():
             old = before.get(uri)
@@ -85,6 +90,16 @@ class LooseSource:
             if uri not in contents
         )
         self._known = after
+        places = [entry[: entry.index("</loc>")] for entry in entries]
+        while late and any(entry.startswith(tuple(places)) for entry in listed[-late:]):
+            late -= 1
+        place = max(0, len(listed) - late)
+        listed[place:place] = entries
+
+    @property
+    def open_list(self) -> ListedChanges:
+        """The list that further changes are added to."""
+        return self._lists[-1]
 
     def snapshot(self, now: int) -> None:
         """Write the Resource List anew."""
@@ -115,7 +130,7 @@ class LooseSource:
         }
         if not self._style.index:
             return names | {"changelist.xml": self._change_list(self._lists[-1])}
-        names |= {f"changes-{each.number}.xml": self._change_list(each) for each in self._lists}
+        names |= {self._name(each): self._change_list(each) for each in self._lists}
         names["changelist.xml"] = self._document(
             f'<rs:md capability="changelist"{self._from(self._lists[0].start)}/>',
             map(self._part, self._lists),
@@ -123,12 +138,16 @@ class LooseSource:
         )
         return names
 
+    def _name(self, each: ListedChanges) -> str:
+        is_fixed = self._style.fixed and each.until is None
+        return "changes-open.xml" if is_fixed else f"changes-{each.number}.xml"
+
     def _part(self, each: ListedChanges) -> str:
         span = ""
         if self._style.announces:
             until = "" if each.until is None else f' until="{self._moment(each.until)}"'
             span = f'<rs:md capability="changelist"{self._from(each.start)}{until}/>'
-        return f"<sitemap><loc>{self._base}changes-{each.number}.xml</loc>{span}</sitemap>"
+        return f"<sitemap><loc>{self._base}{self._name(each)}</loc>{span}</sitemap>"
 
     def _change_list(self, each: ListedChanges) -> str:
         until = "" if each.until is None else f' until="{self._moment(each.until)}"'

@@ -142,7 +142,8 @@ def test_t_is_the_end_of_a_closed_list_and_the_last_change_of_an_open_one() -> N
 
 def test_t_never_goes_back_and_never_far_into_the_future() -> None:
     assert advance(NOON, until=HOUR, last=None, now=NOON) == NOON
-    assert advance(0, until=NOON * 3, last=None, now=NOON) == NOON + DAY
+    assert advance(5, until=NOON * 3, last=7, now=NOON) == 7
+    assert advance(0, until=NOON + DAY, last=None, now=NOON) == NOON + DAY
 
 
 def test_the_prefix_tells_order_kind_time_and_content_apart() -> None:

@@ -86,7 +86,7 @@ def test_each_case_of_a_baseline_is_decided() -> None:
         InStep(copies[0]),
         Fetch(rows[1], copies[1]),
         TakeAway(copies[2], "deleted by the Source"),
-        Keep(copies[3]),
+        Keep(copies[3], listed=True),
         Fetch(rows[4], None),
         TakeAway(copies[4], "no longer listed"),
     ]

@@ -24,7 +24,12 @@ from resourcesync.destination.plan import (
 from resourcesync.destination.pulling import Pull, Pulled
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.resource_lists import Snapshot
-from resourcesync.errors import DiscontinuityError, RollbackError, SourceNotFoundError
+from resourcesync.errors import (
+    DiscontinuityError,
+    RollbackError,
+    SourceNotFoundError,
+    SourceUnavailableError,
+)
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.ports.mirror import Copy, Pending, SeenDocument, Step, Task
 
@@ -110,6 +115,18 @@ class Baseline:
             self._pull.found.change_list, since=snapshot.at, state=None
         )
         held.enter_context(history.spool)
+        known = self._pull.memory.through or 0
+        if history.reaches and history.through < known and self._pull.options.mode != "baseline":
+            raise SourceUnavailableError(
+                "the Change Lists tell of less than before (an old copy)",
+                uri=self._pull.found.change_list,
+                evidence=(
+                    ("here", f"complete to {_text(known)}"),
+                    ("got", f"changes to {_text(history.through)}"),
+                    ("kept", "nothing was changed"),
+                ),
+                code="stale-copy",
+            )
         if not history.reaches:
             self._pull.warn(
                 "change-gap",
@@ -188,7 +205,7 @@ class Baseline:
             match decision:
                 case TakeAway(copy, reason):
                     rests = self._pull.deletion(copy, reason, at)
-                case Keep(copy) if has_pending:
+                case Keep(copy, listed=False) if has_pending:
                     rests = self._still_to_delete(copy)
                 case Fetch(row) if has_pending:
                     rests = self._not_due(row)

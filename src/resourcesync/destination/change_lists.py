@@ -17,6 +17,7 @@ from resourcesync.destination.cursor import (
     advance,
     chain,
     check_announced,
+    is_believed,
     is_new,
     span_of,
 )
@@ -210,12 +211,14 @@ class ChangeListReader:
         intact = seen is None or _is_intact(fetched, seen)
         document = fetched.open(self._selection.refusals.entry)
         prefix = Prefix()
-        last: int | None = None
+        last = history.since
+        now = to_microseconds(self._clock.now())
         for change in _changes(document):
             position = prefix.entries
             prefix.add(change)
-            if change.time is not None:
-                last = max(last or 0, to_microseconds(change.time))
+            time = history.since if change.time is None else to_microseconds(change.time)
+            if is_believed(time, through=history.since, now=now):
+                last = max(last, time)
             if history.undated or is_new(
                 change, position, seen=seen, intact=intact, through=history.since
             ):
@@ -224,10 +227,9 @@ class ChangeListReader:
                 row = self._selection.change(change)
                 if row is not None:
                     history.spool.add(row)
-        now = to_microseconds(self._clock.now())
         if not history.reaches and span.from_ is not None:
             # What is missing lies before this list; from its start on we know everything.
-            history.through = advance(history.through, until=None, last=span.from_, now=now)
+            history.through = advance(history.through, until=span.from_, last=None, now=now)
         history.through = advance(history.through, until=span.until, last=last, now=now)
         history.dialect = document.dialect
         history.seen.append(

@@ -150,12 +150,23 @@ def is_new(
 
 
 def advance(through: int, *, until: int | None, last: int | None, now: int) -> int:
-    """Return the new T after a list was read to its end.
+    """Return the new T after a list was read to its end; times that are not believed do not count.
 
-    Never more than a day ahead of ``now``: a Source with a clock in the far future would otherwise
-    hide all its later changes.
+    Args:
+        through: T before.
+        until: The list's own ``until``, if it is closed.
+        last: The latest believed time of its changes.
+        now: The present moment.
     """
-    reached = until if until is not None else last
-    if reached is None:
-        return through
-    return max(through, min(reached, now + DAY))
+    if until is not None and is_believed(until, through=through, now=now):
+        return max(through, until)
+    return through if last is None else max(through, last)
+
+
+def is_believed(moment: int, *, through: int, now: int) -> bool:
+    """Whether a time may move T: it is not more than a day ahead of both ``now`` and T.
+
+    One entry from the far future would otherwise hide all later changes. Such a time is not cut
+    to a day either: changes of that day would be hidden.
+    """
+    return moment <= max(now, through) + DAY

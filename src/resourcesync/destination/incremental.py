@@ -14,6 +14,7 @@ from resourcesync.destination.plan import (
     Fetch,
     Listed,
     Match,
+    is_proven,
     listed_again,
     match_copy,
     pending_fetch,
@@ -129,11 +130,9 @@ class Incremental:
                     pending.append(
                         self._pull.deletion(copy, "deleted by the Source", history.through)
                     )
-            elif row.change == ChangeKind.DELETED or (
-                copy is not None and match_copy(copy, row) is Match.SAME
-            ):
+            elif row.change in (ChangeKind.DELETED, FILTERED) or is_proven(copy, row):
                 settled.append(row.uri)
-            elif row.change != FILTERED:
+            else:
                 pending.append(self._task(row, history.through))
             if len(pending) + len(settled) >= _CHUNK:
                 self._pull.state.commit(Step(pending=pending, settled=settled))
@@ -185,4 +184,6 @@ class Incremental:
     def _due(self) -> Generator[Fetch, None, None]:
         for row in self._pull.state.pending(Task.FETCH):
             if row.due <= self._pull.now:
-                yield Fetch(listed_again(row), self._pull.state.copy(row.uri))
+                listed, copy = listed_again(row), self._pull.state.copy(row.uri)
+                ask = copy is not None and match_copy(copy, listed) is not Match.DIFFERENT
+                yield Fetch(listed, copy, ask=ask)

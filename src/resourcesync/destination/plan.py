@@ -73,6 +73,14 @@ def match_copy(copy: Copy, listed: Listed) -> Match:
     return Match.UNKNOWN
 
 
+def is_proven(copy: Copy | None, listed: Listed) -> bool:
+    """Whether a copy is surely what a change led to.
+
+    A time of modification alone is no proof then: there may be two changes in its second.
+    """
+    return copy is not None and bool(listed.hash) and match_copy(copy, listed) is Match.SAME
+
+
 def forgotten(copy: Copy) -> Copy:
     """Return a copy of which nothing is known but where it was: it equals nothing listed."""
     return copy._replace(length=-1, digests="", listed="", lastmod=-1, etag="", last_modified="")
@@ -105,9 +113,15 @@ class TakeAway(NamedTuple):
 
 
 class Keep(NamedTuple):
-    """Leave a copy that the Source lists no more, or that the filters do not want any more."""
+    """Leave a copy that the Source lists no more, or that the filters do not want any more.
+
+    Attributes:
+        copy: The copy.
+        listed: Whether the Source lists it, so that a deletion that was held is taken back.
+    """
 
     copy: Copy
+    listed: bool = False
 
 
 class InStep(NamedTuple):
@@ -145,7 +159,7 @@ def decide(
 
 def _decide_updated(copy: Copy, row: Listed, *, obeying: bool) -> Decision:
     if row.change == FILTERED:
-        return Keep(copy)
+        return Keep(copy, listed=True)
     if row.change == ChangeKind.DELETED:
         return TakeAway(copy, "deleted by the Source") if obeying else Keep(copy)
     return Fetch(row, copy, ask=match_copy(copy, row) is Match.UNKNOWN)
