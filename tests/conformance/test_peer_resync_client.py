@@ -79,20 +79,14 @@ def _copies(served: Served) -> dict[str, bytes]:
             for name, body in files_of(served.mirror).items()}  # fmt: skip
 
 
-def test_resync_makes_a_baseline_copy_of_what_we_publish(served: Served) -> None:
-    ran = served.sync("--baseline")
+def test_resync_copies_what_we_publish_and_finds_it_in_sync(served: Served) -> None:
+    synced = served.sync("--baseline")
+    audited = served.sync("--audit")
 
-    assert "SYNCED" in ran.said
+    assert "SYNCED" in synced.said
     assert _copies(served) == _FILES
-
-
-def test_resync_finds_our_source_and_its_own_copy_in_sync(served: Served) -> None:
-    served.sync("--baseline")
-
-    ran = served.sync("--audit")
-
-    assert "IN SYNC" in ran.said
-    assert "NOT IN SYNC" not in ran.said
+    assert "IN SYNC" in audited.said
+    assert "NOT IN SYNC" not in audited.said
 
 
 def test_resync_follows_our_change_list(served: Served) -> None:
@@ -110,15 +104,3 @@ def test_resync_follows_our_change_list(served: Served) -> None:
     del expected["shelf-1/object 01 & co.txt"]
     assert "created=1, updated=1, deleted=1" in ran.said
     assert _copies(served) == expected
-
-
-def test_resync_makes_a_second_baseline_after_we_publish_again(served: Served) -> None:
-    served.sync("--baseline")
-    (served.tree / "shelf-0/object 00 & co.txt").write_bytes(b"changed\n")
-    served.publish()
-    rebased = resourcesync("publish", served.tree, "--rebase", cwd=served.home)
-    assert rebased.code == 0, rebased.said
-
-    served.sync("--baseline")
-
-    assert _copies(served) == {**_FILES, "shelf-0/object 00 & co.txt": b"changed\n"}

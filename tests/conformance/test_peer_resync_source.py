@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ _FILES = {
     for shelf in range(3)
     for number in range(12)
 }
-_OWN = ("resourcelist.xml", "changelist.xml", "capabilitylist.xml")
+_OWN = (r".*list\.xml", r"reference\.xml", r"\.well-known")
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Built:
     home: Path
 
     def build(self, what: str, outfile: str, *words: str) -> None:
-        excluded = [word for name in (*_OWN, "reference.xml") for word in ("--exclude", name)]
+        excluded = [word for name in _OWN for word in ("--exclude", name)]
         ran = run(
             script("resync-build"), what, *words, *excluded, "--outfile", self.tree / outfile,
             f"{self.url}={self.tree}", cwd=self.home,
@@ -66,22 +67,31 @@ class Built:
         return {k: v for k, v in files_of(self.tree).items() if k.startswith("shelf-")}
 
 
-@pytest.fixture
-def built(tmp_path: Path) -> Iterator[Built]:
-    tree, home = tmp_path / "tree", tmp_path / "home"
-    home.mkdir()
+@pytest.fixture(scope="module")
+def described(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """A tree described once, for a server on one port."""
+    tree, home = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("home")
     for name, content in _FILES.items():
         path = tree / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         os.utime(path, (1_767_225_600, 1_767_225_600))
-    port = free_port()
-    found = Built(tree=tree, url=f"http://127.0.0.1:{port}", home=home)
-    found.list_resources()
-    found.describe("resourcelist")
-    serve = (sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1")
-    with running(*serve, "--directory", tree, port=port, cwd=home):
-        yield found
+    made = Built(tree=tree, url=f"http://127.0.0.1:{free_port()}", home=home)
+    made.list_resources()
+    made.describe("resourcelist")
+    return made
+
+
+@pytest.fixture
+def built(described: Built, tmp_path: Path) -> Iterator[Built]:
+    """A copy of that tree, served."""
+    tree, home = tmp_path / "tree", tmp_path / "home"
+    shutil.copytree(described.tree, tree)
+    home.mkdir()
+    port = described.url.rpartition(":")[2]
+    serve = (sys.executable, "-m", "http.server", port, "--bind", "127.0.0.1")
+    with running(*serve, "--directory", tree, port=int(port), cwd=home):
+        yield Built(tree=tree, url=described.url, home=home)
 
 
 def _change(built: Built) -> None:
