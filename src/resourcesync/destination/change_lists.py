@@ -207,6 +207,8 @@ class ChangeListReader:
         self, fetched: FetchedDocument, span: Span, history: History, state: MirrorState | None
     ) -> None:
         """Spool what is new in one list."""
+        if state is not None:
+            _check_no_older(span, state.document(span.uri))
         seen = None if state is None else state.document(span.uri, span.from_ or 0)
         intact = seen is None or _is_intact(fetched, seen)
         document = fetched.open(self._selection.refusals.entry)
@@ -239,6 +241,21 @@ class ChangeListReader:
                 entries=prefix.entries,
                 prefix=prefix.hexdigest(),
             )
+        )
+
+
+def _check_no_older(span: Span, newest: SeenDocument | None) -> None:
+    """Check that a list at a URI is none that was there before the one read last.
+
+    Raises:
+        SourceUnavailableError: It is: an old copy.
+    """
+    if newest is not None and newest.from_ > (span.from_ or 0):
+        raise SourceUnavailableError(
+            "a Change List begins earlier than the one that was read last (an old copy)",
+            uri=span.uri,
+            evidence=(("kept", "nothing was changed"),),
+            code="stale-copy",
         )
 
 

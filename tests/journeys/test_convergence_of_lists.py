@@ -1,0 +1,276 @@
+"""Lists with holes, without times, from the past or the future, each as the shortest life that
+strayed because of them."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.options import Filters
+from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.errors import ResourceSyncError, SourceUnavailableError
+from resourcesync.model.timestamps import to_microseconds
+from tests.support.loose_world import LooseWorld
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+CHANGE_LIST = BASE + "resourcesync/changelist.xml"
+RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
+
+
+# --- other filters ---
+
+
+def test_other_filters_are_not_forgotten_when_their_first_pull_fails(world: World) -> None:
+    world.pull(filters=Filters(exclude=("index.html",)))
+    world.answers[RESOURCE_LIST] = Answer(status=503)
+    with pytest.raises(ResourceSyncError):
+        world.pull(filters=Filters())
+    world.answers.clear()
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert report.created == 1
+    assert world.in_sync()
+
+
+# --- Change Lists that do not reach back to the Resource List ---
+
+
+@pytest.fixture
+def holed(tmp_path: Path) -> LooseWorld:
+    """A Source whose Change List begins after its Resource List, with a change in between."""
+    world = LooseWorld(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    world.put("b.txt", "b")
+    world.publish()
+    world.rotate()
+    return world
+
+
+def test_a_first_pull_over_a_hole_is_not_called_in_sync_and_is_mended_by_the_next_resource_list(
+    holed: LooseWorld,
+) -> None:
+    first = holed.pull()
+    holed.put("c.txt", "c")
+    holed.publish()
+    second = holed.pull()
+    holed.snapshot()
+    third = holed.pull()
+
+    assert (first.state, first.created) == (MirrorState.BEHIND, 1)
+    assert (second.state, second.mode, second.created) == (MirrorState.BEHIND, Mode.INCREMENTAL, 1)
+    assert (third.state, third.created) == (MirrorState.IN_SYNC, 1)
+    assert holed.in_sync()
+
+
+def test_a_baseline_over_a_hole_deletes_nothing_for_being_absent(tmp_path: Path) -> None:
+    world = LooseWorld(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    world.put("b.txt", "b")
+    world.publish()
+    world.pull()
+    world.rotate()
+
+    report = world.pull(mode="baseline")
+
+    assert (report.deleted, report.state) == (0, MirrorState.BEHIND)
+    assert world.in_sync()
+
+
+def test_a_gap_behind_an_index_that_tells_no_intervals_is_found(tmp_path: Path) -> None:
+    world = LooseWorld(tmp_path / "mirror", index=True, announces=False, keep=0)
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    world.put("b.txt", "b")
+    world.publish()
+    world.rotate()
+    world.snapshot()
+
+    report = world.pull()
+
+    assert [fields["code"] for fields in world.told("warning")] == ["change-gap"]
+    assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
+    assert world.in_sync()
+
+
+# --- changes without a time ---
+
+
+@pytest.mark.parametrize("hashes", [True, False])
+def test_changes_without_a_time_are_fetched_once_and_none_is_lost(
+    tmp_path: Path, *, hashes: bool
+) -> None:
+    world = LooseWorld(tmp_path / "mirror", times=False, hashes=hashes, lastmods=not hashes)
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    world.put("a.txt", "b")
+    world.publish()
+
+    assert world.pull().updated == 1
+    assert world.pull().mode is Mode.UNCHANGED
+    assert world.asked_resources() == []
+    world.remove("a.txt")
+    world.publish()
+    assert world.pull().deleted == 1
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("lists", [1, 2])
+def test_an_old_deletion_without_a_time_is_not_obeyed_against_a_newer_creation(
+    tmp_path: Path, lists: int
+) -> None:
+    world = LooseWorld(tmp_path / "mirror", times=False, index=True, announces=False)
+    world.put("a.txt", "a")
+    world.publish()
+    world.remove("a.txt")
+    world.publish()
+    if lists == 2:
+        world.rotate()
+    world.put("a.txt", "again")
+    world.publish()
+    world.snapshot()
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_deletions_without_a_time_that_were_held_are_done_when_the_source_says_more(
+    tmp_path: Path,
+) -> None:
+    world = LooseWorld(tmp_path / "mirror", times=False, lastmods=False)
+    for number in range(40):
+        world.put(f"{number}.txt", f"{number}")
+    world.publish()
+    world.pull()
+    for number in range(1, 40):
+        world.remove(f"{number}.txt")
+    world.publish()
+    assert world.pull().held == 39
+    world.clock.advance(hours=2)
+    world.put("0.txt", "more")
+    world.publish()
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_a_change_in_the_second_of_the_last_one_is_not_taken_for_it_without_a_hash(
+    tmp_path: Path,
+) -> None:
+    world = LooseWorld(tmp_path / "mirror", hashes=False, whole_seconds=True)
+    world.put("a.txt", "one")
+    world.publish()
+    world.pull()
+    world.put("a.txt", "two")
+    world.publish()
+    world.pull()
+    world.put("a.txt", "six")
+    world.clock.advance(seconds=0.1)
+    world.source.publish(to_microseconds(world.clock.now()), world.originals.contents())
+    world.show()
+
+    world.pull()
+
+    assert world.in_sync()
+
+
+# --- from the far future ---
+
+
+def test_a_change_from_the_far_future_hides_none_of_those_that_come_after_it(
+    tmp_path: Path,
+) -> None:
+    world = LooseWorld(tmp_path / "mirror", index=True)
+    world.put("a.txt", "a")
+    world.publish()
+    bogus = f'<url><loc>{BASE}gone.txt</loc><rs:md change="deleted" datetime="9999-01-01"/></url>'
+    world.source.open_list.entries.append(bogus)
+    world.show()
+    world.pull()
+    world.put("b.txt", "b")
+    world.publish()
+    world.rotate()
+    world.put("c.txt", "c")
+    world.publish()
+    world.rotate()
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+# --- deletions that were held ---
+
+
+def test_a_held_deletion_is_taken_back_when_the_resource_returns_but_is_filtered(
+    world: World,
+) -> None:
+    world.pull(max_delete=DeletionLimit(count=0), filters=Filters(max_size=100))
+    world.remove("index.html")
+    world.publish()
+    assert world.pull(max_delete=DeletionLimit(count=0)).held == 1
+    world.put("index.html", "too long " * 100)
+    world.publish()
+
+    report = world.pull(max_delete=DeletionLimit(count=0))
+    world.clock.advance(hours=2)
+    world.put("x.html", "x")
+    world.publish()
+
+    assert report.held == 0
+    assert world.pull().deleted == 0
+    assert (world.folder / "index.html").read_text() == "home"
+
+
+# --- old copies ---
+
+
+def test_an_old_copy_of_the_changes_does_not_set_a_mirror_back_when_its_filters_change(
+    world: World,
+) -> None:
+    world.pull()
+    world.remove("index.html")
+    world.publish()
+    old = world.honest(CHANGE_LIST)
+    world.put("index.html", "home")
+    world.publish()
+    world.pull()
+    world.answers[CHANGE_LIST] = old
+
+    with pytest.raises(SourceUnavailableError) as caught:
+        world.pull(filters=Filters(exclude=("x.html",)))
+
+    assert caught.value.code == "stale-copy"
+    assert world.in_sync()
+    world.answers.clear()
+    assert world.pull().state is MirrorState.IN_SYNC
+
+
+@pytest.mark.parametrize("times", [True, False])
+def test_an_old_copy_of_a_list_that_was_never_read_to_its_end_is_not_applied_after_a_baseline(
+    tmp_path: Path, *, times: bool
+) -> None:
+    world = LooseWorld(tmp_path / "mirror", times=times)
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    world.remove("a.txt")
+    world.publish()
+    old = world.honest(f"{BASE}resourcesync/changelist.xml")
+    world.put("a.txt", "a")
+    world.publish()
+    world.rotate()
+    world.snapshot()
+    assert world.pull().mode is Mode.BASELINE
+    world.answers[f"{BASE}resourcesync/changelist.xml"] = old
+
+    with pytest.raises(SourceUnavailableError) as caught:
+        world.pull()
+
+    assert caught.value.code == "stale-copy"
+    assert world.in_sync()
