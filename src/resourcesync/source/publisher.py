@@ -89,7 +89,8 @@ class Publisher:
 
         The first time this writes a Resource List, an empty Change List, the Capability List and
         the Source Description; later the changes since then go into the Change List. A Resource
-        List that is lost or altered is replaced by one of the present state.
+        List that is lost or altered is replaced by one of the present state. Another base than the
+        last time starts anew, with a Resource List and an empty Change List.
 
         Raises:
             StateError: Nothing was recorded yet, or the catalogue is damaged.
@@ -101,7 +102,7 @@ class Publisher:
             first = record is None
             if planned is not None and not self._is_here(planned):
                 record = None  # every document is to be written anew, at its new place
-            plan = self._first_plan(snapshot) if planned is None else self._moved(planned)
+            plan = self._plan(planned, snapshot)
             counts: Counter[ChangeKind] = Counter()
             listed = plan.open.last if record is None else record.listed
             fresh = _fresh(snapshot, plan.open.last, listed, counts)
@@ -133,19 +134,28 @@ class Publisher:
             self._naming.documents_uri,
         )
 
-    def _moved(self, plan: Plan) -> Plan:
-        return replace(
-            plan, base_uri=self._naming.base_uri, documents_uri=self._naming.documents_uri
-        )
+    def _plan(self, planned: Plan | None, snapshot: Snapshot) -> Plan:
+        """Return the plan to go on from.
 
-    def _first_plan(self, snapshot: Snapshot) -> Plan:
+        To a Destination the log of a change of base is the deletion of resources of another
+        origin, which no Source may speak for. So nothing of it is listed: the new base starts
+        with a Resource List of its own.
+        """
+        if planned is None:
+            return self._new_plan(snapshot, 1)
+        if planned.base_uri != self._naming.base_uri:
+            return self._new_plan(snapshot, planned.number + len(planned.closed) + 1)
+        return replace(planned, documents_uri=self._naming.documents_uri)
+
+    def _new_plan(self, snapshot: Snapshot, number: int) -> Plan:
+        """Return a plan that starts with the present state, its numbers at ``number`` or above."""
         at, last = to_microseconds(snapshot.at), snapshot.last_change()
-        numbers = (naming.change_list_number(name) for name in self._documents.names())
+        numbers = (naming.change_list_number(name) + 1 for name in self._documents.names())
         return Plan(
             base_uri=self._naming.base_uri,
             documents_uri=self._naming.documents_uri,
             at=at,
-            number=max(numbers, default=0) + 1,  # names of an earlier catalogue are not reused
+            number=max((number, *numbers)),  # names that were in use are not used again
             closed=(),
             open=Span(after=last, last=last, start=at, reached=at),
         )
