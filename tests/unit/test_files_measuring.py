@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -210,6 +211,31 @@ def test_a_rewritten_file_has_another_fingerprint(tmp_path: Path) -> None:
     after = [original.fingerprint for original in found.scan()]
 
     assert before != after
+
+
+def test_a_write_that_sets_the_time_back_shows_in_the_fingerprint(tmp_path: Path) -> None:
+    put(tmp_path, "a", content=b"aa")
+    found = originals(tmp_path)
+    (before,) = found.scan()
+    modified = (tmp_path / "a").stat().st_mtime_ns
+    time.sleep(0.02)  # a tick of the kernel's file times
+    (tmp_path / "a").write_bytes(b"bb")
+    os.utime(tmp_path / "a", ns=(modified, modified))
+
+    (after,) = found.scan()
+
+    assert before.fingerprint != after.fingerprint
+    assert found.measure(before)[1] == after.fingerprint
+
+
+def test_an_old_file_that_was_just_touched_is_not_trusted(tmp_path: Path) -> None:
+    put(tmp_path, "a")
+    os.utime(tmp_path / "a", ns=(WHOLE, WHOLE))
+    found = FileTreeOriginals(tmp_path, BASE, clock=SystemClock())
+
+    (original,) = found.scan()
+
+    assert original.fingerprint == ""
 
 
 def test_a_file_just_written_is_not_trusted_by_the_real_clock(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_uris_rise_by_code_points_although_folders_sort_with_their_slash(tmp_pat
 @pytest.mark.parametrize(
     "raw",
     [
-        b"new\nline",
+        b"new\x0bline",
         b"a&b<c>\"d'",
         "😀".encode(),
         b"latin\xe9",
@@ -212,6 +212,17 @@ def test_sockets_and_pipes_are_omitted(tmp_path: Path) -> None:
         assert reasons(found) == dict.fromkeys(
             ("pipe", "socket"), "not a file: a socket, a pipe or a device"
         )
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\rb", "\n/x"])
+def test_a_name_with_a_line_break_is_left_out_and_said(tmp_path: Path, name: str) -> None:
+    put(tmp_path, "a%0Ab", name)
+    found = originals(tmp_path)
+
+    assert published(found) == ["a%250Ab"]
+    assert [(omission.name, omission.reason) for omission in found.omissions()] == [
+        (name.removesuffix("/x"), "a line break in its name, which Destinations refuse")
+    ]
 
 
 def test_the_omissions_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

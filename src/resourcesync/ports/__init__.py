@@ -42,8 +42,8 @@ class Original(NamedTuple):
 
     Attributes:
         uri: Its URI.
-        fingerprint: Equal fingerprints mean equal bytes (for a file: size, mtime, inode); empty
-            when the backend cannot promise that.
+        fingerprint: Equal fingerprints mean equal bytes (for a file: size, mtime, inode, ctime);
+            empty when the backend cannot promise that.
         length: Bytes.
         lastmod: Last-Modified, UTC, whole seconds.
         media_type: ``type``.

@@ -116,11 +116,11 @@ class FileTreeOriginals:
                 continue
             found = self._look(folder, descriptor, key)
             if found is not None:
-                modified = found.st_mtime_ns
-                if modified > old and self._is_fresh(modified, looked):
+                modified, changed = found.st_mtime_ns, found.st_ctime_ns
+                if (modified > old or changed > old) and self._is_fresh(found, looked):
                     fingerprint = ""
                 else:
-                    fingerprint = f"{found.st_size}:{modified}:{found.st_ino}"
+                    fingerprint = f"{found.st_size}:{modified}:{found.st_ino}:{changed}"
                 lastmod = self._last_modified(found)
                 yield Original(folder.uri + key, fingerprint, found.st_size, lastmod)
         descent.leave()
@@ -139,12 +139,12 @@ class FileTreeOriginals:
                         reason = judge.of_folder(path, name)
                     else:
                         reason = judge.of_file(path, name)
-                    if reason is not None:
-                        self._omit(path + name, reason)
-                    elif len(key) > room:
-                        self._omit(path + name, f"its URI is longer than {MAX_URI} characters")
-                    else:
+                    if reason is None:
+                        reason = _unfit(key, room)
+                    if reason is None:
                         yield key
+                    else:
+                        self._omit(path + name, reason)
         except OSError as error:
             raise unlistable(path, error) from error
 
@@ -342,17 +342,16 @@ class FileTreeOriginals:
             found: What was seen of the file.
             looked: A moment before that, in nanoseconds; 0 when none is known.
         """
-        modified = found.st_mtime_ns
-        if modified > looked - _FRESH_WHOLE and self._is_fresh(modified, looked):
-            return ""
-        return _signature(found)
+        return "" if self._is_fresh(found, looked) else _signature(found)
 
-    def _is_fresh(self, modified: int, looked: int) -> bool:
-        margin = _FRESH_WHOLE if modified % _SECOND == 0 else _FRESH
-        if modified < looked - margin:
-            return False
-        # A file dated well into the future is not fresh: writing to it would change that date.
-        return modified < self._now() + _FRESH_WHOLE
+    def _is_fresh(self, found: os.stat_result, looked: int) -> bool:
+        latest = self._now() + _FRESH_WHOLE
+        for time in (found.st_mtime_ns, found.st_ctime_ns):
+            margin = _FRESH_WHOLE if time % _SECOND == 0 else _FRESH
+            # A file dated well into the future is not fresh: writing to it changes that date.
+            if looked - margin <= time < latest:
+                return True
+        return False
 
     @contextmanager
     def _rooted(self) -> Iterator[int]:
@@ -361,6 +360,15 @@ class FileTreeOriginals:
             yield root
         finally:
             os.close(root)
+
+
+def _unfit(key: str, room: int) -> str | None:
+    """Return why a name cannot be in a URI that Destinations take; ``None`` if it can."""
+    if len(key) > room:
+        return f"its URI is longer than {MAX_URI} characters"
+    if "%0" in key and ("%0A" in key or "%0D" in key):
+        return "a line break in its name, which Destinations refuse"
+    return None
 
 
 def _open_file(root: int, names: tuple[str, ...]) -> int:
@@ -372,7 +380,8 @@ def _open_file(root: int, names: tuple[str, ...]) -> int:
 
 
 def _signature(found: os.stat_result) -> str:
-    return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
+    # Whoever writes may set the time of writing back, as cp -p and rsync -t do, but never ctime.
+    return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}:{found.st_ctime_ns}"
 
 
 def _unreadable(uri: str, error: OSError) -> StorageError:
