@@ -38,6 +38,20 @@ class Stubborn(MemoryOriginals):
         return (Omission(name="pipe", reason="a pipe"),)
 
 
+class Fresh(MemoryOriginals):
+    """Originals that cannot be trusted by their looks at first."""
+
+    is_fresh = True
+
+    def scan(self) -> Iterator[Original]:
+        for original in super().scan():
+            yield original._replace(fingerprint="") if self.is_fresh else original
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        resource, fingerprint = super().measure(original)
+        return resource, "" if self.is_fresh else fingerprint
+
+
 def test_a_first_scan_reads_everything_and_logs_nothing() -> None:
     source = Source()
     source.put("a", "b", "c")
@@ -175,3 +189,16 @@ def test_a_store_that_fails_while_measuring_stops_the_scan() -> None:
         scan(originals, catalogue, ManualClock().now())
 
     assert list(catalogue.catalogued()) == []
+
+
+def test_a_file_that_was_too_fresh_to_be_trusted_is_read_again_and_not_called_touched() -> None:
+    originals, catalogue = Fresh(ManualClock()), MemoryCatalogue()
+    originals.put(BASE + "a", b"x")
+    scan(originals, catalogue, ManualClock().now())
+    originals.is_fresh = False
+
+    report = scan(originals, catalogue, ManualClock().now())
+
+    assert report == ScanReport(files=1, bytes=1, hashed=1)
+    assert [item.fingerprint for item in catalogue.catalogued()] != [""]
+    assert scan(originals, catalogue, ManualClock().now()).hashed == 0

@@ -122,7 +122,8 @@ def _take(
         return  # it only could not be trusted unread
     elif agree(before.resource.digests, resource.digests):
         recording.touched(resource, fingerprint)
-        counts["touched"] += 1
+        # One that was too fresh to be trusted is read again, whether it was touched or not.
+        counts["touched"] += before.fingerprint != "" or before.resource != resource
     else:
         recording.updated(resource, fingerprint)
         counts["updated"] += 1
