@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from benchmarks.results import JobResult, Row, Target
 
-_HEADINGS = ("", "median", "rate", "CPU", "peak", "ours is")
+_HEADINGS = ("", "median", "rate", "CPU", "peak", "ours is", "by CPU")
 
 
 def text(machine: Mapping[str, object], results: Iterable[JobResult]) -> str:
@@ -36,15 +36,20 @@ def job(result: JobResult) -> list[str]:
 def _cells(row: Row, ours: Row | None) -> tuple[str, ...]:
     mark = {"ours": "*", "peer": " ", "floor": "."}[row.role]
     if row.seconds is None or row.rate is None:
-        return (f"{mark} {row.name}", "-", "-", "-", "-", "-")
-    against = "" if ours is None or ours.rate is None else _times(ours.rate / row.rate)
+        return (f"{mark} {row.name}", *["-"] * 6)
+    against = by_cpu = ""
+    if ours and ours is not row and ours.rate:
+        against = _times(ours.rate / row.rate)
+        if ours.cpu and row.cpu:
+            by_cpu = _times(ours.items / ours.cpu / (row.items / row.cpu))
     return (
         f"{mark} {row.name}",
         f"{row.seconds:.3f} s",
         f"{row.rate:,.0f}/s",
         f"{row.cpu or 0:.2f} s",
         f"{row.peak_mib or 0:.0f} MiB",
-        "" if row is ours else against,
+        against,
+        by_cpu,
     )
 
 

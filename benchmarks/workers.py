@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
+_URI = "https://museum.example/resourcelist.xml"
+
 Work = Callable[[], object]
 
 
@@ -20,7 +22,7 @@ def _read(path: Path) -> Work:
 
     def work() -> int:
         with path.open("rb") as stream:
-            return len(list(reading.read(stream).entries()))
+            return len(list(reading.read(stream, uri=_URI).entries()))
 
     return work
 
@@ -30,9 +32,19 @@ def _rows(path: Path) -> Work:
 
     def work() -> int:
         with path.open("rb") as stream:
-            return len(list(reading.read(stream).rows()))
+            return len(list(reading.read(stream, uri=_URI).rows()))
 
     return work
+
+
+def _write(path: Path) -> Work:
+    reading = importlib.import_module("resourcesync.documents.reading")
+    writing = importlib.import_module("resourcesync.documents.writing")
+    with path.open("rb") as stream:
+        document = reading.read(stream, uri=_URI)
+        entries = list(document.entries())
+    header = document.header
+    return lambda: sum(len(chunk) for chunk in writing.write(header, entries))
 
 
 def _resync_list(path: Path) -> Any:
@@ -62,6 +74,7 @@ def _expat(path: Path) -> Work:
 _WORK: dict[str, Callable[[Path], Work]] = {
     "read": _read,
     "rows": _rows,
+    "write": _write,
     "resync-read": _resync_read,
     "resync-write": _resync_write,
     "expat": _expat,

@@ -1,5 +1,7 @@
 """How long a user waits for the help screen."""
 
+import functools
+import sys
 from collections.abc import Iterator
 
 from benchmarks import ours, peers
@@ -28,6 +30,11 @@ def run(bench: Bench) -> Iterator[JobResult]:
                 items=1,
                 once=lambda: bench.once([sync, "--help"]),
             )
+        )
+    for name, code in (("python", "pass"), ("python, import click", "import click")):
+        command = [sys.executable, "-c", code]
+        contenders.append(
+            Contender(name=name, role="floor", items=1, once=functools.partial(bench.once, command))
         )
     rows = interleave(contenders, max(bench.runs, 5))
     seconds = rows[0].seconds
