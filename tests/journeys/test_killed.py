@@ -30,7 +30,8 @@ class Killable:
     """Our command in processes that may be killed."""
 
     def __init__(self, home: Path) -> None:
-        program = [sys.executable, str(ROOT / "tests/support/killable.py")]
+        self._said = home / "said.txt"
+        program = [sys.executable, str(ROOT / "tests/support/killable.py"), str(self._said)]
         self._host = subprocess.Popen(
             program,
             stdin=subprocess.PIPE,
@@ -56,6 +57,11 @@ class Killable:
         self._host.stdin.close()
         self._host.stdout.close()
         self._host.wait()
+
+    def succeed(self, *arguments: str) -> None:
+        """Run a command to its end, which must be a good one."""
+        code = self.run(*arguments)
+        assert code == 0, self._said.read_text()
 
     def run(self, *arguments: str, kill_after: float | None = None) -> int:
         """Run a command; kill it after some seconds; return its exit code, -9 when killed."""
@@ -131,7 +137,7 @@ def test_a_hundred_kills_of_pull_and_of_publish_lose_nothing_and_show_nothing_pa
     with Killable(tmp_path) as command, served(tree.root) as (uri, application):
         publish = ("publish", str(tree.root), "--url", uri)
         pull = ("pull", uri, str(mirror), "--max-delete", "100%", "--timeout", "5s")
-        assert command.run(*publish) == 0
+        command.succeed(*publish)
         application.application = find_tree(tree.root).application(SystemClock())
         took = {"publish": 0.15, "pull": 0.25}
         while min(killed.values()) < KILLS:
@@ -147,12 +153,12 @@ def test_a_hundred_kills_of_pull_and_of_publish_lose_nothing_and_show_nothing_pa
                 for path, content in visible(mirror).items():
                     assert content in tree.ever[path], f"{path} holds bytes it never had"
             if killed["pull"] % 10 == 0:
-                assert command.run(*publish) == 0
-                assert command.run(*pull) == 0
+                command.succeed(*publish)
+                command.succeed(*pull)
                 assert visible(mirror) == tree.now()
-        assert command.run(*publish) == 0
-        assert command.run(*pull) == 0
-        assert command.run("audit", str(mirror)) == 0
+        command.succeed(*publish)
+        command.succeed(*pull)
+        command.succeed("audit", str(mirror))
 
     assert visible(mirror) == tree.now()
     with MirrorFolder(mirror, SystemClock()) as folder:

@@ -5,7 +5,9 @@ import pytest
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import (
     DiscontinuityError,
+    DocumentError,
     RollbackError,
+    SourceError,
     SourceUnavailableError,
 )
 from tests.support.memory_fetcher import Answer
@@ -110,4 +112,58 @@ def test_a_change_list_that_stays_rewritten_for_a_day_leads_to_a_baseline(world:
     republish(world)
 
     assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+# --- lists that are away for a while ---
+
+
+@pytest.mark.parametrize(
+    "away",
+    [Answer(status=404), Answer(body=b"<!DOCTYPE html><html><title>Gone</title></html>")],
+    ids=["404", "a page"],
+)
+def test_a_sitemap_never_takes_the_place_of_lists_that_are_away(world: World, away: Answer) -> None:
+    world.pull()
+    for name in ("resourcelist", "changelist", "capabilitylist"):
+        world.answers[f"{BASE}resourcesync/{name}.xml"] = away
+    world.answers[BASE + ".well-known/resourcesync"] = away
+    world.answers[BASE + "sitemap.xml"] = Answer(
+        body=b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+        b"<url><loc>http://source.example/index.html</loc></url></urlset>"
+    )
+    world.put("objects/0001.html", "changed meanwhile")
+    world.publish()
+
+    for options in ({}, {"delete": "absent"}):
+        with pytest.raises((SourceError, DocumentError)):
+            world.pull(**options)
+    assert len(world.files()) == 41
+
+    world.answers.clear()
+    assert world.pull().updated == 1
+    assert world.in_sync()
+
+
+def test_lists_that_moved_are_found_within_a_day_though_the_old_ones_still_answer(
+    world: World,
+) -> None:
+    world.pull()
+    old = {uri: world.honest(uri) for uri in (CHANGE_LIST, RESOURCE_LIST)}
+    world.put("objects/0001.html", "changed")
+    world.publish()
+    moved = BASE + "moved/changelist.xml"
+    world.answers[moved] = world.honest(CHANGE_LIST)
+    world.answers.update(old)
+    capabilities = world.honest(BASE + "resourcesync/capabilitylist.xml").body.decode()
+    world.answers[BASE + "resourcesync/capabilitylist.xml"] = Answer(
+        body=capabilities.replace(CHANGE_LIST, moved).encode()
+    )
+
+    at_once = world.pull()
+    world.clock.advance(hours=25)
+    next_day = world.pull()
+
+    assert at_once.mode is Mode.UNCHANGED
+    assert next_day.updated == 1
     assert world.in_sync()

@@ -2,6 +2,7 @@
 
 Everything is imported once, here; a child starts within a millisecond. Usage: a line of NDJSON
 ``["pull", ...]`` on stdin; the child's pid comes back on stdout, and ``end CODE`` when it ended.
+What it says goes to the file that is named as the first argument.
 """
 
 import json
@@ -19,9 +20,9 @@ def main() -> None:
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            silence = os.open(os.devnull, os.O_RDWR)
-            for stream in (0, 1):
-                os.dup2(silence, stream)
+            said = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+            for stream in (0, 1, 2):
+                os.dup2(said, stream)
             os._exit(run(json.loads(line)))
         print(child, flush=True)
         _, status = os.waitpid(child, 0)

@@ -2,9 +2,7 @@
 
 import errno
 import hashlib
-import json
 import os
-import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,9 +11,12 @@ import pytest
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.folder import MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.adapters.mirror.staged import storage_error
-from resourcesync.errors import DiskFullError, LockedError, MirrorChangedError, StorageError
+from resourcesync.errors import (
+    DiskFullError,
+    StorageError,
+)
 from resourcesync.ports import Installation, Removal
 
 
@@ -296,52 +297,6 @@ def test_all_files_are_listed_but_not_our_own(mirror: MirrorFolder) -> None:
     (mirror.root / "a" / ".resourcesync" / "x").write_bytes(b"")
 
     assert sorted(copies_of(mirror).paths()) == ["a/.resourcesync/x", "a/b", "c"]
-
-
-def test_what_a_killed_run_left_half_written_is_cleared(tmp_path: Path) -> None:
-    root = tmp_path / "mirror"
-    with MirrorFolder(root, SystemClock()):
-        pass
-    (root / ".resourcesync/tmp/left").write_bytes(b"half")
-
-    with MirrorFolder(root, SystemClock()) as folder:
-        assert temporary(folder) == []
-
-
-def test_a_second_run_learns_who_holds_the_mirror(mirror: MirrorFolder) -> None:
-    with pytest.raises(LockedError) as caught:
-        MirrorFolder(mirror.root, SystemClock())
-
-    assert f"pid {os.getpid()} on {socket.gethostname()}" in dict(caught.value.evidence)["who"]
-    holder = json.loads((mirror.root / ".resourcesync/lock").read_text())
-    assert holder["pid"] == os.getpid()
-
-
-def test_a_folder_whose_disk_is_not_mounted_is_noticed(tmp_path: Path) -> None:
-    root = tmp_path / "mirror"
-    with MirrorFolder(root, SystemClock()) as folder:
-        marker = (root / ".resourcesync/marker").read_bytes()
-        (root / ".resourcesync/marker").unlink()
-        with pytest.raises(MirrorChangedError):
-            folder.check_marker()
-    with pytest.raises(MirrorChangedError):
-        MirrorFolder(root, SystemClock())
-    (root / ".resourcesync/marker").write_bytes(marker)
-
-    with MirrorFolder(root, SystemClock()):
-        assert is_mirror(root)
-
-
-def test_a_lost_memory_takes_over_the_marker_that_is_there(tmp_path: Path) -> None:
-    root = tmp_path / "mirror"
-    with MirrorFolder(root, SystemClock()):
-        marker = (root / ".resourcesync/marker").read_bytes()
-    (root / ".resourcesync/state.db").unlink()
-    assert not is_mirror(root)
-
-    with MirrorFolder(root, SystemClock()) as folder:
-        folder.check_marker()
-        assert (root / ".resourcesync/marker").read_bytes() == marker
 
 
 def test_no_room_is_told_apart_from_other_failures() -> None:

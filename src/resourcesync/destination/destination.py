@@ -9,6 +9,7 @@ import msgspec
 
 from resourcesync.destination.auditing import Audit, AuditMethod
 from resourcesync.destination.baseline import Baseline
+from resourcesync.destination.cursor import DAY
 from resourcesync.destination.deletion import empty_trash
 from resourcesync.destination.incremental import Incremental
 from resourcesync.destination.mapping import Profile, origin
@@ -22,9 +23,11 @@ from resourcesync.destination.selection import Refusals, Selection
 from resourcesync.discovery import Discovered, DocumentFetcher, discover
 from resourcesync.errors import (
     ConfigurationError,
+    DocumentError,
     NotAListError,
     ResourceMissingError,
     ResourceSyncError,
+    SourceError,
     UnexpectedDocumentError,
 )
 from resourcesync.model.timestamps import format_w3c, to_microseconds
@@ -99,13 +102,40 @@ class Destination:
         address = self._address(source)
         filters, reselected = self._filters(options)
         remembered = None if options.mode == "baseline" else self._memory.found
+        if remembered is not None and self._is_due():
+            remembered = self._look_again(address, remembered) or remembered
         try:
             return self._pull_from(address, remembered, options, filters, reselected=reselected)
         except _MOVED:
             if remembered is None:
                 raise
             _log.info("the Source's lists are not where they were: looking for them anew")
-            return self._pull_from(address, None, options, filters, reselected=reselected)
+            found = self._look_again(address, remembered)
+            if found is None or found == remembered:
+                raise
+            return self._pull_from(address, found, options, filters, reselected=reselected)
+
+    def _is_due(self) -> bool:
+        """Whether it is a day since the lists were looked for: a Source may move them."""
+        now = to_microseconds(self._equipment.clock.now())
+        return now - (self._memory.found_at or 0) >= DAY
+
+    def _look_again(self, address: str, known: Discovered) -> Discovered | None:
+        """Look for the lists anew; ``None`` when less is found than is known.
+
+        A Source whose lists are away for an hour, behind an error page say, is still that Source:
+        a plain sitemap in their place must not take over.
+        """
+        equipment = self._equipment
+        try:
+            found = discover(DocumentFetcher(equipment.fetcher, equipment.scratch), address)
+        except (SourceError, DocumentError, ConfigurationError) as error:
+            _log.info("looking for the lists anew: %s", error)
+            return None
+        if _rank(found) < _rank(known):
+            return None
+        self._memory.write(found_at=to_microseconds(equipment.clock.now()))
+        return found
 
     def _address(self, source: str | None) -> str:
         identity = self._memory.identity
@@ -171,9 +201,12 @@ class Destination:
         equipment = self._equipment
         if found is None:
             found = discover(DocumentFetcher(equipment.fetcher, equipment.scratch), address)
+            if not options.dry_run and self._memory.identity is not None:
+                self._memory.write(found_at=to_microseconds(equipment.clock.now()))
         identity = self._memory.identity or self._new_identity(address, found)
         if not options.dry_run and self._memory.identity is None:
-            self._memory.write(identity=identity)
+            now = to_microseconds(equipment.clock.now())
+            self._memory.write(identity=identity, found_at=now)
         scope = Scope(
             origins=frozenset((*identity.origins, *map(origin, filters.allow_origins))),
             include=filters.include,
@@ -302,6 +335,15 @@ class Destination:
             self._tell_source(pull)
         report = Audit(pull, method).run(_new_run(), offline=offline)
         return replace(report, seconds=clock.monotonic() - started)
+
+
+def _rank(found: Discovered) -> tuple[bool, bool, bool]:
+    """How much a Source offers: more lists promise more than fewer, and any more than a sitemap."""
+    return (
+        not found.is_sitemap,
+        found.resource_list is not None,
+        found.change_list is not None,
+    )
 
 
 def _word(*, held: int, behind: bool) -> Word:

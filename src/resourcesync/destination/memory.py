@@ -92,6 +92,11 @@ class Memory:
         return self._number("at")
 
     @property
+    def found_at(self) -> int | None:
+        """When the lists were looked for the last time, microseconds."""
+        return self._number("found-at")
+
+    @property
     def generation(self) -> int:
         """The number of the last reading of the Source."""
         return self._number("generation") or 0

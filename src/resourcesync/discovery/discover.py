@@ -9,15 +9,15 @@ from resourcesync.discovery.documents import DocumentFetcher, FetchedDocument
 from resourcesync.discovery.links import find_target
 from resourcesync.documents.reading import Document
 from resourcesync.errors import (
+    BadResponseError,
     ConfigurationError,
     DocumentError,
     NotAListError,
+    ResourceMissingError,
     ResourceSyncError,
     SourceError,
     SourceNotFoundError,
     SourceRefusedError,
-    SourceUnavailableError,
-    TruncatedDocumentError,
 )
 from resourcesync.model.capabilities import CapabilityEntry, Part
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Capability, Dialect, Relation
@@ -25,6 +25,9 @@ from resourcesync.ports import Purpose
 
 _MAX_SETS: Final = 1_000
 _MAX_HOPS: Final = 4
+_DOCUMENT_ENDINGS: Final = (".xml", ".xml.gz", "/resourcesync")
+_NOT_FOR_DOTS: Final = 403
+_CLIENT_ERRORS: Final = range(400, 500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +56,10 @@ class Discovered:
 def discover(documents: DocumentFetcher, address: str) -> Discovered:
     """Return the lists of the Source at ``address``.
 
-    Tried in this order: for a site's root the well-known URI first, else the address itself; a
-    ``Link`` field of the answer; the well-known URI; ``/sitemap.xml``.
+    The root of a site: the well-known URI, a ``Link`` field of the page, ``/sitemap.xml``. A page:
+    its ``Link`` field, then the same. An address that ends like a document's is that document and
+    nothing else. Only what is not there, or is a page of HTML, lets the search go on: a list that
+    is broken, refused or late must not be replaced by a weaker one.
 
     Args:
         documents: Gets documents.
@@ -81,6 +86,9 @@ def discover(documents: DocumentFetcher, address: str) -> Discovered:
 
 
 def _candidates(address: str) -> Iterator[str]:
+    if urlsplit(address).path.lower().endswith(_DOCUMENT_ENDINGS):
+        yield address
+        return
     well_known = urljoin(address, WELL_KNOWN_PATH)
     tried = [well_known, address] if _is_root(address) else [address, well_known]
     if not _is_root(address) and address.endswith("/"):
@@ -102,20 +110,27 @@ class _Search:
         self._tried: list[tuple[str, ResourceSyncError]] = []
 
     def look(self, uri: str) -> Discovered | None:
-        """Follow one candidate; ``None`` when it leads nowhere."""
-        linked = None
+        """Follow one candidate; ``None`` when there is nothing to follow.
+
+        Raises:
+            SourceError: There is something, and it cannot be had.
+            DocumentError: There is something, and it cannot be used.
+        """
         try:
-            with self._get(uri) as fetched:
+            fetched = self._get(uri)
+        except (ResourceMissingError, SourceRefusedError, BadResponseError) as error:
+            if not _is_absence(error):
+                raise
+            self._tried.append((uri, error))
+            return None
+        with fetched:
+            try:
+                document = fetched.open()
+            except NotAListError as error:
+                self._tried.append((uri, error))
                 linked = find_target(fetched.links, Relation.RESOURCESYNC, fetched.final_uri)
-                return self._interpret(fetched.open(), fetched, hops=0)
-        except SourceUnavailableError as error:
-            if not error.status:
-                raise  # nobody answers at all: the other candidates are on the same host
-            self._tried.append((uri, error))
-        except ConfigurationError:
-            raise
-        except (SourceError, DocumentError) as error:
-            self._tried.append((uri, error))
+            else:
+                return self._interpret(document, fetched, hops=0)
         if linked is not None and all(linked != tried for tried, _ in self._tried):
             return self.look(linked)
         return None
@@ -186,17 +201,10 @@ class _Search:
 
     def failure(self, address: str) -> ResourceSyncError:
         """Return the error that tells best why nothing was found."""
-        for kind in (SourceUnavailableError, SourceRefusedError):
-            for _, error in self._tried:
-                if isinstance(error, kind):
-                    return error
         for uri, error in self._tried:
-            # What is wrong with the very list that the operator named says more than what else
-            # was tried; and a document that was cut short may be whole the next time.
-            named = uri == address and not _is_root(address)
-            if isinstance(error, TruncatedDocumentError) or (
-                named and isinstance(error, DocumentError)
-            ):
+            # What is wrong with the very address that the operator named says more than the list.
+            refused = isinstance(error, SourceRefusedError)
+            if uri == address and (refused or not _is_root(address)) and _is_telling(error):
                 return error
         return SourceNotFoundError(
             f"no ResourceSync documents and no sitemap at {address}",
@@ -204,6 +212,16 @@ class _Search:
             evidence=tuple(("tried", f"{uri}  {_brief(error)}") for uri, error in self._tried),
             hint="give the list's own address: resourcesync pull https://HOST/PATH/list.xml",
         )
+
+
+def _is_telling(error: ResourceSyncError) -> bool:
+    return not isinstance(error, ResourceMissingError)
+
+
+def _is_absence(error: SourceError) -> bool:
+    """Whether an answer means that nothing is there: 403 is how some servers hide dot files."""
+    gone = isinstance(error, ResourceMissingError) or error.status == _NOT_FOR_DOTS
+    return gone or (isinstance(error, BadResponseError) and error.status in _CLIENT_ERRORS)
 
 
 def _brief(error: ResourceSyncError) -> str:

@@ -118,6 +118,7 @@ def open_destination(
         ConfigurationError: A setting cannot work.
     """
     was_folder, was_mirror = folder.is_dir(), is_mirror(folder)
+    had_own = (folder / OWN_FOLDER).is_dir()
     with mirror_folder.MirrorFolder(folder, clock) as mirror:
         state, copies = mirror.state, mirror.copies
         assert state is not None
@@ -145,12 +146,19 @@ def open_destination(
                 )
         finally:
             if not was_mirror and memory.identity is None:
-                _forget(folder, keep=was_folder)
+                _forget(folder, had_own=had_own, keep=was_folder)
 
 
-def _forget(folder: Path, *, keep: bool) -> None:
-    """Take away what opening a mirror made, when no mirror came of it."""
-    shutil.rmtree(folder / OWN_FOLDER, ignore_errors=True)
+def _forget(folder: Path, *, had_own: bool, keep: bool) -> None:
+    """Take away what opening a mirror made, when no mirror came of it, and nothing else.
+
+    A folder ``.resourcesync`` that was there before may hold a catalogue, a trash or a quarantine.
+    """
+    if had_own:
+        for suffix in ("", "-wal", "-shm"):
+            (folder / OWN_FOLDER / f"{mirror_folder.STATE_FILE}{suffix}").unlink(missing_ok=True)
+    else:
+        shutil.rmtree(folder / OWN_FOLDER, ignore_errors=True)
     if not keep:
         with suppress(OSError):
             folder.rmdir()

@@ -13,9 +13,9 @@ from typing import Final, Self
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, sync_folder
-from resourcesync.adapters.mirror.staged import storage_error
+from resourcesync.adapters.mirror.staged import is_regular, storage_error
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.errors import LockedError, MirrorChangedError
+from resourcesync.errors import LockedError, MirrorChangedError, StateError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock
 
@@ -29,7 +29,10 @@ _MARKER_BYTES: Final = 64
 
 def is_mirror(folder: Path) -> bool:
     """Whether ``folder`` is a mirror: it has a memory of its own."""
-    return (folder / OWN_FOLDER / STATE_FILE).is_file()
+    try:
+        return (folder / OWN_FOLDER / STATE_FILE).is_file()
+    except OSError:
+        return False  # a folder that may not be looked into is no mirror of ours
 
 
 class MirrorFolder:
@@ -69,10 +72,11 @@ class MirrorFolder:
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=self._own)
             self._lock(clock)
+            self.copies = FileTreeCopies(root, self._own)
+            self.copies.clear_temporary()
+            self._check_state_files()
         except OSError as error:
             raise storage_error(error, f"opening the mirror {self.root}") from error
-        self.copies = FileTreeCopies(root, self._own)
-        self.copies.clear_temporary()
         was_clean = not (self.root / OWN_FOLDER / f"{STATE_FILE}-wal").exists()
         self.state = SqliteMirrorState(self.root / OWN_FOLDER / STATE_FILE)
         if not was_clean:
@@ -82,6 +86,18 @@ class MirrorFolder:
     def _hold(self, descriptor: int) -> int:
         self._descriptors.append(descriptor)
         return descriptor
+
+    def _check_state_files(self) -> None:
+        """SQLite would follow a link: whoever plants one must not lead it out of the mirror."""
+        for name in (STATE_FILE, f"{STATE_FILE}-wal", f"{STATE_FILE}-shm"):
+            with suppress(FileNotFoundError):
+                info = os.stat(name, dir_fd=self._own, follow_symlinks=False)
+                if not is_regular(info):
+                    raise StateError(
+                        f"{OWN_FOLDER}/{name} is not an ordinary file",
+                        evidence=(("kept", "nothing was changed"),),
+                        hint="move it away, then run the same command",
+                    )
 
     def _lock(self, clock: Clock) -> None:
         lock = self._hold(os.open("lock", _LOCK_FLAGS, 0o600, dir_fd=self._own))

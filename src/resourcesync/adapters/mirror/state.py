@@ -111,6 +111,8 @@ class SqliteMirrorState:
                 evidence=(("file", self._path), ("kept", "nothing was changed")),
                 hint="use the newer resourcesync for this mirror",
             )
+        if version == 0 and db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            raise _foreign(self._path)
         if not read_only:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
@@ -120,11 +122,7 @@ class SqliteMirrorState:
                 f"PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"
             )
         elif db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise StateError(
-                "this is not the state of a mirror",
-                evidence=(("file", self._path),),
-                hint="name the folder of a mirror",
-            )
+            raise _foreign(self._path)
 
     def __enter__(self) -> Self:
         return self
@@ -342,6 +340,14 @@ class SqliteMirrorState:
                 " (SELECT rowid FROM run ORDER BY ended DESC LIMIT ?)",
                 (_KEPT_RUNS,),
             )
+
+
+def _foreign(path: str) -> StateError:
+    return StateError(
+        "this is not the state of a mirror",
+        evidence=(("file", path), ("kept", "nothing was changed")),
+        hint="move it away, or name the folder of a mirror",
+    )
 
 
 def _put_documents(db: sqlite3.Connection, documents: Sequence[SeenDocument]) -> None:

@@ -1,0 +1,104 @@
+"""The mirror's own folder: who holds it, whether it is still ours, and what was planted in it."""
+
+import json
+import os
+import socket
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.mirror.folder import MirrorFolder, is_mirror
+from resourcesync.errors import (
+    LockedError,
+    MirrorChangedError,
+    StateError,
+)
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Iterator[MirrorFolder]:
+    with MirrorFolder(tmp_path / "mirror", SystemClock()) as folder:
+        yield folder
+
+
+def temporary(mirror: MirrorFolder) -> list[str]:
+    return os.listdir(mirror.root / ".resourcesync" / "tmp")
+
+
+def test_what_a_killed_run_left_half_written_is_cleared(tmp_path: Path) -> None:
+    root = tmp_path / "mirror"
+    with MirrorFolder(root, SystemClock()):
+        pass
+    (root / ".resourcesync/tmp/left").write_bytes(b"half")
+
+    with MirrorFolder(root, SystemClock()) as folder:
+        assert temporary(folder) == []
+
+
+def test_a_second_run_learns_who_holds_the_mirror(mirror: MirrorFolder) -> None:
+    with pytest.raises(LockedError) as caught:
+        MirrorFolder(mirror.root, SystemClock())
+
+    assert f"pid {os.getpid()} on {socket.gethostname()}" in dict(caught.value.evidence)["who"]
+    holder = json.loads((mirror.root / ".resourcesync/lock").read_text())
+    assert holder["pid"] == os.getpid()
+
+
+def test_a_folder_whose_disk_is_not_mounted_is_noticed(tmp_path: Path) -> None:
+    root = tmp_path / "mirror"
+    with MirrorFolder(root, SystemClock()) as folder:
+        marker = (root / ".resourcesync/marker").read_bytes()
+        (root / ".resourcesync/marker").unlink()
+        with pytest.raises(MirrorChangedError):
+            folder.check_marker()
+    with pytest.raises(MirrorChangedError):
+        MirrorFolder(root, SystemClock())
+    (root / ".resourcesync/marker").write_bytes(marker)
+
+    with MirrorFolder(root, SystemClock()):
+        assert is_mirror(root)
+
+
+def test_a_lost_memory_takes_over_the_marker_that_is_there(tmp_path: Path) -> None:
+    root = tmp_path / "mirror"
+    with MirrorFolder(root, SystemClock()):
+        marker = (root / ".resourcesync/marker").read_bytes()
+    (root / ".resourcesync/state.db").unlink()
+    assert not is_mirror(root)
+
+    with MirrorFolder(root, SystemClock()) as folder:
+        folder.check_marker()
+        assert (root / ".resourcesync/marker").read_bytes() == marker
+
+
+@pytest.mark.parametrize("name", ["state.db", "state.db-wal"])
+def test_a_link_planted_as_the_memory_is_not_followed(tmp_path: Path, name: str) -> None:
+    own = tmp_path / "mirror" / ".resourcesync"
+    own.mkdir(parents=True)
+    canary = tmp_path / "canary"
+    canary.write_bytes(b"precious")
+    (own / name).symlink_to(canary)
+
+    with pytest.raises(StateError):
+        MirrorFolder(tmp_path / "mirror", SystemClock())
+
+    assert canary.read_bytes() == b"precious"
+
+
+def test_another_program_s_database_in_the_place_of_the_memory_is_untouched(
+    tmp_path: Path,
+) -> None:
+    own = tmp_path / "mirror" / ".resourcesync"
+    own.mkdir(parents=True)
+    with sqlite3.connect(own / "state.db") as db:
+        db.execute("CREATE TABLE precious (a)")
+    db.close()
+    before = (own / "state.db").read_bytes()
+
+    with pytest.raises(StateError):
+        MirrorFolder(tmp_path / "mirror", SystemClock())
+
+    assert (own / "state.db").read_bytes() == before
