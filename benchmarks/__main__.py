@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from benchmarks import machine, peers, table
+from benchmarks import machine, ours, peers, table
 from benchmarks.bench import Bench, Skipped
 from benchmarks.jobs import documents, keep, memory, publish, pull, startup
 from benchmarks.results import JobResult
@@ -39,6 +39,7 @@ def main() -> int:
         memory_folder = _memory_folder()
         try:
             bench = Bench(runs=asked.runs, quick=asked.quick, disk=Path(disk), memory=memory_folder)
+            bench.once(ours.warm_up())
             for result in _measure(bench, asked):
                 results.append(result)
                 print("\n" + "\n".join(table.job(result)), flush=True)
