@@ -2,6 +2,8 @@
 
 import json
 import os
+import resource as limits
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
+from resourcesync.adapters.catalogue.lock import PublishLock
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
 from tests.support.recording import NOW, TICK, changes, record_first, resource
@@ -188,3 +191,20 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
             record_first(catalogue, *(resource(f"b{number}") for number in range(5_000)))
 
         assert [item.uri for item in catalogue.catalogued()] == ["https://h/a"]
+
+
+def test_a_full_disk_does_not_keep_the_lock_from_being_held(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    with open_file(path):
+        pass
+    before = limits.getrlimit(limits.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits.setrlimit(limits.RLIMIT_FSIZE, (0, before[1]))  # every writing fails
+    try:
+        lock = PublishLock(tmp_path / "publish.lock", ManualClock())
+        with pytest.raises(LockedError, match="did not say"):
+            PublishLock(tmp_path / "publish.lock", ManualClock())
+        lock.close()
+    finally:
+        limits.setrlimit(limits.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)

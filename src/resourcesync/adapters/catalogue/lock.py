@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -46,12 +47,14 @@ class PublishLock:
             "host": os.uname().nodename,
             "since": format_w3c(clock.now()),
         }
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
+        with suppress(OSError):  # on a full disk the lock is held all the same
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
 
     def close(self) -> None:
         """Give the lock back."""
-        os.ftruncate(self._descriptor, 0)
+        with suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
 
 
