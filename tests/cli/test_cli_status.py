@@ -2,9 +2,10 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from resourcesync.cli.main import run
-from resourcesync.cli.status import details, is_fine, table
+from resourcesync.cli.status import _mirrors_here, details, is_fine, table
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from tests.support.command_line import FILES, LATER, Said, rows
 from tests.support.tiny_source import TinySource
@@ -115,3 +116,29 @@ def test_what_cannot_be_used_is_counted() -> None:
     odd = MirrorStatus(folder="m", source="", state=MirrorState.BEHIND, refused=3, resources=5)
 
     assert [line.text for line in details([odd])] == ["", "m  3 listed that cannot be used."]
+
+
+def test_a_mirror_whose_first_pull_failed_is_not_called_in_sync() -> None:
+    failed = MirrorStatus(folder="m", source="", state=MirrorState.FAILING, last_run=NOW)
+
+    (_, row) = table([failed], NOW)
+
+    assert "%" not in row
+    assert row.split()[:3] == ["m", "failing", "-"]
+
+
+def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(here: Path) -> None:
+    for name in ("closed", "mirror"):
+        (here / name).mkdir()
+
+    def is_mirror(folder: Path) -> bool:
+        if folder.name == "closed":
+            raise PermissionError(13, "Permission denied")
+        return folder.name == "mirror"
+
+    assert _mirrors_here(is_mirror) == [Path("mirror")]
+
+
+def test_the_status_of_an_endless_name_is_an_error_of_ours(said: Said) -> None:
+    assert run(["status", "x" * 300]) in {2, 8}
+    assert "internal" not in said.readouterr().err

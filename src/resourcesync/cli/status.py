@@ -14,7 +14,7 @@ from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
 from resourcesync.cli.words import QUIET, Line
 from resourcesync.destination.reports import MirrorState, MirrorStatus
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
 _HEADS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")
 _NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
@@ -69,8 +69,8 @@ def _status(
     for folder in chosen or _mirrors_here(mirrors.is_mirror):
         try:
             status = mirrors.read_status(folder)
-        except ResourceSyncError as error:
-            problem = problem_of(error)
+        except (ResourceSyncError, OSError) as error:
+            problem = problem_of(_ours(error, folder))
             screen.problem(problem)
             codes.append(problem.exit)
             continue
@@ -86,16 +86,30 @@ def _status(
     )
 
 
+def _ours(error: ResourceSyncError | OSError, folder: Path) -> ResourceSyncError:
+    if isinstance(error, ResourceSyncError):
+        return error
+    return StorageError(f"cannot look into {folder}: {error.strerror}")
+
+
 def _mirrors_here(is_mirror: Any) -> list[Path]:
     here = Path()
-    folders = [here, *sorted(child for child in here.iterdir() if child.is_dir())]
-    mirrors = [folder for folder in folders if is_mirror(folder)]
+    folders = [here, *sorted(here.iterdir())]
+    mirrors = [folder for folder in folders if _is_one(folder, is_mirror)]
     if not mirrors:
         raise ConfigurationError(
             "there is no mirror in this folder",
             hint="name a mirror's folder: resourcesync status DIR",
         )
     return mirrors
+
+
+def _is_one(folder: Path, is_mirror: Any) -> bool:
+    """Whether a folder is a mirror; one that may not be looked into is none of ours."""
+    try:
+        return folder.is_dir() and bool(is_mirror(folder))
+    except OSError:
+        return False
 
 
 def is_fine(status: MirrorStatus, now: datetime, max_lag: float | None) -> bool:
@@ -135,11 +149,12 @@ def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
     ran = "never"
     if mirror.last_run is not None:
         ran = f"{words.age((now - mirror.last_run).total_seconds())} ago"
-    right = max(mirror.resources - mirror.held, 0)
+    right, all_ = max(mirror.resources - mirror.held, 0), mirror.resources + mirror.pending
+    knows = all_ > 0 or mirror.state is MirrorState.IN_SYNC  # a first pull that failed does not
     return (
         words.escape(mirror.folder),
         mirror.state.value,
-        "-" if lag is None else words.share(right, mirror.resources + mirror.pending),
+        "-" if lag is None or not knows else words.share(right, all_),
         "-" if lag is None else words.age(lag),
         ran,
         words.count(mirror.resources),
