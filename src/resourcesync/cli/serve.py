@@ -64,6 +64,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     """Serve a tree and its lists over HTTP, and print the address to pull from.
 
     DIR is a tree that was published; the current folder by default. Ctrl-C ends it, with exit 0.
+
+    Every file of DIR is served, hidden ones left out: publish --exclude keeps files out of the
+    lists, not out of what is served.
     """
     tree: Path = values["tree"]
 
