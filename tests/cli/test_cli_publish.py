@@ -1,8 +1,10 @@
 """``publish``: what it writes, says and remembers."""
 
 import os
+import shutil
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -197,3 +199,113 @@ def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> N
 
     assert run(["publish", "public"]) == 8
     assert "the settings in the catalogue are damaged" in said.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://",
+        "https://user@museum.example/",
+        "https://müseum.example/",
+        'https://museum.example/"a"/',
+        "https://museum.example/<a>/",
+        "https://museum.example/a/../b/",
+        "https://museum.example:65536/",
+    ],
+)
+def test_an_address_that_no_destination_takes_is_refused_before_anything_is_made(
+    tree: Path, url: str, said: Said
+) -> None:
+    assert run(["publish", "public", "--url", url]) == 2
+    assert sorted(path.name for path in tree.iterdir()) == ["objects"]
+
+
+HEADS = (
+    "resourcesync/resourcelist.xml",
+    "resourcesync/changelist.xml",
+    "resourcesync/capabilitylist.xml",
+    ".well-known/resourcesync",
+)
+
+
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("out", ["public", "lists"])
+def test_a_file_of_somebody_else_is_never_overwritten(
+    tree: Path, name: str, out: str, said: Said
+) -> None:
+    theirs = Path(out, name)
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("<mine/>")
+
+    assert run(["publish", "public", "--url", "https://museum.example", "--out", out]) == 2
+
+    assert f"{name} is there already" in said.readouterr().err
+    assert theirs.read_text() == "<mine/>"
+    assert not (tree / ".resourcesync").exists()
+
+
+def test_a_file_of_somebody_else_is_not_overwritten_by_another_out_either(
+    tree: Path, said: Said
+) -> None:
+    assert run(["publish", "public", "--url", "https://museum.example"]) == 0
+    theirs = Path("lists/resourcesync/resourcelist.xml")
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("<mine/>")
+
+    assert run(["publish", "public", "--out", "lists"]) == 2
+
+    assert theirs.read_text() == "<mine/>"
+
+
+def test_a_catalogue_that_is_lost_starts_again_over_our_own_documents(
+    tree: Path, said: Said
+) -> None:
+    assert run(["publish", "public", "--url", "https://museum.example"]) == 0
+    shutil.rmtree(tree / ".resourcesync")
+
+    assert run(["publish", "public", "--url", "https://other.example"]) == 0
+
+    assert b"museum.example" not in (tree / "resourcesync/resourcelist.xml").read_bytes()
+
+
+def test_a_folder_with_an_endless_name_is_no_folder(said: Said) -> None:
+    assert run(["publish", "x" * 300, "--url", "https://museum.example"]) == 2
+    assert "is no folder" in said.readouterr().err
+
+
+@pytest.mark.parametrize("options", [["sha-512"], ["sha-256", "--hash", "md5"]])
+def test_other_digests_renew_the_list_and_are_no_change(
+    tree: Path, options: list[str], said: Said
+) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+    for path in tree.rglob("*.txt"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    time.sleep(0.05)  # until no file is too fresh to be trusted
+    run(["publish", "public"])
+    said.readouterr()
+
+    assert run(["publish", "public", "--json", "--hash", *options]) == 0
+
+    end = rows(said)[-1]
+    assert (end["hashed"], end["created"], end["updated"], end["deleted"]) == (12, 0, 0, 0)
+    text = (tree / "resourcesync/resourcelist.xml").read_text()
+    for algorithm in (options[0], options[-1]):
+        assert text.count(f"{algorithm}:") == 12
+    assert run(["publish", "public", "--json"]) == 0
+    assert rows(said)[-1]["written"] == []
+
+
+def test_logs_do_not_reach_stderr() -> None:
+    program = (
+        "import logging\n"
+        "from resourcesync.cli.main import run\n"
+        "run(['status', '--json'])\n"
+        "for name in ('resourcesync.source.scan', 'uvicorn.error', 'asyncio'):\n"
+        "    logging.getLogger(name).error('heard')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+
+    assert done.stderr == ""
+    assert '"code":"config"' in done.stdout

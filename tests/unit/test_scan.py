@@ -10,7 +10,7 @@ from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Omission, Original
-from resourcesync.source.scan import ScanReport, scan
+from resourcesync.source.scan import Left, ScanReport, scan
 from tests.support.publishing import BASE, Source
 
 
@@ -144,7 +144,14 @@ def test_an_original_that_changes_while_it_is_read_stays_as_it_was() -> None:
     report = scan(originals, catalogue, ManualClock().now())
 
     assert report == ScanReport(
-        files=4, bytes=16, hashed=2, created=1, updated=1, changing=2, omitted=1
+        files=4,
+        bytes=16,
+        hashed=2,
+        created=1,
+        updated=1,
+        changing=2,
+        omitted=1,
+        left=(Left(code="original-changed", reason="it moves"),) * 2,
     )
     assert next(iter(catalogue.catalogued())) == held[0]
     assert [item.uri.removeprefix(BASE) for item in catalogue.catalogued()] == ["a", "b", "d"]
@@ -202,3 +209,19 @@ def test_a_file_that_was_too_fresh_to_be_trusted_is_read_again_and_not_called_to
     assert report == ScanReport(files=1, bytes=1, hashed=1)
     assert [item.fingerprint for item in catalogue.catalogued()] != [""]
     assert scan(originals, catalogue, ManualClock().now()).hashed == 0
+
+
+def test_what_was_left_is_named_up_to_a_hundred() -> None:
+    originals, catalogue = Stubborn(), MemoryCatalogue()
+    for number in range(120):
+        uri = f"{BASE}{number:03}"
+        originals.put(uri, b"x")
+        originals.errors[uri] = StorageError(f"{uri} is denied", code="unreadable-file")
+    originals.errors[BASE + "001"] = OriginalChangedError("001 changed")
+
+    report = scan(originals, catalogue, ManualClock().now())
+
+    assert (report.unreadable, report.changing) == (119, 1)
+    assert report.left[0] == Left(code="unreadable-file", reason=f"{BASE}000 is denied")
+    assert report.left[1] == Left(code="original-changed", reason="001 changed")
+    assert len(report.left) == 100

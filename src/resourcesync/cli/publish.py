@@ -75,6 +75,8 @@ def _publish(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
             "warning",
             {"code": "omitted", "message": f"{omission.name} is not published: {omission.reason}"},
         )
+    for left in done.scan.left:
+        screen.report("warning", {"code": left.code, "message": left.reason})
     for written in done.publication.written:
         screen.report(
             "written",

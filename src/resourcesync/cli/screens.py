@@ -1,7 +1,8 @@
 """Which screen a command gets: text or JSON, with a bar, with colours."""
 
+import logging
 import sys
-from typing import TextIO
+from typing import Final, TextIO
 
 from resourcesync.cli.job import Job
 from resourcesync.cli.output import OutputOptions, Screen
@@ -11,9 +12,12 @@ from resourcesync.config import Environment
 from resourcesync.ports import Clock
 from resourcesync.wiring.machine import new_run_id, system_clock
 
+_LOGS: Final = ("resourcesync", "uvicorn", "asyncio")
+
 
 def open_screen(job: Job, environment: Environment) -> Screen:
     """Return the screen that a job asks for."""
+    _silence_logs()
     clock = system_clock()
     if job.output.json:
         from resourcesync.cli.json_output import JsonScreen  # noqa: PLC0415 - msgspec takes a while
@@ -37,6 +41,14 @@ def open_screen(job: Job, environment: Environment) -> Screen:
         streams=streams,
         progress=choose_progress(job, environment, sys.stderr, clock),
     )
+
+
+def _silence_logs() -> None:
+    """Keep Python from writing warnings to stderr that nobody asked for: the screen speaks."""
+    for name in _LOGS:
+        log = logging.getLogger(name)
+        if not log.handlers:
+            log.addHandler(logging.NullHandler())
 
 
 def _is_colored(stream: TextIO, options: OutputOptions, environment: Environment) -> bool:

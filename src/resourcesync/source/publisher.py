@@ -84,13 +84,16 @@ class Publisher:
         self._clock = clock
         self._limits = limits or Limits()
 
-    def publish(self) -> Publication:
+    def publish(self, *, anew: bool = False) -> Publication:
         """Bring the documents in step with the catalogue; write nothing when they are.
 
         The first time this writes a Resource List, an empty Change List, the Capability List and
         the Source Description; later the changes since then go into the Change List. A Resource
         List that is lost or altered is replaced by one of the present state. Another base than the
         last time starts anew, with a Resource List and an empty Change List.
+
+        Args:
+            anew: Write a Resource List of the present state in any case.
 
         Raises:
             StateError: Nothing was recorded yet, or the catalogue is damaged.
@@ -109,7 +112,7 @@ class Publisher:
             plan = change_lists.extend(plan, fresh, self._naming, self._limits)
             record = record or Record(listed=listed)
             shelf = Shelf(self._documents, self._naming, record.documents)
-            is_complete = resource_lists.is_complete(shelf, plan.at, record.parts)
+            is_complete = not anew and resource_lists.is_complete(shelf, plan.at, record.parts)
             if not is_complete:
                 plan = replace(plan, at=to_microseconds(snapshot.at))
             if plan != planned:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import assert_never
+from typing import Final, assert_never
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.errors import OriginalChangedError, StorageError
@@ -14,6 +14,22 @@ from resourcesync.ports import Catalogue, Catalogued, Original, Originals, Recor
 
 _log = logging.getLogger(__name__)
 _UNREADABLE = "unreadable-file"
+
+
+_MAX_LEFT: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """An original that was left as it is catalogued.
+
+    Attributes:
+        code: A stable word.
+        reason: What happened, in one sentence that names it.
+    """
+
+    code: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +48,7 @@ class ScanReport:
         unreadable: Ones that cannot be read: left as they are catalogued.
         omitted: What is there and not published, other than on purpose, as far as it is listed
             by ``Originals.omissions``.
+        left: The first 100 of those that are changing or unreadable.
     """
 
     files: int = 0
@@ -44,9 +61,12 @@ class ScanReport:
     changing: int = 0
     unreadable: int = 0
     omitted: int = 0
+    left: tuple[Left, ...] = ()
 
 
-def scan(originals: Originals, catalogue: Catalogue, now: datetime) -> ScanReport:
+def scan(
+    originals: Originals, catalogue: Catalogue, now: datetime, *, anew: bool = False
+) -> ScanReport:
     """Record in the catalogue how the originals differ from it; all or nothing.
 
     What looks the same is not read. An original that cannot be read, or that changes while it
@@ -57,15 +77,19 @@ def scan(originals: Originals, catalogue: Catalogue, now: datetime) -> ScanRepor
         catalogue: What was.
         now: A moment before the scan: what the catalogue says afterwards includes every change
             up to it.
+        anew: Read all originals, also what looks the same: other digests are asked for.
 
     Raises:
         StorageError: The originals cannot be listed, or the catalogue cannot be written. The
             catalogue is as it was.
     """
     counts: Counter[str] = Counter()
+    left: list[Left] = []
     with catalogue.record(now) as recording:
         seen = _counted(originals.scan(), counts)
-        for difference in compare(catalogue.catalogued(), seen, same=_looks_same):
+        for difference in compare(
+            catalogue.catalogued(), seen, same=_differs if anew else _looks_same
+        ):
             match difference:
                 case Same():
                     continue
@@ -73,12 +97,17 @@ def scan(originals: Originals, catalogue: Catalogue, now: datetime) -> ScanRepor
                     recording.deleted(before.resource)
                     counts["deleted"] += 1
                 case Created(after):
-                    _take(originals, recording, None, after, counts)
+                    _note(left, _take(originals, recording, None, after, counts))
                 case Updated(before, after):
-                    _take(originals, recording, before, after, counts)
+                    _note(left, _take(originals, recording, before, after, counts))
                 case unreachable:
                     assert_never(unreachable)
-    return ScanReport(**counts, omitted=len(originals.omissions()))
+    return ScanReport(**counts, omitted=len(originals.omissions()), left=tuple(left))
+
+
+def _note(left: list[Left], error: StorageError | None) -> None:
+    if error is not None and len(left) < _MAX_LEFT:
+        left.append(Left(code=error.code, reason=error.message))
 
 
 def _counted(originals: Iterator[Original], counts: Counter[str]) -> Iterator[Original]:
@@ -94,36 +123,43 @@ def _looks_same(before: Catalogued, after: Original) -> bool:
     return before.fingerprint == after.fingerprint != ""
 
 
+def _differs(_before: Catalogued, _after: Original) -> bool:
+    return False
+
+
 def _take(
     originals: Originals,
     recording: Recording,
     before: Catalogued | None,
     after: Original,
     counts: Counter[str],
-) -> None:
-    """Read an original that looks different, and record what it is."""
+) -> StorageError | None:
+    """Read an original that looks different, and record what it is; return why it was left."""
     try:
         resource, fingerprint = originals.measure(after)
     except OriginalChangedError as error:
         _log.info("%s; left for the next run", error)
         counts["changing"] += 1
-        return
+        return error
     except StorageError as error:
         if error.code != _UNREADABLE:
             raise
         _log.warning("%s", error)
         counts["unreadable"] += 1
-        return
+        return error
     counts["hashed"] += 1
     if before is None:
         recording.created(resource, fingerprint)
         counts["created"] += 1
     elif (before.resource, before.fingerprint) == (resource, fingerprint):
-        return  # it only could not be trusted unread
-    elif agree(before.resource.digests, resource.digests):
+        return None  # it only could not be trusted unread
+    elif before.fingerprint == fingerprint != "" or agree(
+        before.resource.digests, resource.digests
+    ):
         recording.touched(resource, fingerprint)
         # One that was too fresh to be trusted is read again, whether it was touched or not.
         counts["touched"] += before.fingerprint != "" or before.resource != resource
     else:
         recording.updated(resource, fingerprint)
         counts["updated"] += 1
+    return None

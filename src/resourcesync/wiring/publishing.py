@@ -15,9 +15,13 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.files import FileTreeOriginals, Selection
 from resourcesync.adapters.memory import MemoryCatalogue
-from resourcesync.errors import ConfigurationError, StateError
+from resourcesync.destination.mapping import normalise
+from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
 from resourcesync.model.resources import Resource
 from resourcesync.ports import Catalogue, Catalogued, Clock, Omission, Recording, Snapshot
+from resourcesync.source.foreign import refuse_foreign
+from resourcesync.source.ledger import read_record
+from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Limits
 from resourcesync.source.publisher import Publication, Publisher
 from resourcesync.source.scan import ScanReport, scan
@@ -79,14 +83,21 @@ def publish_tree(
         dry_run: Look and hash, write nothing.
 
     Raises:
-        ConfigurationError: There is no such folder, no URL is known, or a setting cannot work.
+        ConfigurationError: There is no such folder, no URL is known, a setting cannot work, or
+            a file that is not ours stands where a document is to go.
         LockedError: Another run is publishing this tree.
         StorageError: The tree cannot be read, or a document cannot be written.
     """
-    if not root.is_dir():
+    if not _is_folder(root):
         raise ConfigurationError(f"{root} is no folder", hint="name the folder to publish")
+    _check(root, chosen)
     with _catalogue(root, clock, dry_run=dry_run) as catalogue:
-        settings = _settings(root, catalogue, chosen)
+        known = _known(catalogue)
+        settings = _settings(root, known, chosen)
+        documents = FolderDocuments(root / settings.out)
+        if read_record(catalogue) is None or settings.out != known.out:
+            refuse_foreign(documents)
+        anew = settings.algorithms != known.algorithms
         originals = FileTreeOriginals(
             root,
             settings.url,
@@ -97,16 +108,16 @@ def publish_tree(
         limits = Limits(max_entries=settings.max_entries, max_bytes=settings.max_bytes)
         publisher = Publisher(
             catalogue,
-            FolderDocuments(root / settings.out),
+            documents,
             base_uri=settings.url,
             clock=clock,
             limits=limits,
         )
-        found = scan(originals, catalogue, clock.now())
+        found = scan(originals, catalogue, clock.now(), anew=anew)
         done = Publication()
         if not dry_run:
             catalogue.write_notes({_NOTE: msgspec.json.encode(settings).decode()})
-            done = publisher.publish()
+            done = publisher.publish(anew=anew)
         return Published(
             settings=settings,
             scan=found,
@@ -135,12 +146,42 @@ def _catalogue(root: Path, clock: Clock, *, dry_run: bool) -> Iterator[Catalogue
         yield MemoryCatalogue()
 
 
-def _settings(root: Path, catalogue: Catalogue, chosen: Mapping[str, object]) -> Settings:
+def _is_folder(root: Path) -> bool:
+    try:
+        return root.is_dir()
+    except OSError:  # a name that is too long, for one
+        return False
+
+
+def _check(root: Path, chosen: Mapping[str, object]) -> None:
+    """Refuse what can be refused before anything is made, the catalogue included."""
+    if chosen.get("url"):
+        _check_address(str(chosen["url"]))
+    if not (root / CATALOGUE).exists():
+        refuse_foreign(FolderDocuments(root / str(chosen.get("out", Settings().out))))
+
+
+def _check_address(url: str) -> None:
+    """Refuse an address that Destinations would refuse."""
+    Naming(base_uri=url)
+    try:
+        normalise(url)
+    except OutOfScopeError as error:
+        raise ConfigurationError(
+            f"{url!r} cannot be the address of a Source: {error.message}",
+            hint="give the address as a browser shows it, such as https://example.org/",
+        ) from error
+
+
+def _known(catalogue: Catalogue) -> Settings:
     text = catalogue.note(_NOTE)
     try:
-        known = Settings() if text is None else msgspec.json.decode(text, type=Settings)
+        return Settings() if text is None else msgspec.json.decode(text, type=Settings)
     except msgspec.MsgspecError as error:
         raise StateError("the settings in the catalogue are damaged") from error
+
+
+def _settings(root: Path, known: Settings, chosen: Mapping[str, object]) -> Settings:
     settings = replace(known, **chosen)  # type: ignore[arg-type]  # the command line's own names
     if not settings.url:
         raise ConfigurationError(

@@ -1,0 +1,65 @@
+"""What stands where documents are to go and is not ours: it is never overwritten."""
+
+from typing import Final
+
+from resourcesync.documents import reading
+from resourcesync.errors import ConfigurationError, DocumentError
+from resourcesync.model.capabilities import CapabilityEntry
+from resourcesync.model.vocabulary import Capability, Relation
+from resourcesync.ports import DocumentStore
+from resourcesync.source import naming
+
+_ABOVE: Final = {
+    naming.RESOURCE_LIST: (Capability.RESOURCE_LIST, naming.CAPABILITY_LIST),
+    naming.CHANGE_LIST: (Capability.CHANGE_LIST, naming.CAPABILITY_LIST),
+    naming.CAPABILITY_LIST: (Capability.CAPABILITY_LIST, naming.DESCRIPTION),
+}
+"""What each head is, and what it says is above it."""
+
+
+def refuse_foreign(documents: DocumentStore) -> None:
+    """Refuse to publish where a file of somebody else would be replaced.
+
+    For a first publication. Documents of ours from before are known by their links, so that a
+    catalogue that was lost can start again.
+
+    Raises:
+        ConfigurationError: A head is there already and was not written by this package.
+        StorageError: What is there cannot be read.
+    """
+    for name in (*_ABOVE, naming.DESCRIPTION):
+        if not _is_free(documents, name):
+            raise ConfigurationError(
+                f"{name} is there already, and is not a document of ours",
+                evidence=(("kept", "nothing was changed"),),
+                hint="move it away, or write the documents elsewhere: --out FOLDER",
+            )
+
+
+def _is_free(documents: DocumentStore, name: str) -> bool:
+    """Whether there is no such document, or one of ours."""
+    stream = documents.open(name)
+    if stream is None:
+        return True
+    with stream:
+        try:
+            document = reading.read(stream, uri=name)
+            if name == naming.DESCRIPTION:
+                return _leads_to_ours(list(document.entries()))
+        except DocumentError:
+            return False
+    capability, above = _ABOVE[name]
+    up = document.header.link(Relation.UP) or ""
+    return document.header.capability is capability and up.endswith(_tail(above))
+
+
+def _leads_to_ours(entries: list[object]) -> bool:
+    match entries:
+        case [CapabilityEntry(uri=uri)]:
+            return uri.endswith(_tail(naming.CAPABILITY_LIST))
+        case _:
+            return False
+
+
+def _tail(name: str) -> str:
+    return "/" + name.removeprefix(naming.FOLDER)
