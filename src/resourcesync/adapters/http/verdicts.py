@@ -36,7 +36,7 @@ _UNAVAILABLE = {
     pycurl.E_HTTP2: ("reset", "the HTTP/2 connection broke"),
     _HTTP2_STREAM: ("reset", "the HTTP/2 stream broke"),
 }
-_BROKEN_HANDSHAKE = ("reset", "unexpected eof", "syscall", "timed out")
+_BROKEN_HANDSHAKE = ("reset", "broken pipe", "unexpected eof", "syscall", "timed out")
 
 
 def status_error(head: Head, uri: str, retry_after: float | None) -> SourceError:
