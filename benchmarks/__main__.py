@@ -18,8 +18,11 @@ _JOBS: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
     "startup": startup.run,
     "documents": documents.run,
     "publish": publish.run,
-    "pull": pull.run,
-    "keep": keep.run,
+    "pull-memory": pull.into_memory,
+    "pull-disk": pull.onto_disk,
+    "pull-20ms": pull.over_slow_line,
+    "no-change": keep.no_change,
+    "audit": keep.audit,
 }
 _MEMORY = Path("/dev/shm")
 
@@ -54,8 +57,9 @@ def main() -> int:
 def _measure(bench: Bench, asked: argparse.Namespace) -> Iterator[JobResult]:
     jobs = {"memory": memory.run} if asked.memory else _JOBS
     for name, job in jobs.items():
-        if asked.only and name not in asked.only:
+        if asked.only and not any(name.startswith(wanted) for wanted in asked.only):
             continue
+        print(f"... {name}", file=sys.stderr, flush=True)
         try:
             yield from job(bench)
         except Skipped as reason:
@@ -71,7 +75,7 @@ def _memory_folder() -> Path | None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller inputs, under two minutes")
-    parser.add_argument("--only", action="append", choices=sorted(_JOBS), help="only this job")
+    parser.add_argument("--only", action="append", metavar="JOB", help=f"of {', '.join(_JOBS)}")
     parser.add_argument("--runs", type=int, default=3, help="runs of each contender (3)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples as JSON")
     parser.add_argument("--memory", action="store_true", help="measure peak memory instead")

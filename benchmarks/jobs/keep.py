@@ -1,6 +1,7 @@
 """A mirror that exists: a pull that finds nothing new, and an audit that reads every byte."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import inputs, ours, peers, web
@@ -15,26 +16,34 @@ from benchmarks.results import (
 )
 
 
-def run(bench: Bench) -> Iterator[JobResult]:
-    """Measure the pull without changes, and the audit."""
-    if not web.installed():
-        raise Skipped("nginx is not installed")
-    if not ours.installed():
-        raise Skipped("the resourcesync command is not installed")
-    files = bench.size(20_000, 3_000)
-    with bench.folder(bench.fast) as folder, bench.folder(bench.fast) as scratch:
-        port = web.free_port()
-        tree = inputs.make_tree(folder / "tree", files, 1024)
+def no_change(bench: Bench) -> Iterator[JobResult]:
+    """Measure the pull that finds nothing new."""
+    with _tree(bench) as (tree, folder, port):
         bench.must(ours.publish(tree.root, f"http://127.0.0.1:{port}"))
         log = folder / "requests"
         with web.serve(tree.root, folder / "nginx", port, log=log) as url:
             mirror = folder / "mirror"
             bench.must(ours.pull(url, mirror))
             yield _no_change(bench, url, mirror, log)
-        # The audit is given the neutral documents, so that both clients read the same list.
+
+
+def audit(bench: Bench) -> Iterator[JobResult]:
+    """Measure the audit; both clients read the same list, written by neither."""
+    with _tree(bench) as (tree, folder, port), bench.folder(bench.fast) as scratch:
         inputs.offer(tree, f"http://127.0.0.1:{port}")
         with web.serve(tree.root, folder / "nginx", port) as url:
             yield _audit(bench, tree, url, folder, scratch)
+
+
+@contextmanager
+def _tree(bench: Bench) -> Iterator[tuple[inputs.Tree, Path, int]]:
+    if not web.installed():
+        raise Skipped("nginx is not installed")
+    if not ours.installed():
+        raise Skipped("the resourcesync command is not installed")
+    with bench.folder(bench.fast) as folder:
+        tree = inputs.make_tree(folder / "tree", bench.size(20_000, 3_000), 1024)
+        yield tree, folder, web.free_port()
 
 
 def _no_change(bench: Bench, url: str, mirror: Path, log: Path) -> JobResult:
@@ -66,7 +75,7 @@ def _lines(log: Path) -> int:
 
 
 def _audit(bench: Bench, tree: inputs.Tree, url: str, folder: Path, scratch: Path) -> JobResult:
-    mirror, other = folder / "mirror-2", folder / "mirror-resync"
+    mirror, other = folder / "mirror", folder / "mirror-resync"
     bench.must(ours.pull(url, mirror))
     contenders = [
         Contender(

@@ -54,8 +54,26 @@ def _checked(outcome: Outcome, into: Path, expected: int) -> Sample:
     return outcome.sample
 
 
-def run(bench: Bench) -> Iterator[JobResult]:
-    """Measure the first pull in three settings."""
+def into_memory(bench: Bench) -> Iterator[JobResult]:
+    """Measure the first pull into tmpfs: the engine."""
+    if not bench.memory:
+        raise Skipped("there is no tmpfs")
+    yield _fast(bench, bench.memory)
+
+
+def onto_disk(bench: Bench) -> Iterator[JobResult]:
+    """Measure the first pull onto a disk: what a user gets."""
+    yield _fast(bench, bench.disk)
+
+
+def over_slow_line(bench: Bench) -> Iterator[JobResult]:
+    """Measure the first pull when each answer takes 20 ms."""
+    if not web.can_delay():
+        raise Skipped("the slow line needs nginx and its echo module")
+    yield _slow(bench)
+
+
+def _fast(bench: Bench, where: Path) -> JobResult:
     if not web.installed():
         raise Skipped("nginx is not installed")
     files = bench.size(20_000, 3_000)
@@ -64,12 +82,7 @@ def run(bench: Bench) -> Iterator[JobResult]:
         tree = inputs.make_tree(folder / "tree", files, 1024)
         inputs.offer(tree, f"http://127.0.0.1:{port}")
         with web.serve(tree.root, folder / "nginx", port) as url:
-            if bench.memory:
-                yield _into(bench, tree, url, bench.memory)
-            yield _into(bench, tree, url, bench.disk)
-    if not web.can_delay():
-        raise Skipped("the slow line needs nginx's echo module")
-    yield _slow(bench)
+            return _into(bench, tree, url, where)
 
 
 def _into(bench: Bench, tree: inputs.Tree, url: str, where: Path) -> JobResult:
