@@ -38,7 +38,7 @@ def _cells(row: Row, ours: Row | None) -> tuple[str, ...]:
     if row.seconds is None or row.rate is None:
         return (f"{mark} {row.name}", *["-"] * 6)
     against = by_cpu = ""
-    if ours and ours is not row and ours.rate:
+    if ours and ours.rate and row.role != "ours":
         against = _times(ours.rate / row.rate)
         if ours.cpu and row.cpu:
             by_cpu = _times(ours.items / ours.cpu / (row.items / row.cpu))
