@@ -6,8 +6,7 @@ compares what the mirror really holds with what the Source lists.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, final
+from typing import Generic, NamedTuple, Protocol, TypeVar, final
 
 
 class Account(Protocol):
@@ -24,16 +23,14 @@ A = TypeVar("A", bound=Account)
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Created(Generic[A]):
+class Created(NamedTuple, Generic[A]):
     """Only the second account has it."""
 
     after: A
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Updated(Generic[B, A]):
+class Updated(NamedTuple, Generic[B, A]):
     """Both accounts have it, and they differ."""
 
     before: B
@@ -41,16 +38,14 @@ class Updated(Generic[B, A]):
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Deleted(Generic[B]):
+class Deleted(NamedTuple, Generic[B]):
     """Only the first account has it."""
 
     before: B
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Same(Generic[B, A]):
+class Same(NamedTuple, Generic[B, A]):
     """Both accounts have it, and they agree."""
 
     before: B

@@ -13,13 +13,23 @@ from resourcesync.destination.plan import FILTERED, Listed, Match, match_copy, s
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import AuditReport, Finding, FindingKind
 from resourcesync.errors import SourceNotFoundError
-from resourcesync.model.digests import agree, disagree, format_digests, parse_digests, usable
+from resourcesync.model.digests import (
+    ALGORITHMS,
+    Digest,
+    agree,
+    disagree,
+    format_digests,
+    parse_digests,
+    usable,
+)
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import Look
 from resourcesync.ports.mirror import Copy
 
 AuditMethod = Literal["lists", "stat", "hash"]
 _KEPT_FINDINGS: Final = 10_000
+_ONE_STRONG: Final = ("sha-256",)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,7 +77,8 @@ class Audit:
                 rows = (_as_listed(copy) for copy in self._pull.state.copies())
             else:
                 at, rows = self._listed(held)
-            self._compare(rows)
+            look = held.enter_context(self._pull.equipment.copies.looking())
+            self._compare(rows, look)
         self._look_for_foreign_files()
         counts = self._counts
         return AuditReport(
@@ -102,45 +113,42 @@ class Audit:
             at = history.through
         return at, settle(merge(*spools, key=attrgetter("uri")), ignore_conflict)
 
-    def _compare(self, rows: Iterator[Listed]) -> None:
+    def _compare(self, rows: Iterator[Listed], look: Look) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
         for difference in compare(self._pull.state.copies(), wanted, same=_never):
             match difference:
+                case Updated(copy, row) | Same(copy, row):
+                    if row.change == FILTERED:
+                        continue  # listed, but not wanted any more: neither missing nor extra
+                    self._counts.listed += 1
+                    self._check(copy, row, look)
                 case Created(row):
                     if row.change != FILTERED:
                         self._counts.listed += 1
                         self._find(FindingKind.MISSING, row.uri, row.path, "missing")
                 case Deleted(copy):
                     self._extra(copy)
-                case Updated(copy, row) if row.change == FILTERED:
-                    continue  # listed, but not wanted any more: neither missing nor extra
-                case Updated(copy, row) | Same(copy, row):
-                    self._counts.listed += 1
-                    self._check(copy, row)
 
     def _extra(self, copy: Copy) -> None:
         self._counts.extra += 1
         self._find(FindingKind.EXTRA, copy.uri, copy.path, "not listed by the Source")
 
-    def _check(self, copy: Copy, row: Listed) -> None:
-        counts = self._counts
-        if self._method != "lists":
-            signature = self._pull.equipment.copies.signature(copy.path)
+    def _check(self, copy: Copy, row: Listed, look: Look) -> None:
+        if self._method == "hash":
+            self._check_bytes(copy, row, look)
+            return
+        if self._method == "stat":
+            signature = look.signature(copy.path)
             if signature is None:
                 self._find(FindingKind.MISSING, copy.uri, copy.path, "missing")
                 return
-            counts.present += 1
-            if self._method == "stat" and signature != copy.signature:
-                self._find(
-                    FindingKind.DIFFERENT, copy.uri, copy.path, "changed here since it was fetched"
-                )
+            if signature != copy.signature:
+                self._counts.present += 1
+                reason = "changed here since it was fetched"
+                self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
                 return
-        else:
-            counts.present += 1
-        if self._method == "hash":
-            self._check_bytes(copy, row)
-        else:
-            self._check_memory(copy, row)
+        self._counts.present += 1
+        self._check_memory(copy, row)
 
     def _check_memory(self, copy: Copy, row: Listed) -> None:
         match match_copy(copy, row):
@@ -153,20 +161,30 @@ class Audit:
                 self._counts.accurate += 1
                 self._counts.unproven += not usable(parse_digests(row.hash))
 
-    def _check_bytes(self, copy: Copy, row: Listed) -> None:
-        claims = usable(parse_digests(row.hash))
-        ours = parse_digests(copy.digests)
-        wanted = tuple(dict.fromkeys(digest.algorithm for digest in (*claims, *ours)))
-        found = self._pull.equipment.copies.digest(copy.path, wanted)
+    def _check_bytes(self, copy: Copy, row: Listed, look: Look) -> None:
+        wanted: tuple[str, ...] = ()
+        if copy.digests == row.hash:
+            wanted = _computable(copy.digests)
+        if not wanted:
+            known = (*usable(parse_digests(row.hash)), *parse_digests(copy.digests))
+            wanted = tuple(dict.fromkeys(digest.algorithm for digest in known))
+        found = look.digest(copy.path, wanted)
         if found is None:
-            self._counts.present -= 1
             self._find(FindingKind.MISSING, copy.uri, copy.path, "missing")
             return
         length, digests = found
+        self._counts.present += 1
         self._counts.read += length
+        if format_digests(digests) == row.hash == copy.digests and row.length in (None, length):
+            self._counts.accurate += 1  # the common case, without taking the digests apart
+        else:
+            self._judge(copy, row, length, digests)
+
+    def _judge(self, copy: Copy, row: Listed, length: int, digests: tuple[Digest, ...]) -> None:
+        claims, ours = usable(parse_digests(row.hash)), parse_digests(copy.digests)
         if disagree(digests, ours):
             same = " (same length)" if length == copy.length else ""
-            reason = f"{wanted[0]} differs{same}: silent corruption or local edit"
+            reason = f"{digests[0].algorithm} differs{same}: silent corruption or local edit"
             self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
         elif row.length is not None and row.length != length:
             reason = f"{length} B here, the Source lists {row.length} B"
@@ -183,8 +201,12 @@ class Audit:
         """Count files that we did not fetch; they are named, and never touched."""
         if self._method == "lists":
             return
+        copies = self._pull.equipment.copies
+        # Every copy that was found has a place of its own, so equal numbers leave none for others.
+        if sum(1 for _ in copies.paths()) == self._counts.present:
+            return
         mapping_uri = self._pull.selection.uri_of
-        for path in self._pull.equipment.copies.paths():
+        for path in copies.paths():
             uri = mapping_uri(path)
             if uri is None or self._pull.state.copy(uri) is None:
                 self._counts.foreign += 1
@@ -197,6 +219,14 @@ class Audit:
         self._pull.equipment.report(
             "finding", {"kind": kind.value, "uri": uri, "path": path, "reason": reason}
         )
+
+
+def _computable(digests: str) -> tuple[str, ...]:
+    """Return the algorithms of digests in our own form, or none if one cannot be computed."""
+    if digests.startswith("sha-256:") and " " not in digests:
+        return _ONE_STRONG
+    names = tuple(token.partition(":")[0] for token in digests.split(" "))
+    return names if all(name in ALGORITHMS for name in names) else ()
 
 
 def _never(copy: Copy, row: Listed) -> bool:

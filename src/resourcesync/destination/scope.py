@@ -188,6 +188,7 @@ class Scope:
     _include: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
     _exclude: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
     _types: frozenset[str] = field(init=False, repr=False, compare=False)
+    _filters: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.max_size is not None and self.max_size < 0:
@@ -198,6 +199,10 @@ class Scope:
         object.__setattr__(self, "_include", tuple(map(parse_glob, self.include)))
         object.__setattr__(self, "_exclude", tuple(map(parse_glob, self.exclude)))
         object.__setattr__(self, "_types", _media_types(self.types))
+        limits = self.max_size is not None or self.since is not None
+        object.__setattr__(
+            self, "_filters", bool(limits or self.include or self.exclude or self.types)
+        )
 
     def judge(self, resource: Resource) -> Verdict:
         """Say whether the filters select an entry.
@@ -214,6 +219,8 @@ class Scope:
             raise OutOfScopeError(
                 f"the Source speaks for {home}, not for {origin(uri)}", uri=uri, code="foreign"
             )
+        if not self._filters:
+            return Verdict.SELECTED
         wanted = (
             self._fits_size(resource.length)
             and self._fits_time(resource.lastmod)

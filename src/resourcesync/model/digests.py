@@ -1,7 +1,7 @@
 """Digests: ``rs:md/@hash``, parsed, ranked and compared (§7)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 ALGORITHMS: Final = {
@@ -66,8 +66,10 @@ def _parse_one(token: str) -> Digest:
     return Digest(algorithm, value)
 
 
-def format_digests(digests: Iterable[Digest]) -> str:
+def format_digests(digests: Sequence[Digest]) -> str:
     """Return a ``hash`` attribute: one blank between the tokens."""
+    if len(digests) == 1:
+        return ":".join(digests[0])
     return " ".join(f"{algorithm}:{value}" for algorithm, value in digests)
 
 

@@ -8,7 +8,6 @@ write and hash, fsync, rename, fsync of the folders; only then may the state be 
 step is needed: see ``docs/explanation/crash-order.md``.
 """
 
-import errno
 import os
 import secrets
 import stat
@@ -17,6 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO, Final
 
 from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, HeldFolders, sync_folder
+from resourcesync.adapters.mirror.looking import READ_FLAGS, Look
 from resourcesync.adapters.mirror.staged import (
     StagedFile,
     digest_of,
@@ -29,8 +29,6 @@ from resourcesync.model.digests import Digest, agree
 from resourcesync.ports import Installation, Removal
 
 OWN_FOLDER: Final = ".resourcesync"
-_READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _LEAF: Final = 100
 
 
@@ -145,7 +143,7 @@ class FileTreeCopies:
         self._set_aside(folder, leaf)
 
     def _equal(self, folder: int, leaf: str, digests: Sequence[Digest]) -> bool:
-        file = os.open(leaf, _READ_FLAGS, dir_fd=folder)
+        file = os.open(leaf, READ_FLAGS, dir_fd=folder)
         try:
             found = digest_of(file, [digest.algorithm for digest in digests])[1]
         finally:
@@ -232,47 +230,23 @@ class FileTreeCopies:
             folders.close()
 
     @contextmanager
-    def _opened(self, path: str) -> Iterator[int | None]:
-        file = None
-        with self._folders() as folders:
-            try:
-                folder, leaf = folders.parent(path, create=False)
-                file = os.open(leaf, _READ_FLAGS, dir_fd=folder)
-            except StorageError:
-                file = None
-            except OSError as error:
-                if error.errno not in _NOT_THERE:
-                    raise storage_error(error, f"reading {path}") from error
+    def looking(self) -> Iterator[Look]:
+        """Look at many files; folders are opened once while the block runs."""
+        look = Look(self._root)
         try:
-            regular = file is not None and is_regular(os.fstat(file))
-            yield file if regular else None
+            yield look
         finally:
-            if file is not None:
-                os.close(file)
+            look.close()
 
     def signature(self, path: str) -> str | None:
         """Return the stat signature of the copy at ``path``, or ``None`` when there is none."""
-        with self._folders() as folders:
-            try:
-                folder, leaf = folders.parent(path, create=False)
-                info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
-            except StorageError:
-                return None
-            except OSError as error:
-                if error.errno in _NOT_THERE:
-                    return None
-                raise storage_error(error, f"looking at {path}") from error
-        return signature_of(info) if is_regular(info) else None
+        with self.looking() as look:
+            return look.signature(path)
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
         """Read a copy; return its length and digests, or ``None`` when there is none."""
-        with self._opened(path) as file:
-            if file is None:
-                return None
-            try:
-                return digest_of(file, algorithms)
-            except OSError as error:
-                raise storage_error(error, f"reading {path}") from error
+        with self.looking() as look:
+            return look.digest(path, algorithms)
 
     def paths(self) -> Iterator[str]:
         """Yield the path of every file in the mirror, in no order, its own folder left out."""

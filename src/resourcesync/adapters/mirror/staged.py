@@ -127,14 +127,27 @@ class StagedFile:
             os.unlink(self.name, dir_fd=self._folder)
 
 
-def digest_of(file: int, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]]:
-    """Read an open file from its start; return its length and digests."""
+def digest_of(
+    file: int, algorithms: Sequence[str], expected: int = -1
+) -> tuple[int, tuple[Digest, ...]]:
+    """Read an open file from its start; return its length and digests.
+
+    Args:
+        file: Descriptor.
+        algorithms: Digests to compute.
+        expected: Bytes that it probably has: a small file is then read at once; -1: unknown.
+    """
+    chunk = os.pread(file, min(_BLOCK, expected + 1) if expected >= 0 else _BLOCK, 0)
+    if len(chunk) == expected < _BLOCK and len(algorithms) == 1:  # there was room for one byte more
+        hasher = _CONSTRUCTORS[algorithms[0]](chunk, usedforsecurity=False)
+        return expected, (Digest(algorithms[0], hasher.hexdigest()),)
     hashers = new_hashers(algorithms)
     length = 0
-    while chunk := os.pread(file, _BLOCK, length):
+    while chunk:
         length += len(chunk)
         for hasher in hashers.values():
             hasher.update(chunk)
+        chunk = os.pread(file, _BLOCK, length)
     return length, tuple(Digest(name, hasher.hexdigest()) for name, hasher in hashers.items())
 
 

@@ -1,0 +1,187 @@
+"""What a Source needs: the originals, the catalogue that remembers them, a place for documents."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import BinaryIO, NamedTuple, Protocol
+
+from resourcesync.model.resources import Change, Resource
+
+
+class Original(NamedTuple):
+    """What a look from outside tells of one original: nothing of it was read.
+
+    A named tuple, since every scan makes one for every original.
+
+    Attributes:
+        uri: Its URI.
+        fingerprint: Equal fingerprints mean equal bytes (for a file: size, mtime, inode, ctime);
+            empty when the backend cannot promise that.
+        length: Bytes.
+        lastmod: Last-Modified, UTC, whole seconds.
+        media_type: ``type``.
+    """
+
+    uri: str
+    fingerprint: str
+    length: int
+    lastmod: datetime
+    media_type: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Omission:
+    """Something in the tree that is not published, and why (a symlink out of it, a socket)."""
+
+    name: str
+    reason: str
+
+
+class Originals(Protocol):
+    """The resources as the Source has them."""
+
+    def scan(self) -> Iterator[Original]:
+        """Yield every original in rising URI order, without reading their bytes.
+
+        Raises:
+            StorageError: The originals cannot be listed; a scan that failed is not a shorter scan.
+        """
+        ...
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        """Read the bytes once; return the resource with its digests, and its fingerprint.
+
+        Raises:
+            OriginalChangedError: It changed or vanished meanwhile; leave it for the next run.
+        """
+        ...
+
+    def omissions(self) -> Sequence[Omission]:
+        """Return what the last scan left out."""
+        ...
+
+
+class Catalogued(Protocol):
+    """A resource in the catalogue: what was last recorded of it.
+
+    The resource itself is made when it is asked for: most scans need very few.
+    """
+
+    @property
+    def uri(self) -> str:
+        """The resource's URI."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """The original's fingerprint then; empty when there was none."""
+        ...
+
+    @property
+    def resource(self) -> Resource:
+        """The resource as it was recorded."""
+        ...
+
+
+class Recording(Protocol):
+    """One transaction that brings the catalogue in step with the originals."""
+
+    def created(self, resource: Resource, fingerprint: str) -> None:
+        """Record a new resource, and the change unless this is the first recording."""
+        ...
+
+    def updated(self, resource: Resource, fingerprint: str) -> None:
+        """Record new bytes of a known resource, and the change."""
+        ...
+
+    def deleted(self, resource: Resource) -> None:
+        """Record that a resource is gone, and the change."""
+        ...
+
+    def touched(self, resource: Resource, fingerprint: str) -> None:
+        """Record a new fingerprint or ``lastmod`` of equal bytes; that is no change."""
+        ...
+
+
+class Snapshot(Protocol):
+    """One consistent view of the catalogue: a read transaction."""
+
+    @property
+    def at(self) -> datetime:
+        """The moment that this view includes every change up to; all later changes are later."""
+        ...
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield the resources in rising URI order."""
+        ...
+
+    def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
+        """Yield ``(sequence number, change)`` in order of time, those after number ``after``."""
+        ...
+
+    def count(self) -> int:
+        """Return the number of resources."""
+        ...
+
+    def last_change(self) -> int:
+        """Return the newest change's sequence number, 0 when there is none."""
+        ...
+
+
+class Catalogue(Protocol):
+    """The Source's memory: a snapshot of the resources and the log of their changes."""
+
+    def catalogued(self) -> Iterator[Catalogued]:
+        """Yield what is recorded, in rising URI order."""
+        ...
+
+    def record(self, now: datetime) -> AbstractContextManager[Recording]:
+        """Open the one writing transaction; it commits when the block ends without an error.
+
+        Every change gets a time of its own, strictly later than all before it, at least ``now``.
+        """
+        ...
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Open a consistent view."""
+        ...
+
+    def note(self, key: str) -> str | None:
+        """Return a value of the publisher's own bookkeeping, or ``None``."""
+        ...
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Store values of the publisher's own bookkeeping, all or none."""
+        ...
+
+
+class DocumentStore(Protocol):
+    """Where a Source's documents are put for the world to read. Names are relative, with ``/``."""
+
+    def write(self, name: str, chunks: Iterable[bytes]) -> int:
+        """Put a whole document in place, durably and at once; return its bytes.
+
+        A reader sees the old document or the new one, never a part. What ``chunks`` raises
+        passes, and leaves what was there as it was.
+
+        Raises:
+            StorageError: It could not be written; what was there is still there.
+        """
+        ...
+
+    def open(self, name: str) -> BinaryIO | None:
+        """Open a document for reading, or return ``None`` when there is none."""
+        ...
+
+    def signature(self, name: str) -> str | None:
+        """Return what changes whenever the document does, cheaply; ``None`` if there is none."""
+        ...
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of the documents that exist."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Remove a document; it is no error when there is none."""
+        ...

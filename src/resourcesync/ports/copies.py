@@ -1,0 +1,98 @@
+"""What a Destination needs of its files: staged, installed, removed, looked at."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from resourcesync.errors import StorageError
+from resourcesync.model.digests import Digest
+
+
+class Staged(Protocol):
+    """A copy on its way: bytes beside the mirror, hashed as they come. It is also a ``Sink``."""
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes."""
+        ...
+
+    def restart(self) -> None:
+        """Forget all bytes so far."""
+        ...
+
+    def seal(self) -> tuple[int, tuple[Digest, ...]]:
+        """End the writing; return the length in bytes and the digests asked for."""
+        ...
+
+    def discard(self) -> None:
+        """Throw the bytes away; it is no error to do so twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """One staged copy and where it goes.
+
+    Attributes:
+        staged: The sealed bytes.
+        path: The copy's path in the mirror, relative, with ``/``.
+        lastmod: Modification time to give the copy, UTC; ``None`` leaves it.
+        replaces: What the mirror's state says is there now (its stat signature), or ``None``
+            when it says nothing is. A file that is neither is moved to quarantine, not lost.
+    """
+
+    staged: Staged
+    path: str
+    lastmod: datetime | None = None
+    replaces: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """One copy to take away, and what the mirror's state says is there (its stat signature)."""
+
+    path: str
+    signature: str
+
+
+class Look(Protocol):
+    """A look at the copies; nothing is changed."""
+
+    def signature(self, path: str) -> str | None:
+        """Return the stat signature of the copy at ``path``, or ``None`` when there is none."""
+        ...
+
+    def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
+        """Read a copy; return its length and digests, or ``None`` when there is none."""
+        ...
+
+
+class Copies(Look, Protocol):
+    """The resources as the Destination holds them: bytes at paths, nothing outside one root."""
+
+    def stage(self, algorithms: Sequence[str]) -> Staged:
+        """Start a copy beside the mirror; digests are computed while the bytes pass."""
+        ...
+
+    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+        """Put a batch in place durably; return for each its stat signature or its error.
+
+        When it returns, the new bytes and their names survive a power cut.
+        """
+        ...
+
+    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+        """Move a batch to the trash durably; return for each where it went (empty: nothing there).
+
+        A file that is not the one the signature tells of is left alone and reported as an error.
+        """
+        ...
+
+    def looking(self) -> AbstractContextManager[Look]:
+        """Look at many copies at once, which is quicker; what is there may be held meanwhile."""
+        ...
+
+    def paths(self) -> Iterator[str]:
+        """Yield the path of every file in the mirror, in no order, its own folder left out."""
+        ...

@@ -1,0 +1,99 @@
+"""What a Destination needs of the network: requests, and how each ends."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from resourcesync.errors import SourceError, StorageError
+
+
+class Purpose(StrEnum):
+    """Why something is fetched: it decides limits and secrets."""
+
+    DISCOVERY = "discovery"
+    DOCUMENT = "document"
+    RESOURCE = "resource"
+
+
+class Sink(Protocol):
+    """Takes the bytes of one response as they come."""
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            StorageError: They cannot be kept; this fetch ends, the others go on.
+        """
+        ...
+
+    def restart(self) -> None:
+        """Forget all bytes so far: the transfer starts again from the first byte."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Request:
+    """One thing to fetch with GET.
+
+    Attributes:
+        uri: Absolute http or https URI, sent as written.
+        sink: Takes the body of a 200 answer. It never sees the body of any other status.
+        purpose: Why; decides limits, compression (documents only) and secrets.
+        etag: Send ``If-None-Match`` with this value when not empty.
+        last_modified: Send ``If-Modified-Since`` with this value when not empty.
+        limit: Most bytes of the body to accept (decoded); ``None`` takes the purpose's default.
+        uncached: Ask caches on the way for a fresh copy.
+    """
+
+    uri: str
+    sink: Sink
+    purpose: Purpose = Purpose.RESOURCE
+    etag: str = ""
+    last_modified: str = ""
+    limit: int | None = None
+    uncached: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Response:
+    """The end of a fetch: 200 with the whole body in the sink, or 304.
+
+    Attributes:
+        request: What was asked.
+        status: 200 or 304.
+        uri: Where the answer came from, after redirects.
+        headers: The final answer's fields, names in lower case; the first value counts, but
+            ``link`` joins all of them with commas.
+        received: Bytes of the body as handed to the sink.
+        tries: Requests it took, redirects not counted.
+    """
+
+    request: Request
+    status: int
+    uri: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    received: int = 0
+    tries: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Failure:
+    """The end of a fetch that did not work out, after all the tries it deserved."""
+
+    request: Request
+    error: SourceError | StorageError
+    tries: int = 1
+
+
+class Fetcher(Protocol):
+    """Fetches many things at a time, politely, within limits."""
+
+    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+        """Carry out the requests; yield each outcome as it comes, in no order.
+
+        ``requests`` is read lazily, a few ahead of what is in flight, so it may be endless or
+        depend on earlier outcomes. Closing the iterator gives up what is in flight.
+        Never raises for a single request.
+        """
+        ...
