@@ -137,7 +137,7 @@ def test_a_capability_list_keeps_capabilities_that_are_not_known() -> None:
     told = tell(
         document(
             url("http://a/1", '<rs:md capability=" ResourceList "/>'),
-            url("http://a/2", '<rs:md capability="resourcedump"/>'),
+            url("http://a/2", '<rs:md capability="resourcedrum"/>'),
             url("http://a/3", '<rs:ln rel="describedby" href="http://a/about"/>'),
             md='<rs:md capability="capabilitylist"/>',
         )
@@ -147,7 +147,7 @@ def test_a_capability_list_keeps_capabilities_that_are_not_known() -> None:
         CapabilityEntry(
             uri="http://a/1", capability=Capability.RESOURCE_LIST, label="ResourceList"
         ),
-        CapabilityEntry(uri="http://a/2", capability=None, label="resourcedump"),
+        CapabilityEntry(uri="http://a/2", capability=None, label="resourcedrum"),
         CapabilityEntry(uri="http://a/3", links=(Link(rel="describedby", href="http://a/about"),)),
     ]
 

@@ -154,7 +154,16 @@ class _Search:
                 found = replace(found, resource_list=self._head(document, uri))
             case Capability.CHANGE_LIST:
                 found = replace(found, change_list=self._head(document, uri))
+            case other:
+                return self._beside(document, found, other.phrase)
         return self._climb(document, found)
+
+    def _beside(self, document: Document, found: Discovered, phrase: str) -> Discovered:
+        """Climb from a dump, manifest, archive or notification to the lists of its set."""
+        climbed = self._climb(document, found)
+        if climbed.resource_list is None and climbed.change_list is None:
+            raise NotAListError(f"this {phrase} leads to no list", uri=document.uri)
+        return climbed
 
     def _head(self, document: Document, uri: str) -> str:
         index = document.header.link(Relation.INDEX)

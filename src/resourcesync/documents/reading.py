@@ -33,8 +33,7 @@ from resourcesync.documents._values import (
     row_of,
 )
 from resourcesync.errors import MalformedDocumentError
-from resourcesync.model.capabilities import CapabilityEntry, Entry, Header, Part, RefusedEntry
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.capabilities import Entry, Header, RefusedEntry
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 
 __all__ = ["Document", "Limits", "Row", "read"]
@@ -133,11 +132,12 @@ class Document:
             return Dialect.V1_0
         return Dialect.V1_1
 
-    def entries(self) -> Iterator[Resource | Change | Part | CapabilityEntry]:
+    def entries(self) -> Iterator[Entry]:
         """Yield the entries in the order of the document; each is of the kind its header says.
 
-        A list or a plain sitemap holds `Resource`, a Change List `Change`, any index `Part`,
-        a Capability List or Source Description `CapabilityEntry`.
+        A list or a plain sitemap holds `Resource`, a Change List `Change`, any index or archive
+        `Part`, a dump `Package`, a Capability List or Source Description `CapabilityEntry`, a
+        Framework Notification `DocumentChange`.
 
         Raises:
             DocumentError: As `read` does; and, in a Change List, an entry whose ``change`` is

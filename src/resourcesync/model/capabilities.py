@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
-from resourcesync.model.links import Extra, Link, find_link
+from resourcesync.model.digests import Digest
+from resourcesync.model.links import Extra, Foreign, Link, Linked, find_link
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.vocabulary import Capability, Relation
+from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
+
+_GROWING: Final = frozenset({Capability.CHANGE_LIST, Capability.CHANGE_DUMP})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class Header(Linked):
     """What the root of a document says: its ``rs:md`` and ``rs:ln`` (§7).
 
     Attributes:
@@ -20,8 +24,10 @@ class Header:
         from_: All changes since here are listed, UTC (change side).
         until: All changes up to here are listed, UTC; its presence closes the document
             (change side).
+        modified: Last update of the document, UTC; only dialects before 0.9 say it.
         links: ``rs:ln`` under the root.
         extra: Attributes of other communities on the root's ``rs:md``.
+        foreign: Elements of other communities under the root, before the first entry.
     """
 
     capability: Capability | None
@@ -30,8 +36,10 @@ class Header:
     completed: datetime | None = None
     from_: datetime | None = None
     until: datetime | None = None
+    modified: datetime | None = None
     links: tuple[Link, ...] = ()
     extra: Extra = ()
+    foreign: Foreign = ()
 
     def link(self, relation: Relation) -> str | None:
         """Return the target of the first root link of this relation, or ``None``."""
@@ -41,7 +49,7 @@ class Header:
     @property
     def is_open(self) -> bool:
         """Whether further changes will be added to this very document (§12.1)."""
-        return self.capability is Capability.CHANGE_LIST and self.until is None
+        return self.capability in _GROWING and self.until is None
 
     @property
     def phrase(self) -> str:
@@ -51,14 +59,24 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """An entry of an index: one document of the same capability (§10.2, §12.2).
+class Part(Linked):
+    """A document of the same capability in an index, or one of the past in an archive.
+
+    §10.2, §12.2; Archives §3 to §6.
 
     Attributes:
         uri: The document's URI.
         lastmod: Last-Modified of the document, UTC.
-        at, completed: The part's own snapshot times (Resource List Index).
-        from_, until: The part's own interval (Change List Index); ``until`` only when it is closed.
+        at, completed: The document's own snapshot times, UTC (resource side).
+        from_, until: Its own interval, UTC (change side); ``until`` only when it is closed.
+        length: Bytes of the document.
+        digests: ``hash`` of the document.
+        media_type: ``type``.
+        encoding: Content coding of the document.
+        path: Place inside a package; only 0.5 has manifests that are indexes.
+        links: ``rs:ln`` of this entry.
+        extra: Attributes of other communities on ``rs:md``.
+        foreign: Elements of other communities in the entry.
     """
 
     uri: str
@@ -67,10 +85,51 @@ class Part:
     completed: datetime | None = None
     from_: datetime | None = None
     until: datetime | None = None
+    length: int | None = None
+    digests: tuple[Digest, ...] = ()
+    media_type: str = ""
+    encoding: str = ""
+    path: str = ""
+    links: tuple[Link, ...] = ()
+    extra: Extra = ()
+    foreign: Foreign = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CapabilityEntry:
+class Package(Linked):
+    """A package of a Resource Dump or a Change Dump (§11.1, §13.1).
+
+    Attributes:
+        uri: The package's URI.
+        lastmod: Last-Modified of the package, UTC.
+        at, completed: Its own snapshot times, UTC (Resource Dump).
+        from_, until: Its own interval, UTC (Change Dump).
+        length: Bytes of the package.
+        digests: ``hash`` of the package.
+        media_type: ``type``; ``application/zip`` is recommended.
+        encoding: Content coding of the package.
+        links: ``rs:ln`` of this entry, such as ``contents``.
+        extra: Attributes of other communities on ``rs:md``.
+        foreign: Elements of other communities in the entry.
+    """
+
+    uri: str
+    lastmod: datetime | None = None
+    at: datetime | None = None
+    completed: datetime | None = None
+    from_: datetime | None = None
+    until: datetime | None = None
+    length: int | None = None
+    digests: tuple[Digest, ...] = ()
+    media_type: str = ""
+    encoding: str = ""
+    links: tuple[Link, ...] = ()
+    extra: Extra = ()
+    foreign: Foreign = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapabilityEntry(Linked):
     """An entry of a Source Description or a Capability List (§8, §9).
 
     Attributes:
@@ -80,6 +139,8 @@ class CapabilityEntry:
             version does not know, which are kept and skipped.
         lastmod: Last-Modified of the document, UTC.
         links: ``rs:ln`` of this entry, such as ``describedby``.
+        extra: Attributes of other communities on ``rs:md``.
+        foreign: Elements of other communities in the entry.
     """
 
     uri: str
@@ -87,9 +148,45 @@ class CapabilityEntry:
     label: str = ""
     lastmod: datetime | None = None
     links: tuple[Link, ...] = ()
+    extra: Extra = ()
+    foreign: Foreign = ()
 
 
-Entry = Resource | Change | Part | CapabilityEntry
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentChange(Linked):
+    """An entry of a Framework Notification: one document of the Source changed.
+
+    Attributes:
+        uri: The document's URI.
+        kind: What happened.
+        time: When it happened, UTC.
+        capability: What that document offers; ``None`` where the entry does not say, or says what
+            this version does not know.
+        label: The capability exactly as written.
+        lastmod: Last-Modified of the document, UTC.
+        at, completed: The document's own snapshot times, UTC.
+        from_, until: Its own interval, UTC.
+        links: ``rs:ln`` of this entry.
+        extra: Attributes of other communities on ``rs:md``.
+        foreign: Elements of other communities in the entry.
+    """
+
+    uri: str
+    kind: ChangeKind
+    time: datetime | None = None
+    capability: Capability | None = None
+    label: str = ""
+    lastmod: datetime | None = None
+    at: datetime | None = None
+    completed: datetime | None = None
+    from_: datetime | None = None
+    until: datetime | None = None
+    links: tuple[Link, ...] = ()
+    extra: Extra = ()
+    foreign: Foreign = ()
+
+
+Entry = Resource | Change | Part | Package | CapabilityEntry | DocumentChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from resourcesync.model.digests import Digest
-from resourcesync.model.links import Extra, Link
+from resourcesync.model.links import Extra, Foreign, Link, Linked
 from resourcesync.model.vocabulary import ChangeKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class Resource(Linked):
     """A URI and what the Source says of its representation (§7, §10.1).
 
     Attributes:
@@ -21,7 +21,9 @@ class Resource:
         encoding: Content coding of the representation.
         changefreq: The Sitemap hint, as written.
         links: ``rs:ln`` of this entry.
+        path: Place inside a package, with its leading slash; in manifests only (§11.2, §13.2).
         extra: Attributes of other communities on ``rs:md``.
+        foreign: Elements of other communities in the entry.
     """
 
     uri: str
@@ -32,7 +34,9 @@ class Resource:
     encoding: str = ""
     changefreq: str = ""
     links: tuple[Link, ...] = ()
+    path: str = ""
     extra: Extra = ()
+    foreign: Foreign = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,17 @@ class Capability(StrEnum):
     DESCRIPTION = "description"
     CAPABILITY_LIST = "capabilitylist"
     RESOURCE_LIST = "resourcelist"
+    RESOURCE_DUMP = "resourcedump"
+    RESOURCE_DUMP_MANIFEST = "resourcedump-manifest"
     CHANGE_LIST = "changelist"
+    CHANGE_DUMP = "changedump"
+    CHANGE_DUMP_MANIFEST = "changedump-manifest"
+    RESOURCE_LIST_ARCHIVE = "resourcelist-archive"
+    RESOURCE_DUMP_ARCHIVE = "resourcedump-archive"
+    CHANGE_LIST_ARCHIVE = "changelist-archive"
+    CHANGE_DUMP_ARCHIVE = "changedump-archive"
+    CHANGE_NOTIFICATION = "change-notification"
+    FRAMEWORK_NOTIFICATION = "framework-notification"
 
     @property
     def phrase(self) -> str:
@@ -30,19 +40,71 @@ class Capability(StrEnum):
     @property
     def is_snapshot(self) -> bool:
         """Whether its documents carry ``at`` and ``completed`` (Appendix A)."""
-        return self is Capability.RESOURCE_LIST
+        return self in _SNAPSHOTS
 
     @property
     def is_log(self) -> bool:
         """Whether its documents carry ``from`` and ``until`` (Appendix A)."""
-        return self is Capability.CHANGE_LIST
+        return self in _LOGS
+
+    @property
+    def is_dump(self) -> bool:
+        """Whether its entries are packages (§11.1, §13.1)."""
+        return self in (Capability.RESOURCE_DUMP, Capability.CHANGE_DUMP)
+
+    @property
+    def is_manifest(self) -> bool:
+        """Whether it lists what a package holds (§11.2, §13.2)."""
+        return self in (Capability.RESOURCE_DUMP_MANIFEST, Capability.CHANGE_DUMP_MANIFEST)
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether it lists documents of the past (Archives)."""
+        return self.value.endswith("-archive")
+
+    @property
+    def archived(self) -> "Capability | None":
+        """What the documents in an archive offer; ``None`` for what is no archive."""
+        return Capability(self.value.removesuffix("-archive")) if self.is_archive else None
+
+    @property
+    def archive(self) -> "Capability | None":
+        """The archive of its documents; ``None`` when there is no such archive."""
+        return _ARCHIVES.get(self)
 
 
+_SNAPSHOTS: Final = frozenset(
+    {Capability.RESOURCE_LIST, Capability.RESOURCE_DUMP, Capability.RESOURCE_DUMP_MANIFEST}
+)
+_LOGS: Final = frozenset(
+    {
+        Capability.CHANGE_LIST,
+        Capability.CHANGE_DUMP,
+        Capability.CHANGE_DUMP_MANIFEST,
+        Capability.CHANGE_NOTIFICATION,
+    }
+)
+_ARCHIVES: Final = {
+    Capability.RESOURCE_LIST: Capability.RESOURCE_LIST_ARCHIVE,
+    Capability.RESOURCE_DUMP: Capability.RESOURCE_DUMP_ARCHIVE,
+    Capability.CHANGE_LIST: Capability.CHANGE_LIST_ARCHIVE,
+    Capability.CHANGE_DUMP: Capability.CHANGE_DUMP_ARCHIVE,
+}
 _PHRASES: Final = {
     Capability.DESCRIPTION: "Source Description",
     Capability.CAPABILITY_LIST: "Capability List",
     Capability.RESOURCE_LIST: "Resource List",
+    Capability.RESOURCE_DUMP: "Resource Dump",
+    Capability.RESOURCE_DUMP_MANIFEST: "Resource Dump Manifest",
     Capability.CHANGE_LIST: "Change List",
+    Capability.CHANGE_DUMP: "Change Dump",
+    Capability.CHANGE_DUMP_MANIFEST: "Change Dump Manifest",
+    Capability.RESOURCE_LIST_ARCHIVE: "Resource List Archive",
+    Capability.RESOURCE_DUMP_ARCHIVE: "Resource Dump Archive",
+    Capability.CHANGE_LIST_ARCHIVE: "Change List Archive",
+    Capability.CHANGE_DUMP_ARCHIVE: "Change Dump Archive",
+    Capability.CHANGE_NOTIFICATION: "Change Notification",
+    Capability.FRAMEWORK_NOTIFICATION: "Framework Notification",
 }
 
 
@@ -55,11 +117,26 @@ class ChangeKind(StrEnum):
 
 
 class Relation(StrEnum):
-    """The link relations that synchronization itself follows (§6.2, §14)."""
+    """The link relations that the specification gives a meaning (§6.2, §14)."""
 
     UP = "up"
     INDEX = "index"
     DESCRIBED_BY = "describedby"
+    DESCRIBES = "describes"
+    ARCHIVES = "archives"
+    CONTENTS = "contents"
+    DUPLICATE = "duplicate"
+    ALTERNATE = "alternate"
+    CANONICAL = "canonical"
+    PATCH = "http://www.openarchives.org/rs/terms/patch"
+    PROFILE = "profile"
+    MEMENTO = "memento"
+    TIMEGATE = "timegate"
+    TIMEMAP = "timemap"
+    COLLECTION = "collection"
+    VIA = "via"
+    HUB = "hub"
+    SELF = "self"
     RESOURCESYNC = "resourcesync"
 
 
@@ -67,9 +144,20 @@ class Dialect(StrEnum):
     """Which version of the format a document is written in.
 
     1.0 and 1.1 are told apart only by ``datetime`` on changes (spec 1.1 §12.1), so a document
-    that shows nothing of either kind is read as 1.1.
+    that shows nothing of either kind is read as 1.1. What shows nothing of 0.9.1 against 1.0 is
+    read as 1.0 or 1.1. ``P0``, ``P1`` and ``P2`` are the drafts of 2012.
     """
 
     SITEMAP = "sitemap"
+    P0 = "p0"
+    P1 = "p1"
+    P2 = "p2"
+    V0_5 = "0.5"
+    V0_6 = "0.6"
+    V0_9 = "0.9"
+    V0_9_1 = "0.9.1"
     V1_0 = "1.0"
     V1_1 = "1.1"
+    ATOM_ENTRIES = "atom-entries"
+    ATOM_LINKS = "atom-links"
+    NATIVE = "native"
