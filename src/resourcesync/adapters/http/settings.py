@@ -71,8 +71,8 @@ class FetchSettings:
         ConfigurationError: A value that cannot work.
     """
 
-    jobs: int = 64
-    per_host: int = 64
+    jobs: int = 100
+    per_host: int = 100
     first_window: int = 4
     rate: float | None = None
     bandwidth: int | None = None

@@ -303,7 +303,8 @@ class SqliteMirrorState:
         with self._transaction() as db:
             db.executemany(_PUT_COPY, [*step.doubted, *step.installed])
             db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
-            db.executemany("DELETE FROM pending WHERE uri = ?", settled)
+            if settled and db.execute("SELECT 1 FROM pending LIMIT 1").fetchone():
+                db.executemany("DELETE FROM pending WHERE uri = ?", settled)
             db.executemany(_PUT_PENDING, step.pending)
             db.execute("DELETE FROM pending WHERE generation < ?", (step.outdated,))
             if step.only_documents:
