@@ -1,0 +1,35 @@
+"""What a check has to say: one broken rule at one place."""
+
+from dataclasses import dataclass
+
+from resourcesync.validator.rule import Rule, Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A rule is broken here.
+
+    Attributes:
+        rule: Which rule.
+        uri: The document, package or resource it is about.
+        line: 1-based line in the document; 0 when the finding has no place.
+        column: 1-based column, in characters; 0 when it has no place.
+        length: Characters that are at fault from there, on this line; at least 1 with a place.
+        message: What is wrong, with the value at fault.
+        excerpt: The line at fault, or the part of it around the fault; empty when not at hand.
+        excerpt_column: 1-based position in ``excerpt`` where the fault begins; 0 without one.
+    """
+
+    rule: Rule
+    uri: str
+    message: str
+    line: int = 0
+    column: int = 0
+    length: int = 0
+    excerpt: str = ""
+    excerpt_column: int = 0
+
+    @property
+    def severity(self) -> Severity:
+        """How loudly it is told."""
+        return self.rule.severity

@@ -1,0 +1,122 @@
+"""What one examination learns of a document, for the rules that need several documents."""
+
+from array import array
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from resourcesync.model.vocabulary import Capability, Dialect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where something stands in a document: line and column from 1, and its length."""
+
+    line: int = 0
+    column: int = 0
+    length: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A document or package that a document lists.
+
+    Attributes:
+        uri: Its address.
+        place: Where it is listed.
+        label: ``capability`` as written on the entry.
+        at, completed, from_, until: Its times as listed, UTC.
+        contents: Target of the entry's ``contents`` link.
+        media_type: ``type`` as listed.
+    """
+
+    uri: str
+    place: Place
+    label: str = ""
+    at: datetime | None = None
+    completed: datetime | None = None
+    from_: datetime | None = None
+    until: datetime | None = None
+    contents: str = ""
+    media_type: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedResource:
+    """An entry that describes a resource, as far as it could be understood.
+
+    Attributes:
+        uri: Its address.
+        document: The document that lists it.
+        place: Where it is listed there.
+        change: ``change`` as written; empty outside change documents.
+        length: Bytes, or ``None``.
+        media_type: ``type`` as written.
+        encoding: ``encoding`` as written.
+        hashes: Usable digests: algorithm to lower-case hex.
+        lastmod: Last-Modified, UTC.
+        path: Place in the package, as written; manifests only.
+    """
+
+    uri: str
+    document: str
+    place: Place
+    change: str = ""
+    length: int | None = None
+    media_type: str = ""
+    encoding: str = ""
+    hashes: dict[str, str] = field(default_factory=dict)
+    lastmod: datetime | None = None
+    path: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class DocumentSummary:
+    """What was read of one document; complete once its examination is exhausted.
+
+    Attributes:
+        uri: The document's address.
+        label: ``capability`` as written; empty when there is none.
+        capability: What that means today; ``None`` for a plain or unknown one.
+        is_index: Whether the root is ``sitemapindex``.
+        dialect: Which version of the format it shows.
+        at, completed, from_, until: Times of the root's ``rs:md``, UTC.
+        links: Root links as (relation, target); the first 1,000.
+        place: Where the root's ``rs:md`` (or the root) stands.
+        entries: How many entries were read.
+        size: Bytes, unpacked.
+        complete: Whether the end of the document was reached.
+        targets: The documents or packages it lists, at most 50,000; empty for other kinds.
+        resources: A 64-bit mark of each resource's address in the order listed; at most 50,000.
+        changes: A 64-bit mark of each change (address, kind, time) in the order listed; likewise.
+        change_times: Microseconds since 1970 of each of ``changes``; -1 for one without a time.
+    """
+
+    uri: str
+    label: str = ""
+    capability: Capability | None = None
+    is_index: bool = False
+    dialect: Dialect = Dialect.V1_1
+    at: datetime | None = None
+    completed: datetime | None = None
+    from_: datetime | None = None
+    until: datetime | None = None
+    links: list[tuple[str, str]] = field(default_factory=list)
+    place: Place = field(default_factory=Place)
+    entries: int = 0
+    size: int = 0
+    complete: bool = False
+    targets: list[Target] = field(default_factory=list)
+    resources: "array[int]" = field(default_factory=lambda: array("q"))
+    changes: "array[int]" = field(default_factory=lambda: array("q"))
+    change_times: "array[int]" = field(default_factory=lambda: array("q"))
+
+    def link(self, relation: str) -> str | None:
+        """Return the target of the first root link of this relation, or ``None``."""
+        return next((href for rel, href in self.links if relation in rel.lower().split()), None)
+
+    @property
+    def phrase(self) -> str:
+        """What people call such a document, such as ``Change List Index``."""
+        known = "sitemap" if self.capability is None else self.capability.phrase
+        name = self.label if self.capability is None and self.label else known
+        return f"{name} Index" if self.is_index else name
