@@ -2,5 +2,6 @@
 
 from resourcesync.discovery.discover import Discovered, discover
 from resourcesync.discovery.documents import DocumentFetcher, FetchedDocument
+from resourcesync.discovery.search import Documents, Search
 
-__all__ = ["Discovered", "DocumentFetcher", "FetchedDocument", "discover"]
+__all__ = ["Discovered", "DocumentFetcher", "Documents", "FetchedDocument", "Search", "discover"]

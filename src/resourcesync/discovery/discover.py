@@ -1,33 +1,18 @@
 """Find a Source's lists from any address of it (§6.3)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
-from resourcesync.discovery.documents import DocumentFetcher, FetchedDocument
-from resourcesync.discovery.links import find_target
+from resourcesync.discovery.documents import FetchedDocument
+from resourcesync.discovery.search import Documents, Search, fetch
 from resourcesync.documents.reading import Document
-from resourcesync.errors import (
-    BadResponseError,
-    ConfigurationError,
-    DocumentError,
-    NotAListError,
-    ResourceMissingError,
-    ResourceSyncError,
-    SourceError,
-    SourceNotFoundError,
-    SourceRefusedError,
-)
+from resourcesync.errors import ConfigurationError, DocumentError, NotAListError, SourceError
 from resourcesync.model.capabilities import CapabilityEntry, Part
-from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Capability, Dialect, Relation
-from resourcesync.ports import Purpose
+from resourcesync.model.vocabulary import Capability, Dialect, Relation
 
 _MAX_SETS: Final = 1_000
 _MAX_HOPS: Final = 4
-_DOCUMENT_ENDINGS: Final = (".xml", ".xml.gz", "/resourcesync")
-_NOT_FOR_DOTS: Final = 403
-_CLIENT_ERRORS: Final = range(400, 500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +38,8 @@ class Discovered:
     is_sitemap: bool = False
 
 
-def discover(documents: DocumentFetcher, address: str) -> Discovered:
-    """Return the lists of the Source at ``address``.
-
-    The root of a site: the well-known URI, a ``Link`` field of the page, ``/sitemap.xml``. A page:
-    its ``Link`` field, then the same. An address that ends like a document's is that document and
-    nothing else. Only what is not there, or is a page of HTML, lets the search go on: a list that
-    is broken, refused or late must not be replaced by a weaker one.
+def discover(documents: Documents, address: str) -> Discovered:
+    """Return the lists of the Source at ``address``; `Search.find` says where they are looked for.
 
     Args:
         documents: Gets documents.
@@ -71,74 +51,20 @@ def discover(documents: DocumentFetcher, address: str) -> Discovered:
         SourceRefusedError: It refuses to answer.
         ConfigurationError: The address is no http or https URI, or offers several sets.
     """
-    parts = urlsplit(address)
-    if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError(
-            f"not an http or https address: {address}",
-            hint="write the whole address: resourcesync pull https://HOST/",
-        )
-    search = _Search(documents)
-    for candidate in _candidates(address):
-        found = search.look(candidate)
-        if found is not None:
-            return found
-    raise search.failure(address)
+    return _Interpreter(documents).find(address)
 
 
-def _candidates(address: str) -> Iterator[str]:
-    if urlsplit(address).path.lower().endswith(_DOCUMENT_ENDINGS):
-        yield address
-        return
-    well_known = urljoin(address, WELL_KNOWN_PATH)
-    tried = [well_known, address] if _is_root(address) else [address, well_known]
-    if not _is_root(address) and address.endswith("/"):
-        tried.insert(1, urljoin(address, WELL_KNOWN_PATH.lstrip("/")))
-    tried.append(urljoin(address, "/sitemap.xml"))
-    yield from dict.fromkeys(tried)
+class _Interpreter:
+    """Goes from the first document to the lists, up and down."""
 
-
-def _is_root(address: str) -> bool:
-    parts = urlsplit(address)
-    return parts.path in ("", "/") and not parts.query
-
-
-class _Search:
-    """One search: what was tried, and how each try ended."""
-
-    def __init__(self, documents: DocumentFetcher) -> None:
+    def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._tried: list[tuple[str, ResourceSyncError]] = []
+        self._search = Search(documents)
 
-    def look(self, uri: str) -> Discovered | None:
-        """Follow one candidate; ``None`` when there is nothing to follow.
-
-        Raises:
-            SourceError: There is something, and it cannot be had.
-            DocumentError: There is something, and it cannot be used.
-        """
-        try:
-            fetched = self._get(uri)
-        except (ResourceMissingError, SourceRefusedError, BadResponseError) as error:
-            if not _is_absence(error):
-                raise
-            self._tried.append((uri, error))
-            return None
-        with fetched:
-            try:
-                document = fetched.open()
-            except NotAListError as error:
-                self._tried.append((uri, error))
-                linked = find_target(fetched.links, Relation.RESOURCESYNC, fetched.final_uri)
-            else:
-                return self._interpret(document, fetched, hops=0)
-        if linked is not None and all(linked != tried for tried, _ in self._tried):
-            return self.look(linked)
-        return None
-
-    def _get(self, uri: str) -> FetchedDocument:
-        fetched = self._documents.get(uri, purpose=Purpose.DOCUMENT)
-        assert fetched is not None, "an unconditional request is never answered with 304"
-        return fetched
+    def find(self, address: str) -> Discovered:
+        return self._search.find(
+            address, lambda document, fetched: self._interpret(document, fetched, hops=0)
+        )
 
     def _interpret(self, document: Document, fetched: FetchedDocument, *, hops: int) -> Discovered:
         found = Discovered(entry=fetched.final_uri, dialect=document.dialect)
@@ -175,13 +101,13 @@ class _Search:
         if up is None:
             return found
         try:
-            with self._get(urljoin(document.uri, up)) as fetched:
+            with fetch(self._documents, urljoin(document.uri, up)) as fetched:
                 above = fetched.open()
                 if above.header.capability is not Capability.CAPABILITY_LIST:
                     return found
                 whole = _from_capability_list(above, replace(found, capability_list=fetched.uri))
         except (SourceError, DocumentError) as error:
-            self._tried.append((up, error))
+            self._search.note(up, error)
             return found
         return whole
 
@@ -205,38 +131,8 @@ class _Search:
     def _follow(self, uri: str, hops: int) -> Discovered:
         if hops > _MAX_HOPS:
             raise NotAListError("descriptions that point to descriptions, too deep", uri=uri)
-        with self._get(uri) as fetched:
+        with fetch(self._documents, uri) as fetched:
             return self._interpret(fetched.open(), fetched, hops=hops)
-
-    def failure(self, address: str) -> ResourceSyncError:
-        """Return the error that tells best why nothing was found."""
-        for uri, error in self._tried:
-            # What is wrong with the very address that the operator named says more than the list.
-            refused = isinstance(error, SourceRefusedError)
-            if uri == address and (refused or not _is_root(address)) and _is_telling(error):
-                return error
-        return SourceNotFoundError(
-            f"no ResourceSync documents and no sitemap at {address}",
-            uri=address,
-            evidence=tuple(("tried", f"{uri}  {_brief(error)}") for uri, error in self._tried),
-            hint="give the list's own address: resourcesync pull https://HOST/PATH/list.xml",
-        )
-
-
-def _is_telling(error: ResourceSyncError) -> bool:
-    return not isinstance(error, ResourceMissingError)
-
-
-def _is_absence(error: SourceError) -> bool:
-    """Whether an answer means that nothing is there: 403 is how some servers hide dot files."""
-    gone = isinstance(error, ResourceMissingError) or error.status == _NOT_FOR_DOTS
-    return gone or (isinstance(error, BadResponseError) and error.status in _CLIENT_ERRORS)
-
-
-def _brief(error: ResourceSyncError) -> str:
-    if isinstance(error, SourceError) and error.status:
-        return str(error.status)
-    return error.message
 
 
 def _targets(document: Document) -> list[str]:
