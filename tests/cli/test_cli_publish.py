@@ -145,6 +145,20 @@ def test_documents_inside_the_tree_are_not_published(tree: Path) -> None:
     assert listed.count(b"<loc>") == 12
 
 
+def test_documents_of_an_earlier_out_are_never_published_as_resources(tree: Path) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+    run(["publish", "public", "--out", "public/lists"])
+    run(["publish", "public", "--out", "elsewhere"])
+
+    listed = Path("elsewhere/resourcesync/resourcelist.xml").read_text()
+    changed = Path("elsewhere/resourcesync/changelist.xml").read_text()
+
+    assert (tree / "resourcesync/resourcelist.xml").exists()
+    assert (tree / "lists/resourcesync/resourcelist.xml").exists()
+    assert listed.count("<loc>") == 12
+    assert "list.xml</loc>" not in listed + changed
+
+
 def test_a_tree_that_is_being_published_is_locked(tree: Path, said: Said) -> None:
     run(["publish", "public", "--url", "https://museum.example"])
     code = (

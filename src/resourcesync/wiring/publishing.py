@@ -38,6 +38,7 @@ class Settings:
     Attributes:
         url: The URI of the tree's root.
         out: The folder the documents go to, relative to the tree; ``.`` is the tree itself.
+        earlier: The folders they went to before: what is left there is no resource either.
         include, exclude: Patterns on paths in the tree.
         algorithms: Digests of every resource.
         max_entries, max_bytes: The most one document holds.
@@ -45,6 +46,7 @@ class Settings:
 
     url: str = ""
     out: str = "."
+    earlier: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     algorithms: tuple[str, ...] = ("sha-256",)
@@ -183,6 +185,10 @@ def _known(catalogue: Catalogue) -> Settings:
 
 def _settings(root: Path, known: Settings, chosen: Mapping[str, object]) -> Settings:
     settings = replace(known, **chosen)  # type: ignore[arg-type]  # the command line's own names
+    if settings.out != known.out and known.url:
+        settings = replace(
+            settings, earlier=tuple(sorted({*known.earlier, known.out} - {settings.out}))
+        )
     if not settings.url:
         raise ConfigurationError(
             f"the address of {root} on the Web is not known yet",
@@ -198,9 +204,10 @@ def relative_out(root: Path, out: Path) -> str:
 
 def _selection(settings: Settings) -> Selection:
     """Return what of the tree is published: never the documents themselves."""
-    out = os.path.normpath(settings.out)
-    inside = not out.startswith("..")
-    skip = frozenset({"resourcesync" if out == "." else out}) if inside else frozenset()
+    outs = map(os.path.normpath, (settings.out, *settings.earlier))
+    skip = frozenset(
+        "resourcesync" if out == "." else out for out in outs if not out.startswith("..")
+    )
     return Selection(include=settings.include, exclude=settings.exclude, skip=skip)
 
 

@@ -329,7 +329,7 @@ class FileTreeOriginals:
         return to_microseconds(self._clock.now()) * 1_000
 
     def _last_modified(self, found: os.stat_result) -> datetime:
-        second: int = found[stat.ST_MTIME]  # whole seconds, rounded down
+        second = int(found[stat.ST_MTIME])  # whole seconds, rounded down
         if second != self._second:  # files written together share it, and it is slow to make
             self._second = second
             self._lastmod = EPOCH + timedelta(0, min(max(second, 0), _LAST_SECOND))
