@@ -25,6 +25,7 @@ ATTRIBUTES = {
     "encoding": st.sampled_from(["gzip", " br"]),
     "datetime": st.sampled_from(["2013-01-03T09:00:00Z", "2013-01-03T09:00:00.5Z", "soon", ""]),
     "change": st.sampled_from(["created", "updated", "deleted", "Create"]),
+    "path": st.sampled_from(["/a/b", "a", " /c ", ""]),
     "rs:length": st.sampled_from(["1"]),
     "x:y": st.sampled_from(["z"]),
     "odd": st.sampled_from(["z"]),
@@ -48,6 +49,7 @@ GOOD = {
     "type": "a/b",
     "encoding": "gzip",
     "datetime": "2013-01-03T09:00:00Z",
+    "path": "/a/1",
 }
 
 
@@ -90,6 +92,22 @@ def bodies(draw: st.DrawFn) -> str:
     return "".join(parts)
 
 
+HEADERS = [
+    RESOURCE_LIST,
+    CHANGE_LIST,
+    *(
+        f'<rs:md capability="{name}"/>'
+        for name in (
+            "resourcedump-manifest",
+            "changedump-manifest",
+            "change-notification",
+            "resourcedump",
+            "changelist-archive",
+            "capabilitylist",
+            "framework-notification",
+        )
+    ),
+]
 Told = tuple[list[object], list[RefusedEntry], str]
 
 
@@ -110,7 +128,7 @@ def tell_in_blocks(data: bytes, size: int, *, as_rows: bool) -> Told:
 
 
 @settings(max_examples=60, deadline=None)
-@given(bodies(), st.sampled_from([RESOURCE_LIST, CHANGE_LIST, ""]), st.booleans())
+@given(bodies(), st.sampled_from([*HEADERS, ""]), st.booleans())
 def test_the_size_of_the_blocks_changes_nothing(body: str, md: str, as_rows: bool) -> None:
     data = document(body, md=md).replace(b"<urlset ", b'<urlset xmlns:x="urn:x" ')
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from resourcesync.documents._layouts import ATTRIBUTES, Layout, Run, is_end, is_text, learn
+from resourcesync.documents._layouts import Layout, Run, is_end, is_text, learn
 from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._tokens import (
     CHANGEFREQ,
@@ -273,7 +273,3 @@ class Assembler:
     def _fail(self, limit: int, what: str, entry: Irregular | None) -> None:
         line, column = (entry.line, entry.column) if entry is not None else (0, 0)
         raise over(limit, what, uri=self._uri, line=line, column=column)
-
-
-RESOURCE_ATTRIBUTES: Final = frozenset(ATTRIBUTES) - {"change", "datetime"}
-CHANGE_ATTRIBUTES: Final = frozenset(ATTRIBUTES)

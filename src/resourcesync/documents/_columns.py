@@ -63,7 +63,7 @@ def resources_of(run: Run) -> list[Resource]:
     _write(Resource, "encoding", made, _each(_stripped, run.encodings, ""))
     _write(Resource, "changefreq", made, _each(_stripped, run.changefreqs, ""))
     _write(Resource, "links", made, repeat(()))
-    _write(Resource, "path", made, repeat(""))
+    _write(Resource, "path", made, repeat("") if run.paths is None else run.paths)
     _write(Resource, "extra", made, repeat(()))
     _write(Resource, "foreign", made, repeat(()))
     return made

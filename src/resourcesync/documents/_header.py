@@ -7,6 +7,7 @@ from resourcesync.documents._assembling import Assembler
 from resourcesync.documents._limits import Limits
 from resourcesync.documents._values import (
     ROOT_KNOWN,
+    TIMES,
     RefusalError,
     capability,
     links,
@@ -52,7 +53,7 @@ def header_of(
             evidence=(("got", label[:64]),),
         )
     moments: dict[str, Any] = {}
-    for name in ("at", "completed", "from", "until"):
+    for name in TIMES:
         if name in values:
             moments["from_" if name == "from" else name] = _moment(name, values[name], uri, place)
     return Header(capability=known, is_index=is_index, links=found, extra=extra, **moments)

@@ -42,6 +42,7 @@ class Row(NamedTuple):
         datetime_text: ``datetime`` as written.
         line: 1-based line of the entry.
         column: 1-based column of the entry.
+        path: ``path`` as written; in manifests only.
     """
 
     uri: str
@@ -55,6 +56,7 @@ class Row(NamedTuple):
     datetime_text: str | None
     line: int
     column: int
+    path: str | None = None
 
 
 # The constructor of a named tuple is Python code; this one is C, and the run has all the fields.
@@ -78,6 +80,7 @@ class Run(NamedTuple):
     datetimes: list[str] | None
     lines: list[int]
     columns: list[int]
+    paths: list[str] | None
 
     def rows(self) -> Iterator[Row]:
         """Yield the entries one by one."""
@@ -94,6 +97,7 @@ ATTRIBUTES: Final = {
     "encoding": "encoding",
     "change": "change",
     "datetime": "datetime_text",
+    "path": "path",
 }
 """Attributes of ``rs:md`` that have a place in a `Row`."""
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from resourcesync.documents._assembling import Irregular
 from resourcesync.documents._layouts import ATTRIBUTES, Row
@@ -14,7 +14,6 @@ from resourcesync.documents._tokens import (
     RS_NAMESPACES,
     SEPARATOR,
 )
-from resourcesync.model.capabilities import CapabilityEntry, Part
 from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.links import Extra, Link
 from resourcesync.model.resources import Change, Resource
@@ -33,15 +32,19 @@ CHANGES: Final = {
     "delete": ChangeKind.DELETED,
 }
 
-_REPRESENTATION: Final = frozenset({"hash", "length", "type", "encoding"})
-RESOURCE_KNOWN: Final = _REPRESENTATION
-CHANGE_KNOWN: Final = _REPRESENTATION | {"change", "datetime"}
-LINK_KNOWN: Final = _REPRESENTATION | {"rel", "href", "modified", "path", "pri"}
-ROOT_KNOWN: Final = frozenset({"capability", "at", "completed", "from", "until"})
+REPRESENTATION: Final = frozenset({"hash", "length", "type", "encoding"})
+CHANGE_KNOWN: Final = REPRESENTATION | {"change", "datetime"}
+LINK_KNOWN: Final = REPRESENTATION | {"rel", "href", "modified", "path", "pri"}
+TIMES: Final = ("at", "completed", "from", "until")
+ROOT_KNOWN: Final = frozenset({"capability", *TIMES})
 MAX_PRIORITY: Final = 999_999
 
 T = TypeVar("T")
 
+_ALIASES: Final = {
+    "changenotification": Capability.CHANGE_NOTIFICATION,
+    "frameworknotification": Capability.FRAMEWORK_NOTIFICATION,
+}
 _LENGTH: Final = re.compile("[0-9]{1,19}")
 # Control characters, and those that are not seen or that turn what follows around.
 _ILLEGAL: Final = re.compile(
@@ -73,52 +76,26 @@ def resource_of(entry: Irregular, known: frozenset[str], *, longest: int) -> Res
     texts = entry.texts
     return Resource(
         uri=entry_uri(entry, longest),
-        lastmod=_lastmod(entry),
+        lastmod=lastmod_of(entry),
         length=length_of(values["length"]) if "length" in values else None,
         digests=digests(values.get("hash", "")),
         media_type=values.get("type", ""),
         encoding=values.get("encoding", ""),
         changefreq=texts.get(CHANGEFREQ, "").strip(BLANKS),
         links=links(entry.links, longest=longest),
+        path=path_of(entry) if "path" in known else "",
         extra=extra,
     )
 
 
-def part_of(entry: Irregular, *, longest: int) -> Part:
-    """Return the document that an entry of an index points to.
-
-    Raises:
-        RefusalError: It cannot be used.
-    """
-    values, _ = split(entry.metadata, ROOT_KNOWN)
-    moments: dict[str, Any] = {
-        "from_" if name == "from" else name: moment(values[name], f"The {name} is")
-        for name in ("at", "completed", "from", "until")
-        if name in values
-    }
-    return Part(uri=entry_uri(entry, longest), lastmod=_lastmod(entry), **moments)
-
-
-def capability_of(entry: Irregular, *, longest: int) -> CapabilityEntry:
-    """Return the document that an entry of a Capability List or Source Description points to.
-
-    Raises:
-        RefusalError: It cannot be used.
-    """
-    values, _ = split(entry.metadata, ROOT_KNOWN)
-    label = values.get("capability", "")
-    return CapabilityEntry(
-        uri=entry_uri(entry, longest),
-        capability=capability(label),
-        label=label,
-        lastmod=_lastmod(entry),
-        links=links(entry.links, longest=longest),
-    )
+def path_of(entry: Irregular) -> str:
+    """Return the place of the entry inside a package, just as written."""
+    return _parted(entry.metadata, frozenset({"path"}))[0].get("path", "")
 
 
 def row_of(item: Irregular) -> Row:
     """Return the row of an entry, just as written; the URI is empty when there is none."""
-    values, _ = _parted(item.metadata, CHANGE_KNOWN)
+    values, _ = _parted(item.metadata, CHANGE_KNOWN | {"path"})
     texts = item.texts
     return Row(
         uri=texts.get(LOC, ""),
@@ -132,6 +109,7 @@ def row_of(item: Irregular) -> Row:
         datetime_text=values.get("datetime"),
         line=item.line,
         column=item.column,
+        path=values.get("path"),
     )
 
 
@@ -153,7 +131,9 @@ def irregular_of(row: Row) -> Irregular:
 def capability(label: str) -> Capability | None:
     """Return the capability that a label names, or ``None`` when this version knows none."""
     name = label.strip(BLANKS).lower()
-    return Capability(name) if name in Capability.__members__.values() else None
+    if name in Capability.__members__.values():
+        return Capability(name)
+    return _ALIASES.get(name)
 
 
 def change_kind(label: str | None) -> ChangeKind | None:
@@ -163,13 +143,19 @@ def change_kind(label: str | None) -> ChangeKind | None:
     return CHANGES.get(label) or CHANGES.get(label.strip(BLANKS).lower())
 
 
-def change_of(entry: Irregular, kind: ChangeKind, *, longest: int) -> Change:
+def change_of(entry: Irregular, kind: ChangeKind, known: frozenset[str], *, longest: int) -> Change:
     """Return the change that any entry tells of.
+
+    Args:
+        entry: The entry.
+        kind: What happened.
+        known: The attributes of ``rs:md`` that are not extra.
+        longest: Most characters of a URI.
 
     Raises:
         RefusalError: It cannot be used.
     """
-    resource = resource_of(entry, CHANGE_KNOWN, longest=longest)
+    resource = resource_of(entry, known, longest=longest)
     text = split(entry.metadata, CHANGE_KNOWN)[0].get("datetime")
     time = resource.lastmod if text is None else change_moment(text)
     return Change(kind=kind, time=time, resource=resource)
@@ -235,7 +221,12 @@ def moment(text: str, subject: str) -> datetime:
         raise RefusalError("time-invalid", f"{subject} no W3C Datetime: {text[:64]!r}") from error
 
 
-def _lastmod(entry: Irregular) -> datetime | None:
+def lastmod_of(entry: Irregular) -> datetime | None:
+    """Return what the entry's ``lastmod`` says.
+
+    Raises:
+        RefusalError: It is no W3C Datetime.
+    """
     text = entry.texts.get(LASTMOD)
     return None if text is None else element_moment(text)
 

@@ -8,33 +8,24 @@ shorter than its Source wrote it.
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, final
 
-from resourcesync.documents._assembling import (
-    CHANGE_ATTRIBUTES,
-    RESOURCE_ATTRIBUTES,
-    Assembler,
-    Irregular,
-)
+from resourcesync.documents._assembling import Assembler, Irregular
 from resourcesync.documents._columns import changes_of, resources_of, uris_of
+from resourcesync.documents._families import family_of
 from resourcesync.documents._header import header_of
 from resourcesync.documents._layouts import Row, Run
 from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._octets import blocks
 from resourcesync.documents._scanning import Scanner
 from resourcesync.documents._values import (
-    RESOURCE_KNOWN,
     RefusalError,
-    capability_of,
     change_kind,
-    change_of,
     entry_uri,
     irregular_of,
-    part_of,
-    resource_of,
     row_of,
 )
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
-from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
+from resourcesync.model.vocabulary import ChangeKind, Dialect
 
 __all__ = ["Document", "Limits", "Row", "read"]
 
@@ -61,7 +52,7 @@ def read(
 
     Raises:
         NotAListError: Neither a ResourceSync document nor a sitemap, such as an HTML error page.
-        UnexpectedDocumentError: A document of a capability that this version does not read.
+        UnexpectedDocumentError: A document of a capability that this version does not know.
         TruncatedDocumentError: It stops before its end.
         MalformedDocumentError: No well-formed XML, a DOCTYPE, another encoding, a broken header.
         DocumentLimitError: Over one of the limits.
@@ -111,13 +102,10 @@ class Document:
         self._limits = limits
         self._longest = min(limits.uri, limits.text)
         self._on_refused = on_refused
-        kind = header.capability
-        self._is_change_list = kind is Capability.CHANGE_LIST and not header.is_index
-        self._has_resources = kind in {None, Capability.RESOURCE_LIST} and not header.is_index
-        if self._has_resources:
-            assembler.attributes = RESOURCE_ATTRIBUTES
-        elif self._is_change_list:
-            assembler.attributes = CHANGE_ATTRIBUTES
+        self._family = family_of(header)
+        self._tells_changes = self._family.tells_changes
+        if self._family.is_regular:
+            assembler.attributes = self._family.known
         self._is_taken = False
         self._saw_lastmod = False
         self._saw_datetime = False
@@ -128,19 +116,20 @@ class Document:
         """Which version the document is written in; certain once all entries were read."""
         if self.header.capability is None:
             return Dialect.SITEMAP
-        if self._is_change_list and self._saw_lastmod and not self._saw_datetime:
+        if self._tells_changes and self._saw_lastmod and not self._saw_datetime:
             return Dialect.V1_0
         return Dialect.V1_1
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries in the order of the document; each is of the kind its header says.
 
-        A list or a plain sitemap holds `Resource`, a Change List `Change`, any index or archive
-        `Part`, a dump `Package`, a Capability List or Source Description `CapabilityEntry`, a
+        A list, a plain sitemap or the manifest of a Resource Dump holds `Resource`; a Change List,
+        the manifest of a Change Dump or a Change Notification `Change`; any index or archive
+        `Part`; a dump `Package`; a Capability List or Source Description `CapabilityEntry`; a
         Framework Notification `DocumentChange`.
 
         Raises:
-            DocumentError: As `read` does; and, in a Change List, an entry whose ``change`` is
+            DocumentError: As `read` does; and, where changes are told, an entry whose ``change`` is
                 missing or unknown (§12.1: the order of changes matters, so none may be left out).
         """
         for items in self._items():
@@ -154,8 +143,8 @@ class Document:
         """Yield the entries as rows of strings: faster than `entries`, and less checked.
 
         Faults of ``loc`` and of the entry's structure are found as by `entries`; the other texts
-        are given as they were written. Not for an index or a Capability List, whose entries say
-        what a row cannot hold.
+        are given as they were written. Not for documents that list documents or packages:
+        their entries say what a row cannot hold.
 
         Raises:
             DocumentError: As `entries` does.
@@ -193,7 +182,7 @@ class Document:
     def _of_run(self, run: Run) -> Iterator[Entry]:
         """Make the values of a run at once; if one entry stands in the way, one by one."""
         try:
-            if not self._is_change_list:
+            if not self._tells_changes:
                 yield from resources_of(run)
                 return
             kinds = self._kinds(run)
@@ -207,8 +196,8 @@ class Document:
 
     def _rows_of_run(self, run: Run) -> Iterator[Row]:
         try:
-            kinds = self._kinds(run) if self._is_change_list else None
-            if kinds is not None or not self._is_change_list:
+            kinds = self._kinds(run) if self._tells_changes else None
+            if kinds is not None or not self._tells_changes:
                 changes = run.changes if kinds is None else [kind.value for kind in kinds]
                 yield from run._replace(uris=uris_of(run.uris), changes=changes).rows()
                 return
@@ -234,17 +223,12 @@ class Document:
             self._refuse(entry, refusal)
 
     def _make(self, entry: Irregular) -> Entry:
-        longest = self._longest
-        if self._is_change_list:
-            return change_of(entry, self._kind(row_of(entry)), longest=longest)
-        if self._has_resources:
-            return resource_of(entry, RESOURCE_KNOWN, longest=longest)
-        make = part_of if self.header.is_index else capability_of
-        return make(entry, longest=longest)
+        kind = self._kind(row_of(entry)) if self._tells_changes else None
+        return self._family.make(entry, kind, self._longest)
 
     def _row_of_entry(self, entry: Irregular) -> Iterator[Row]:
         row = row_of(entry)
-        if self._is_change_list:
+        if self._tells_changes:
             row = row._replace(change=self._kind(row).value)
         try:
             yield row._replace(uri=entry_uri(entry, self._longest))
@@ -263,7 +247,7 @@ class Document:
         if kind is None:
             said = "no change" if row.change is None else f"the change {row.change[:64]!r}"
             raise MalformedDocumentError(
-                f"An entry of the Change List has {said}",
+                f"An entry of the {self.header.phrase} has {said}",
                 uri=self.uri,
                 line=row.line,
                 column=row.column,
