@@ -6,7 +6,7 @@ from typing import Final
 from resourcesync.documents._escaping import escape, is_name
 from resourcesync.documents._tokens import RS_NAMESPACES
 from resourcesync.documents._values import LINK_KNOWN, MAX_PRIORITY
-from resourcesync.model.capabilities import Header, Part
+from resourcesync.model.capabilities import DocumentChange, Header, Package, Part
 from resourcesync.model.digests import format_digests
 from resourcesync.model.links import Extra, Link
 from resourcesync.model.timestamps import format_w3c
@@ -14,6 +14,9 @@ from resourcesync.model.timestamps import format_w3c
 _MAX_LENGTH: Final = 10**19 - 1
 _XML_NS: Final = "http://www.w3.org/XML/1998/namespace"
 _RESERVED: Final = frozenset({*RS_NAMESPACES, "http://www.w3.org/2000/xmlns/"})
+
+Timed = Header | Part | Package | DocumentChange
+"""What tells of a snapshot or of an interval."""
 
 
 def attribute(name: str, text: str) -> str:
@@ -53,8 +56,8 @@ def length_text(length: int | None) -> str:
     return str(length)
 
 
-def interval(told: Header | Part) -> str:
-    """Return the times of a root or of an entry of an index."""
+def interval(told: Timed) -> str:
+    """Return the times of a root or of an entry that points to a document."""
     return (
         attribute("at", moment_text(told.at))
         + attribute("completed", moment_text(told.completed))

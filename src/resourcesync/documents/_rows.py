@@ -1,4 +1,4 @@
-"""Entries become rows of XML, many at a time: column by column, in code that is mostly C."""
+"""Resources and changes become rows of XML: column by column, in code that is mostly C."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
@@ -8,72 +8,55 @@ from typing import Final
 
 from resourcesync.documents._attributes import (
     extra_attributes,
-    interval,
     length_text,
     link_element,
     moment_text,
 )
 from resourcesync.documents._escaping import escape
-from resourcesync.documents._values import CHANGE_KNOWN, RESOURCE_KNOWN, capability
-from resourcesync.model.capabilities import CapabilityEntry, Part
+from resourcesync.documents._foreign import foreign_text
+from resourcesync.documents._values import CHANGE_KNOWN, REPRESENTATION
 from resourcesync.model.digests import format_digests
+from resourcesync.model.links import Extra
 from resourcesync.model.resources import Change, Resource
 
 _SPECIAL: Final = bytes((*range(0x20), 0x7F, *b'&<>"'))
 """The ASCII characters that `escape` looks for."""
+_PLACES: Final = (frozenset[str](), frozenset({"path"}))
 _TWO: Final = tuple(f"{number:02d}" for number in range(60))
 
 
-def resource_rows(resources: Sequence[Resource]) -> list[str]:
+def resource_rows(resources: Sequence[Resource], *, in_package: bool = False) -> list[str]:
     """Return the entry of each resource.
+
+    Args:
+        resources: The resources.
+        in_package: Whether the document is a manifest.
 
     Raises:
         ValueError: One of them cannot be written.
     """
-    return _rows(resources, repeat(""), RESOURCE_KNOWN)
+    return _rows(resources, repeat(""), REPRESENTATION | _PLACES[in_package])
 
 
-def change_rows(changes: Sequence[Change]) -> list[str]:
+def change_rows(
+    changes: Sequence[Change], *, in_package: bool = False, dated: bool = True
+) -> list[str]:
     """Return the entry of each change.
+
+    Args:
+        changes: The changes.
+        in_package: Whether the document is a manifest.
+        dated: Whether to write ``datetime``, which is new in 1.1.
 
     Raises:
         ValueError: One of them cannot be written.
     """
     kinds = _attributes("change", [change.kind.value for change in changes])
-    times = _attributes("datetime", _moments([change.time for change in changes]))
+    moments = _moments([change.time for change in changes]) if dated else ()
+    times = _attributes("datetime", moments)
     leads = map(str.__add__, kinds, times)
-    return _rows([change.resource for change in changes], leads, CHANGE_KNOWN)
-
-
-def part_row(part: Part) -> str:
-    """Return the entry of a document in an index.
-
-    Raises:
-        ValueError: It cannot be written.
-    """
-    times = interval(part)
-    metadata = f"<rs:md{times}/>" if times else ""
-    return f"<sitemap>{_place(part)}{metadata}</sitemap>\n"
-
-
-def capability_row(entry: CapabilityEntry) -> str:
-    """Return the entry of a document in a Capability List or Source Description.
-
-    Raises:
-        ValueError: It cannot be written.
-    """
-    label = entry.label or (entry.capability.value if entry.capability else "")
-    if capability(label) is not entry.capability:
-        raise ValueError(f"the label {label!r} does not name {entry.capability!r}")
-    metadata = f'<rs:md capability="{escape(label)}"/>' if label else ""
-    return f"<url>{_place(entry)}{metadata}{''.join(map(link_element, entry.links))}</url>\n"
-
-
-def _place(entry: Part | CapabilityEntry) -> str:
-    if not entry.uri:
-        raise ValueError("an entry needs a URI")
-    lastmod = f"<lastmod>{moment_text(entry.lastmod)}</lastmod>" if entry.lastmod else ""
-    return f"<loc>{escape(entry.uri)}</loc>{lastmod}"
+    known = CHANGE_KNOWN | _PLACES[in_package]
+    return _rows([change.resource for change in changes], leads, known)
 
 
 def _rows(resources: Sequence[Resource], leads: Iterable[str], known: frozenset[str]) -> list[str]:
@@ -87,10 +70,8 @@ def _rows(resources: Sequence[Resource], leads: Iterable[str], known: frozenset[
         _lengths([resource.length for resource in resources]),
         _attributes("type", _escaped([resource.media_type for resource in resources])),
         _attributes("encoding", _escaped([resource.encoding for resource in resources])),
-        [
-            extra_attributes(extra, known) if (extra := resource.extra) else ""
-            for resource in resources
-        ],
+        _paths(resources) if "path" in known else repeat(""),
+        _extras([resource.extra for resource in resources], known),
         strict=False,
     )
     columns = zip(
@@ -98,17 +79,14 @@ def _rows(resources: Sequence[Resource], leads: Iterable[str], known: frozenset[
         _elements("lastmod", _moments([resource.lastmod for resource in resources])),
         _elements("changefreq", _escaped([resource.changefreq for resource in resources])),
         map("".join, attributes),
-        [
-            "".join(map(link_element, found)) if (found := resource.links) else ""
-            for resource in resources
-        ],
+        _tails(resources),
         strict=False,
     )
     return [
-        f"<url><loc>{uri}</loc>{lastmod}{changefreq}<rs:md{metadata}/>{links}</url>\n"
+        f"<url><loc>{uri}</loc>{lastmod}{changefreq}<rs:md{metadata}/>{tail}</url>\n"
         if metadata
-        else f"<url><loc>{uri}</loc>{lastmod}{changefreq}{links}</url>\n"
-        for uri, lastmod, changefreq, metadata, links in columns
+        else f"<url><loc>{uri}</loc>{lastmod}{changefreq}{tail}</url>\n"
+        for uri, lastmod, changefreq, metadata, tail in columns
     ]
 
 
@@ -120,6 +98,28 @@ def _hashes(resources: Sequence[Resource]) -> Sequence[str]:
         ":".join(found[0]) if len(found) == 1 else format_digests(found)
         for resource in resources
         for found in (resource.digests,)
+    ]
+
+
+def _paths(resources: Sequence[Resource]) -> Iterable[str]:
+    return _attributes("path", _escaped([resource.path for resource in resources]))
+
+
+def _extras(column: Sequence[Extra], known: frozenset[str]) -> Iterable[str]:
+    if not any(column):
+        return repeat("")
+    return [extra_attributes(extra, known) for extra in column]
+
+
+def _tails(resources: Sequence[Resource]) -> Iterable[str]:
+    """Return what comes last in each entry: its links, and the elements of other communities."""
+    links = [resource.links for resource in resources]
+    foreigns = [resource.foreign for resource in resources]
+    if not any(links) and not any(foreigns):
+        return repeat("")
+    return [
+        "".join(map(link_element, found)) + foreign_text(foreign)
+        for found, foreign in zip(links, foreigns, strict=True)
     ]
 
 

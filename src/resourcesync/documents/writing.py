@@ -5,15 +5,31 @@ for it is a fault of the program, not of any input. The same input gives the sam
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 from resourcesync.documents._attributes import extra_attributes, interval, link_element
-from resourcesync.documents._rows import capability_row, change_rows, part_row, resource_rows
+from resourcesync.documents._foreign import foreign_text
+from resourcesync.documents._grammar import check_entries, check_header, kind_of
+from resourcesync.documents._pointers import (
+    capability_row,
+    document_change_row,
+    package_row,
+    part_row,
+)
+from resourcesync.documents._rows import change_rows, resource_rows
 from resourcesync.documents._values import ROOT_KNOWN
-from resourcesync.model.capabilities import CapabilityEntry, Entry, Header, Part
+from resourcesync.model.capabilities import (
+    CapabilityEntry,
+    DocumentChange,
+    Entry,
+    Header,
+    Package,
+    Part,
+)
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
+from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 
 _CHUNK: Final = 65_536
 _BATCH: Final = 128
@@ -61,17 +77,14 @@ def render(entry: Entry, header: Header) -> bytes:
 
     Raises:
         ValueError: The entry is not of the kind that the header asks for, has no URI, a length
-            below zero, a time without a zone, or a text that XML cannot carry.
+            below zero, a time without a zone, a path where none may be or none where one must be,
+            or a text that XML cannot carry.
     """
     return "".join(_renderer(header)([entry])).encode()
 
 
 def _opening(header: Header) -> str:
-    if header.capability is Capability.RESOURCE_LIST and header.at is None:
-        raise ValueError("a Resource List needs its at (§10.1)")
-    if header.capability is Capability.CHANGE_LIST and header.from_ is None:
-        raise ValueError("a Change List needs its from (§12.1)")
-    _check_times(header, header)
+    check_header(header)
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f'<{_root(header)} xmlns="{SITEMAP_NS}" xmlns:rs="{RS_NS}">',
@@ -82,6 +95,8 @@ def _opening(header: Header) -> str:
         lines.append(f'<rs:md capability="{header.capability.value}"{attributes}/>')
     elif header.extra:
         raise ValueError("a plain sitemap has no rs:md, so nothing extra can be on it")
+    if header.foreign:
+        lines.append(foreign_text(header.foreign))
     return "\n".join(lines) + "\n"
 
 
@@ -93,40 +108,34 @@ def _root(header: Header) -> str:
     return "sitemapindex" if header.is_index else "urlset"
 
 
-def _check_times(told: Header | Part, header: Header) -> None:
-    """Check the times of a root or of an entry of an index against Appendix A."""
-    kind = header.capability
-    if (told.at or told.completed) and not (kind and kind.is_snapshot):
-        raise ValueError(f"a {header.phrase} has no at and no completed (Appendix A)")
-    if (told.from_ or told.until) and not (kind and kind.is_log):
-        raise ValueError(f"a {header.phrase} has no from and no until (Appendix A)")
-    for start, end in ((told.at, told.completed), (told.from_, told.until)):
-        if start and end and end < start:
-            raise ValueError("an interval ends before it starts")
-
-
 def _renderer(header: Header) -> Callable[[list[Entry]], list[str]]:
     """Return the function that writes entries of such a document, several at a time."""
-    kind, rows = _kind_of(header)
+    rows = _rows_of(header)
 
     def checked(batch: list[Entry]) -> list[str]:
-        for entry in batch:
-            if not isinstance(entry, kind):
-                name = type(entry).__name__
-                raise ValueError(f"a {header.phrase} has no {name} in it")  # noqa: TRY004
-            if isinstance(entry, Part):
-                _check_times(entry, header)
+        check_entries(batch, header)
         return rows(batch)
 
     return checked
 
 
-def _kind_of(header: Header) -> tuple[type, Callable[[list[Any]], list[str]]]:
-    """Return the kind of the entries, and what writes them."""
-    if header.is_index:
-        return Part, lambda parts: [part_row(part) for part in parts]
-    if header.capability in {None, Capability.RESOURCE_LIST}:
-        return Resource, resource_rows
-    if header.capability is Capability.CHANGE_LIST:
-        return Change, change_rows
-    return CapabilityEntry, lambda entries: [capability_row(entry) for entry in entries]
+def _rows_of(header: Header) -> Callable[[list[Any]], list[str]]:
+    """Return what writes the entries, of the one kind that such a document has."""
+    kind = kind_of(header)
+    in_package = header.capability is not None and header.capability.is_manifest
+    if kind is Resource:
+        return partial(resource_rows, in_package=in_package)
+    if kind is Change:
+        return partial(change_rows, in_package=in_package)
+    if kind is Part:
+        element = "sitemap" if header.is_index else "url"
+        return lambda parts: [part_row(part, element) for part in parts]
+    row = _ROWS[kind]
+    return lambda entries: [row(entry) for entry in entries]
+
+
+_ROWS: Final[dict[type, Callable[[Any], str]]] = {
+    Package: package_row,
+    CapabilityEntry: capability_row,
+    DocumentChange: document_change_row,
+}
