@@ -34,6 +34,9 @@ GROUPS: Final = {
         "publish": "write Resource Lists and Change Lists for a tree",
         "serve": "serve a tree and its lists over HTTP",
     },
+    "Look": {
+        "explore": "show a Source's documents as a tree",
+    },
     "Try out": {
         "demo": "publish, mirror and change a real tree on this machine",
     },

@@ -147,4 +147,4 @@ def write_line(stream: TextIO, text: str) -> None:
         raise OutputLostError(error) from error
 
 
-_ASCII: Final = str.maketrans({"→": "->", "…": "..."})
+_ASCII: Final = str.maketrans({"→": "->", "…": "...", "│": "|", "├": "|", "└": "`", "─": "-"})

@@ -54,6 +54,21 @@ def fetch(documents: Documents, uri: str) -> FetchedDocument:
     return fetched
 
 
+def use_first(documents: Documents, address: str, use: Use[T]) -> T:
+    """Return what ``use`` makes of the first document of an address, or of a local path.
+
+    Raises:
+        SourceError: There is none, or it cannot be had.
+        DocumentError: It cannot be used.
+        StorageError: It could not be kept or read.
+        ConfigurationError: The address is no http or https URI.
+    """
+    if "://" in address:
+        return Search(documents).find(address, use)
+    with fetch(documents, address) as fetched:
+        return use(fetched.open(), fetched)
+
+
 class Search:
     """One search: what was tried, and how each try ended.
 

@@ -1,0 +1,283 @@
+"""What ``explore`` says: the fields of an event, and the lines of the tree."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from resourcesync.cli import words
+from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
+from resourcesync.discovery.survey import Survey
+from resourcesync.discovery.tree import Node, Reading, Sum
+from resourcesync.model.vocabulary import Capability, Dialect
+
+Fields = Mapping[str, Any]
+
+SHOWN_PARTS: Final = 20
+"""Documents of one index that are shown one by one unless ``-v`` is given."""
+_COLUMN: Final = 55
+_TOP: Final = 4
+_NOUNS: Final = {
+    "description": "set",
+    "capabilitylist": "capability",
+    "resourcedump": "package",
+    "changedump": "package",
+    "changelist": "change",
+    "changedump-manifest": "change",
+    "change-notification": "change",
+    "framework-notification": "change",
+}
+_SKIPPED: Final = {
+    "seen": "shown above",
+    "channel": "a channel to subscribe to; not fetched",
+    "unknown": "a capability that is not known here; not fetched",
+    "budget": "too many documents; not fetched",
+}
+
+
+# --- events ---
+
+
+def fields_of(step: Node | Sum) -> dict[str, object]:
+    """Return a step of the walk as the fields of its event."""
+    place: dict[str, object] = {"uri": step.uri, "branches": list(step.branches)}
+    if isinstance(step, Sum):
+        return {**place, "parts": step.parts, **_counts(step.survey)}
+    place |= {"depth": step.depth, "label": step.label}
+    if step.error is not None:
+        return {**place, "error": {"code": step.error.code, "message": step.error.message}}
+    if step.reading is None:
+        return {**place, "skipped": step.skipped}
+    return {**place, **_document(step.reading)}
+
+
+def _document(reading: Reading) -> dict[str, object]:
+    header = reading.header
+    up = header.up
+    return {
+        "final_uri": reading.final_uri,
+        "kind": header.phrase,
+        "capability": None if header.capability is None else header.capability.value,
+        "is_index": header.is_index,
+        "is_open": header.is_open,
+        "dialect": reading.dialect.value,
+        "served_as": reading.media_type,
+        "at": header.at,
+        "completed": header.completed,
+        "from": header.from_,
+        "until": header.until,
+        "up": None if up is None else up.href,
+        "documents": len(reading.children),
+        **_counts(reading.survey),
+    }
+
+
+def _counts(survey: Survey) -> dict[str, object]:
+    return {
+        "entries": survey.entries,
+        "refused": survey.refused,
+        "bytes": survey.size,
+        "sized": survey.sized,
+        "hashed": survey.hashed,
+        "media_types": dict(survey.media_types.most_common()),
+        "algorithms": dict(survey.algorithms.most_common()),
+        "changes": dict(survey.changes),
+        "newest": survey.newest,
+    }
+
+
+# --- the end ---
+
+
+@dataclass(slots=True)
+class Totals:
+    """What all documents together are."""
+
+    documents: int = 0
+    failed: int = 0
+    skipped: int = 0
+    entries: int = 0
+    size: int = 0
+    up: str = ""
+    _first: bool = field(default=True)
+
+    def add(self, step: Node | Sum) -> None:
+        """Count one step of the walk."""
+        if isinstance(step, Sum):
+            return
+        self.failed += step.error is not None
+        self.skipped += bool(step.skipped)
+        reading = step.reading
+        if reading is None:
+            return
+        if self._first and reading.header.up is not None:
+            self.up = reading.header.up.href
+        self._first = False
+        self.documents += 1
+        if not reading.children:
+            self.entries += reading.survey.entries
+            self.size += reading.survey.size
+
+    def fields(self) -> dict[str, object]:
+        """Return the same for ``run.end``."""
+        return {
+            "documents": self.documents,
+            "failed": self.failed,
+            "not_fetched": self.skipped,
+            "entries": self.entries,
+            "bytes": self.size,
+        }
+
+    def lines(self, seconds: float) -> tuple[Line, ...]:
+        """Return the closing lines."""
+        counted = [
+            words.counted(self.documents, "document"),
+            words.counted(self.entries, "entry").replace("entrys", "entries"),
+        ]
+        if self.failed:
+            counted.append(f"{words.count(self.failed)} failed")
+        lines = [Line(f"{', '.join(counted)}  {words.duration(seconds)}", "Explored", QUIET)]
+        if self.up:
+            lines.append(Line(f"  above     resourcesync explore {self.up}"))
+        return tuple(lines)
+
+
+# --- the tree ---
+
+
+class ExploreWords:
+    """Draws the tree, a line for each document as it comes and one for what it holds."""
+
+    def __init__(self) -> None:
+        self._origin = ""
+        self._shown: dict[int, int] = {}
+
+    def __call__(self, event: str, fields: Fields) -> Iterator[Line]:
+        """Yield the lines for one event."""
+        branches = tuple(fields["branches"]) if "branches" in fields else ()
+        if event == "sum":
+            text = f"all {words.counted(fields['parts'], 'part')}: {', '.join(_held(fields, ''))}"
+            yield Line(_branch(branches) + text)
+        elif event == "document":
+            yield from self._document(fields, branches)
+
+    def _document(self, fields: Fields, branches: tuple[bool, ...]) -> Iterator[Line]:
+        uri = str(fields["uri"])
+        level, name = self._level(branches), self._name(uri)
+        head = (_branch(branches) + name).ljust(_COLUMN - 2) + "  "
+        if "error" in fields:
+            error = fields["error"]
+            yield Line(f"{head}! {error['code']}: {error['message']}")
+        elif fields.get("skipped"):
+            label = f"{fields['label']}  " if fields["label"] else ""
+            yield Line(f"{head}{label}{_SKIPPED[fields['skipped']]}", level=level)
+        else:
+            yield Line(head + "  ".join(_title(fields)), level=level)
+            if not _is_pointing(fields):
+                held = "  ".join(_held(fields, str(fields["capability"])))
+                yield Line(_branch((*branches, True)) + held, level=level)
+
+    def _name(self, uri: str) -> str:
+        """Return an address without the origin, once that has been shown."""
+        if not self._origin:
+            self._origin = _origin(uri)
+        elif _origin(uri) == self._origin:
+            return uri[len(self._origin) :] or "/"
+        return uri
+
+    def _level(self, branches: tuple[bool, ...]) -> int:
+        """Return how loudly a line is said: the later ones of very many are for ``-v``."""
+        depth = len(branches)
+        self._shown = {key: it for key, it in self._shown.items() if key <= depth}
+        number = self._shown[depth] = self._shown.get(depth, 0) + 1
+        return DETAIL if number > SHOWN_PARTS and not (branches and branches[-1]) else NORMAL
+
+
+def _origin(uri: str) -> str:
+    parts = urlsplit(uri)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
+
+
+def _branch(branches: tuple[bool, ...]) -> str:
+    if not branches:
+        return ""
+    stems = "".join("   " if is_last else "│  " for is_last in branches[:-1])
+    return stems + ("└─ " if branches[-1] else "├─ ")
+
+
+def _is_pointing(fields: Fields) -> bool:
+    """Whether its line has room for all that it holds: it points to documents or packages."""
+    capability = fields["capability"]
+    if fields["is_index"] or capability in {"description", "capabilitylist"}:
+        return True
+    return capability is not None and (
+        Capability(capability).is_dump or Capability(capability).is_archive
+    )
+
+
+def _title(fields: Fields) -> Iterator[str]:
+    yield str(fields["kind"]).lower()
+    dialect = Dialect(fields["dialect"])
+    if dialect not in {Dialect.V1_1, Dialect.SITEMAP}:
+        yield f"dialect {dialect.value}"
+    if fields["at"] is not None:
+        yield f"at {words.moment(fields['at'])}"
+    if fields["from"] is not None and fields["is_open"]:
+        yield f"open since {words.moment(fields['from'])}"
+    elif fields["from"] is not None:
+        yield f"{words.moment(fields['from'])} to {_until(fields['until'])}"
+    if _is_pointing(fields):
+        yield _pointed(fields)
+
+
+def _until(moment: datetime | None) -> str:
+    return "now" if moment is None else words.moment(moment)
+
+
+def _pointed(fields: Fields) -> str:
+    capability = str(fields["capability"])
+    noun = "part" if fields["is_index"] else _NOUNS.get(capability, "document")
+    number = _numbered(fields["entries"], noun)
+    size = f", {words.size(fields['bytes'])}" if fields["bytes"] else ""
+    return f"{number}{size}{_refused(fields)}"
+
+
+def _held(fields: Fields, capability: str) -> Iterator[str]:
+    """Yield what a list holds, in the parts of one line."""
+    noun = "change" if fields["changes"] else _NOUNS.get(capability, "resource")
+    yield f"{_numbered(fields['entries'], noun)}{_refused(fields)}"
+    if fields["bytes"]:
+        yield words.size(fields["bytes"])
+    if fields["changes"]:
+        yield _top(fields["changes"], ("created", "updated", "deleted"))
+    if fields["media_types"]:
+        yield _top(fields["media_types"], ())
+    for algorithm, number in list(fields["algorithms"].items())[:_TOP]:
+        yield f"{algorithm} {words.count(number)}/{words.count(fields['entries'])}"
+    if fields["newest"] is not None:
+        yield f"newest {_newest(fields)}"
+
+
+def _newest(fields: Fields) -> str:
+    newest, start = fields["newest"], fields.get("from")
+    if start is not None and newest.date() == start.date():
+        return words.moment(newest).partition(" ")[2]
+    return words.moment(newest)
+
+
+def _top(counted: Mapping[str, int], order: tuple[str, ...]) -> str:
+    names = [name for name in order if name in counted] or list(counted)
+    shown = [f"{name} {words.count(counted[name])}" for name in names[:_TOP]]
+    rest = sum(counted[name] for name in names[_TOP:])
+    return ", ".join([*shown, f"others {words.count(rest)}"] if rest else shown)
+
+
+def _refused(fields: Fields) -> str:
+    refused = fields["refused"]
+    return f" ({words.count(refused)} unusable)" if refused else ""
+
+
+def _numbered(number: int, noun: str) -> str:
+    text = words.counted(number, noun)
+    return text.replace("capabilitys", "capabilities")

@@ -1,0 +1,159 @@
+"""Count what one document holds, in one pass and in memory that does not grow with it."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Final
+
+from resourcesync.documents.reading import Row
+from resourcesync.model.capabilities import (
+    CapabilityEntry,
+    DocumentChange,
+    Entry,
+    Package,
+    Part,
+)
+from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import parse_w3c
+
+OTHER: Final = "other"
+"""The name of all media types and algorithms beyond the first ones that were met."""
+_MOST_NAMES: Final = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class Survey:
+    """What was counted.
+
+    Attributes:
+        entries: Entries that can be used.
+        refused: Entries that cannot.
+        size: The sum of all lengths that are listed, in bytes.
+        sized: How many entries list a length.
+        hashed: How many entries list a hash.
+        media_types: How many entries list each media type, parameters left out.
+        algorithms: How many entries list a hash of each algorithm.
+        changes: How many entries tell of each kind of change.
+        newest: The latest time that an entry lists, UTC.
+    """
+
+    entries: int = 0
+    refused: int = 0
+    size: int = 0
+    sized: int = 0
+    hashed: int = 0
+    media_types: Counter[str] = field(default_factory=Counter)
+    algorithms: Counter[str] = field(default_factory=Counter)
+    changes: Counter[str] = field(default_factory=Counter)
+    newest: datetime | None = None
+    _newest_text: str = ""
+
+    def add(self, other: "Survey") -> None:
+        """Count what another survey has counted."""
+        self.entries += other.entries
+        self.refused += other.refused
+        self.size += other.size
+        self.sized += other.sized
+        self.hashed += other.hashed
+        self.changes.update(other.changes)
+        for mine, theirs in (
+            (self.media_types, other.media_types),
+            (self.algorithms, other.algorithms),
+        ):
+            for name, number in theirs.items():
+                mine[_bounded(name, mine)] += number
+        self._meet(other.newest)
+
+    def add_row(self, row: Row) -> None:
+        """Count one entry of a list."""
+        self.entries += 1
+        if row.length_text is not None and row.length_text.isdecimal():
+            self._add_length(int(row.length_text[:20]))
+        if row.media_type:
+            self._add_media_type(row.media_type)
+        if row.hash_text:
+            self.hashed += 1
+            for name in _algorithms(_without_values(row.hash_text)):
+                self.algorithms[_bounded(name, self.algorithms)] += 1
+        if row.change is not None:
+            self.changes[row.change] += 1
+        self._meet_text(row.datetime_text or row.lastmod_text)
+
+    def add_entry(self, entry: Entry) -> None:
+        """Count one entry of any document."""
+        self.entries += 1
+        match entry:
+            case Change():
+                self.changes[entry.kind.value] += 1
+                self._add_described(entry.resource)
+                self._meet(entry.time or entry.resource.lastmod)
+            case DocumentChange():
+                self.changes[entry.kind.value] += 1
+                self._meet(entry.time or entry.lastmod)
+            case CapabilityEntry():
+                self._meet(entry.lastmod)
+            case Resource() | Package() | Part():
+                self._add_described(entry)
+                self._meet(entry.lastmod)
+
+    def _add_described(self, entry: Resource | Package | Part) -> None:
+        if entry.length is not None:
+            self._add_length(entry.length)
+        if entry.media_type:
+            self._add_media_type(entry.media_type)
+        if entry.digests:
+            self._add_digests(entry.digests)
+
+    def _add_length(self, length: int) -> None:
+        self.size += length
+        self.sized += 1
+
+    def _add_media_type(self, text: str) -> None:
+        name = _media_type(text[:128])
+        self.media_types[_bounded(name, self.media_types)] += 1
+
+    def _add_digests(self, digests: tuple[Digest, ...]) -> None:
+        self.hashed += 1
+        for name in {digest.algorithm for digest in digests}:
+            self.algorithms[_bounded(name[:32], self.algorithms)] += 1
+
+    def _meet_text(self, text: str | None) -> None:
+        # Times of one form are compared as texts: parsing millions of them takes its time.
+        if text is None or (len(text) == len(self._newest_text) and text <= self._newest_text):
+            return
+        try:
+            moment = parse_w3c(text)
+        except ValueError:
+            return
+        if self.newest is None or moment > self.newest:
+            self.newest = moment
+            is_plain = text.endswith("Z")
+            self._newest_text = text if is_plain else ""
+
+    def _meet(self, moment: datetime | None) -> None:
+        if moment is not None and (self.newest is None or moment > self.newest):
+            self.newest, self._newest_text = moment, ""
+
+
+def _bounded(name: str, counted: Counter[str]) -> str:
+    """Return the name under which something is counted: a hostile list may invent millions."""
+    return name if name in counted or len(counted) < _MOST_NAMES else OTHER
+
+
+@lru_cache(maxsize=512)
+def _media_type(text: str) -> str:
+    return text.partition(";")[0].strip().lower()
+
+
+def _without_values(text: str) -> str:
+    """Return the algorithms of a ``hash`` attribute, still with their colons."""
+    if " " not in text:
+        return text[:32].partition(":")[0] + ":"
+    return " ".join(token[:32].partition(":")[0] + ":" for token in text.split()[:16])
+
+
+@lru_cache(maxsize=512)
+def _algorithms(text: str) -> frozenset[str]:
+    return frozenset(digest.algorithm for digest in parse_digests(text))

@@ -1,0 +1,86 @@
+"""Where documents are looked at: a Source's address, or a folder or file of this machine."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from random import Random
+
+from resourcesync.adapters.http import CurlFetcher
+from resourcesync.adapters.local_documents import LocalDocuments
+from resourcesync.discovery.documents import DocumentFetcher
+from resourcesync.discovery.search import Documents
+from resourcesync.discovery.tree import MAX_DEPTH, Node, Sum, Tree
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports import Clock, Fetcher
+from resourcesync.wiring.mirrors import Network
+
+
+def is_address(target: str) -> bool:
+    """Whether a target is an address of the network, and no path of this machine."""
+    return "://" in target
+
+
+@contextmanager
+def open_fetcher(address: str, network: Network, clock: Clock) -> Iterator[Fetcher]:
+    """Open the network for one Source.
+
+    Raises:
+        ConfigurationError: A setting cannot work.
+    """
+    settings = network.settings(address)
+    with closing(CurlFetcher(settings, clock, Random())) as fetcher:  # noqa: S311 - jitter
+        yield fetcher
+
+
+def over_network(fetcher: Fetcher) -> DocumentFetcher:
+    """Return what gets documents through a fetcher, by way of nameless temporary files."""
+    return DocumentFetcher(fetcher, tempfile.TemporaryFile)
+
+
+@contextmanager
+def open_documents(target: str, network: Network, clock: Clock) -> Iterator[tuple[Documents, str]]:
+    """Open what gets the documents of a target; yield it with the address to begin at.
+
+    Args:
+        target: An http or https address, a document's path, or the folder of a published tree.
+        network: How a Source is asked.
+        clock: Time.
+
+    Raises:
+        ConfigurationError: A setting cannot work, or there is no such file.
+        ResourceMissingError: The folder holds no document.
+    """
+    if is_address(target):
+        with open_fetcher(target, network, clock) as fetcher:
+            yield over_network(fetcher), target
+    else:
+        path = Path(target)
+        if not path.exists():
+            raise ConfigurationError(
+                f"no such file or folder: {target}",
+                hint=f"for a Source, write its whole address: https://{target}",
+            )
+        local = LocalDocuments(path)
+        yield local, local.first()
+
+
+def explore(
+    target: str, *, network: Network, clock: Clock, depth: int = MAX_DEPTH
+) -> Iterator[Node | Sum]:
+    """Yield the documents of a Source, each before those that it lists.
+
+    Args:
+        target: An address, or a path of this machine.
+        network: How the Source is asked.
+        clock: Time.
+        depth: Levels of documents.
+
+    Raises:
+        SourceError: Nothing was found there, or it cannot be had.
+        DocumentError: What is there cannot be used.
+        ConfigurationError: The address or a setting cannot work.
+        StorageError: A file cannot be read.
+    """
+    with open_documents(target, network, clock) as (documents, first):
+        yield from Tree(documents, depth=depth).walk(first)

@@ -1,0 +1,236 @@
+"""``explore``: the tree of a Source, its counts, its failures."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.command_line import Said, rows
+from tests.support.tiny_source import Answer, TinySource, dead_address
+
+INDEX = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n'
+    '<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    ' xmlns:rs="http://www.openarchives.org/rs/terms/">\n{}\n</sitemapindex>\n'
+)
+CHANGES = [
+    ("a", "created", "2026-01-01T08:00:00Z"),
+    ("a", "updated", "2026-01-01T09:00:00Z"),
+    ("b", "deleted", "2026-01-01T11:04:09Z"),
+]
+
+
+def offer_all(source: TinySource) -> None:
+    """Add a Change List to what the Source lists."""
+    pointers = [source.pointer(f"/{it}.xml", it) for it in ("resourcelist", "changelist")]
+    source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', pointers)
+    source.put_document(
+        "/changelist.xml",
+        '<rs:md capability="changelist" from="2026-01-01T00:00:00Z"/>',
+        [
+            f'<url><loc>{source.url}/{name}</loc><rs:md change="{change}" datetime="{at}"/></url>'
+            for name, change, at in CHANGES
+        ],
+    )
+
+
+def put_index(source: TinySource, parts: list[str]) -> None:
+    entries = [f"<sitemap><loc>{source.url}{part}</loc></sitemap>" for part in parts]
+    head = f'<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>{"".join(entries)}'
+    source.put("/resourcelist.xml", INDEX.format(head).encode(), "application/xml")
+
+
+def test_the_tree_goes_from_the_description_down_to_what_the_lists_hold(
+    source: TinySource, said: Said
+) -> None:
+    offer_all(source)
+
+    assert run(["explore", source.url]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    root = f"{source.url}/.well-known/resourcesync"
+    assert lines[:-1] == [
+        f"{root:<53}  source description  1 set",
+        f"{'└─ /capabilitylist.xml':<53}  capability list  2 capabilities",
+        f"{'   ├─ /resourcelist.xml':<53}  resource list  at 2026-01-01 00:00:00Z",
+        "   │  └─ 12 resources  110 B  sha-256 12/12  newest 2026-01-01 00:00:00Z",
+        f"{'   └─ /changelist.xml':<53}  change list  open since 2026-01-01 00:00:00Z",
+        "      └─ 3 changes  created 1, updated 1, deleted 1  newest 11:04:09Z",
+    ]
+    assert lines[-1].startswith("Explored  4 documents, 15 entries  ")
+
+
+def test_no_resource_is_fetched(source: TinySource) -> None:
+    assert run(["explore", source.url]) == 0
+
+    assert {it.target for it in source.asked} == {
+        "/robots.txt",
+        "/.well-known/resourcesync",
+        "/capabilitylist.xml",
+        "/resourcelist.xml",
+    }
+
+
+def test_a_document_that_fails_is_a_line_and_the_rest_is_shown(
+    source: TinySource, said: Said
+) -> None:
+    offer_all(source)
+    del source.answers["/resourcelist.xml"]
+
+    assert run(["explore", source.url]) == 3
+
+    lines = said.readouterr().out.splitlines()
+    assert lines[2].startswith("   ├─ /resourcelist.xml")
+    assert "  ! missing: " in lines[2]
+    assert lines[4] == "      └─ 3 changes  created 1, updated 1, deleted 1  newest 11:04:09Z"
+    assert "3 documents, 3 entries, 1 failed" in lines[-2]
+    assert lines[-1] == "exit 3"
+
+
+def test_the_depth_bounds_what_is_read(source: TinySource, said: Said) -> None:
+    assert run(["explore", source.url, "--depth", "2"]) == 0
+
+    assert len(said.readouterr().out.splitlines()) == 3
+    assert "/resourcelist.xml" not in {it.target for it in source.asked}
+
+
+def test_the_parts_of_an_index_are_summed_up(source: TinySource, said: Said) -> None:
+    head = '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>'
+    names = [f"/part{number}.xml" for number in range(30)]
+    for number, name in enumerate(names):
+        source.put_document(name, head, [source.entry(f"/{number}/{it}", b"12") for it in "abc"])
+    put_index(source, names)
+
+    assert run(["explore", source.url]) == 0
+
+    text = said.readouterr().out
+    assert "resource list index  at 2026-01-01 00:00:00Z  30 parts" in text
+    assert "      └─ all 30 parts: 90 resources, 180 B, sha-256 90/90, newest 2026-01-01 " in text
+    assert "/part19.xml" in text
+    assert "/part20.xml" not in text  # -v has them all
+
+    assert run(["explore", source.url, "-v"]) == 0
+    assert "/part29.xml" in said.readouterr().out
+
+
+def test_a_document_that_lists_itself_is_shown_once(source: TinySource, said: Said) -> None:
+    put_index(source, ["/resourcelist.xml"])
+
+    assert run(["explore", f"{source.url}/resourcelist.xml"]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert lines[1].endswith("  shown above")
+    assert len(lines) == 3
+
+
+def test_a_channel_and_an_unknown_capability_are_named_and_not_fetched(
+    source: TinySource, said: Said
+) -> None:
+    names = ("change-notification", "telepathy")
+    pointers = [source.pointer(f"/{it}", it) for it in names]
+    source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', pointers)
+
+    assert run(["explore", source.url]) == 0
+
+    text = said.readouterr().out
+    assert "change-notification  a channel to subscribe to; not fetched" in text
+    assert "telepathy  a capability that is not known here; not fetched" in text
+    assert not {f"/{it}" for it in names} & {it.target for it in source.asked}
+
+
+def test_every_document_is_a_json_line(source: TinySource, said: Said) -> None:
+    offer_all(source)
+    source.answers["/resourcelist.xml"] = Answer(status=410)
+
+    assert run(["explore", source.url, "--json"]) == 3
+
+    found = [row for row in rows(said) if row["type"] != "run.start"]
+    assert [row.get("kind", "") for row in found] == [
+        "Source Description",
+        "Capability List",
+        "",
+        "Change List",
+        "",
+    ]
+    assert found[2]["error"]["code"] == "missing"
+    assert found[3]["changes"] == {"created": 1, "updated": 1, "deleted": 1}
+    assert found[3]["newest"] == "2026-01-01T11:04:09.000Z"
+    assert (found[4]["documents"], found[4]["failed"], found[4]["exit"]) == (3, 1, 3)
+
+
+def test_a_published_tree_is_explored_where_it_lies(tree: Path, said: Said) -> None:
+    assert run(["publish", str(tree), "--url", "https://museum.example", "-q"]) == 0
+    said.readouterr()
+
+    assert run(["explore", str(tree)]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert lines[0].startswith("public/.well-known/resourcesync  ")
+    assert lines[1].startswith("└─ https://museum.example/resourcesync/capabilitylist.xml  ")
+    assert lines[2].startswith("   ├─ /resourcesync/resourcelist.xml  ")
+    assert lines[3].startswith("   │  └─ 12 resources  110 B  text/plain 12  sha-256 12/12")
+
+
+def test_a_file_leads_to_nothing_outside_of_its_folder(here: Path, said: Said) -> None:
+    outside = here / "secret.xml"
+    outside.write_text('<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>')
+    (here / "kept").mkdir()
+    for name in ("../secret.xml", str(outside), "https://h.example/kept/../secret.xml"):
+        entries = f"<sitemap><loc>{name}</loc></sitemap>"
+        (here / "kept" / "index.xml").write_text(INDEX.format(entries))
+
+        assert run(["explore", "kept/index.xml"]) == 3
+        assert "! missing: " in said.readouterr().out
+
+
+def test_what_is_above_a_list_is_named(source: TinySource, said: Said) -> None:
+    up = '<rs:ln rel="up" href="https://h.example/capabilitylist.xml"/>'
+    head = f'{up}<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>'
+    source.put_document("/list.xml", head, [])
+
+    assert run(["explore", f"{source.url}/list.xml"]) == 0
+
+    assert said.readouterr().out.splitlines()[-1] == (
+        "  above     resourcesync explore https://h.example/capabilitylist.xml"
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "word"),
+    [
+        ("nowhere.example", 2, "config"),
+        ("/list.xml", 5, "source-not-found"),
+        ("/page.xml", 5, "not-a-list"),
+    ],
+)
+def test_nothing_to_show_is_an_error(
+    target: str, code: int, word: str, source: TinySource, said: Said
+) -> None:
+    source.put("/page.xml", b"<html/>", "text/html")
+    address = source.url + target if target.startswith("/") else target
+
+    assert run(["explore", address]) == code
+
+    assert said.readouterr().err.startswith(f"error[{word}]: ")
+
+
+def test_a_source_that_does_not_answer_is_unreachable(said: Said) -> None:
+    with dead_address() as address:
+        assert run(["explore", address, "--retries", "0"]) == 4
+
+    assert said.readouterr().err.startswith("error[connect]: ")
+
+
+def test_the_tree_can_be_drawn_in_ascii(
+    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import io
+    import sys
+
+    plain = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", plain)
+
+    assert run(["explore", source.url]) == 0
+
+    plain.seek(0)
+    assert plain.read().splitlines()[1].startswith("`- /capabilitylist.xml")

@@ -1,0 +1,97 @@
+"""A survey counts rows and values alike, in bounded memory."""
+
+import string
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.discovery.survey import OTHER, Survey
+from resourcesync.documents.reading import Row
+from resourcesync.model.digests import format_digests, parse_digests
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import format_w3c, from_microseconds
+
+TIMES = st.integers(10**15, 2 * 10**15).map(from_microseconds)
+HASHES = st.sampled_from(
+    ["", "md5:" + "0" * 32, "sha256:" + "a" * 64, f"md5:{'1' * 32} sha-256:{'b' * 64}", "odd:x"]
+)
+RESOURCES = st.builds(
+    Resource,
+    uri=st.just("http://h.example/a"),
+    lastmod=st.none() | TIMES,
+    length=st.none() | st.integers(0, 2**40),
+    digests=HASHES.map(parse_digests),
+    media_type=st.sampled_from(["", "text/html", "image/jpeg"]),
+)
+
+
+def row(**values: str | None) -> Row:
+    texts = dict.fromkeys(Row._fields, None) | {"uri": "http://h.example/a"} | values
+    return Row(**{**texts, "line": 1, "column": 1})  # type: ignore[arg-type]  # texts, mostly None
+
+
+def row_of(resource: Resource) -> Row:
+    return row(
+        lastmod_text=None if resource.lastmod is None else format_w3c(resource.lastmod),
+        hash_text=format_digests(resource.digests) or None,
+        length_text=None if resource.length is None else str(resource.length),
+        media_type=resource.media_type or None,
+    )
+
+
+@given(st.lists(RESOURCES, max_size=20))
+def test_rows_are_counted_as_values_are(resources: list[Resource]) -> None:
+    by_row, by_value = Survey(), Survey()
+
+    for resource in resources:
+        by_row.add_row(row_of(resource))
+        by_value.add_entry(resource)
+
+    by_row._newest_text = by_value._newest_text = ""
+    assert by_row == by_value
+    times = [it.lastmod for it in resources if it.lastmod is not None]
+    assert by_row.newest == max(times, default=None)
+
+
+@given(st.lists(RESOURCES, max_size=10), st.lists(RESOURCES, max_size=10))
+def test_surveys_add_up(left: list[Resource], right: list[Resource]) -> None:
+    whole, one, other = Survey(), Survey(), Survey()
+    for resource in left:
+        whole.add_entry(resource)
+        one.add_entry(resource)
+    for resource in right:
+        whole.add_entry(resource)
+        other.add_entry(resource)
+
+    one.add(other)
+
+    assert one == whole
+
+
+@given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=40))
+def test_texts_that_say_nothing_do_no_harm(hashes: str, kind: str, time: str) -> None:
+    found = Survey()
+
+    found.add_row(row(hash_text=hashes, media_type=kind, lastmod_text=time, length_text=kind))
+
+    assert found.entries == 1
+
+
+def test_invented_media_types_do_not_fill_the_memory() -> None:
+    found = Survey()
+
+    for number in range(10_000):
+        found.add_row(row(media_type=f"x/{number}", hash_text=f"alg{number}:00"))
+
+    assert len(found.media_types) == len(found.algorithms) == 201
+    assert found.media_types[OTHER] == 9_800
+
+
+def test_a_time_that_is_none_hides_no_other() -> None:
+    found = Survey()
+
+    for text in ("2026-01-01T00:00:00Z", "9999-99-99T99:99:99Z", "2026-01-02", string.digits):
+        found.add_row(row(lastmod_text=text))
+
+    assert found.newest == datetime(2026, 1, 2, tzinfo=UTC)
