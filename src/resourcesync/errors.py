@@ -10,6 +10,9 @@
     │   ├── NotAListError                well-formed, but no sitemap of any kind
     │   ├── UnexpectedDocumentError      a good document of another capability
     │   └── DocumentLimitError           over a limit: bytes, entries, depth, text
+    ├── PackageError                 the bytes are not a usable dump package
+    │   ├── TruncatedPackageError        the package stops before its end (transient)
+    │   └── PackedMemberError            one member cannot be used; the rest of the package can
     ├── SourceError                  the remote Source did not give what it lists
     │   ├── SourceNotFoundError          no ResourceSync document and no sitemap at the address
     │   ├── SourceUnavailableError       it does not answer now (transient); carries ``retry_after``
@@ -124,6 +127,44 @@ class DocumentLimitError(DocumentError):
     """A document over one of the limits that keep memory and time bounded."""
 
     default_code = "document-limit"
+
+
+class PackageError(ResourceSyncError):
+    """The bytes are not a usable dump package: damaged, hostile, or without a sound manifest.
+
+    Args:
+        uri: The package's address.
+        member: The name of the member at fault, as the package has it; never a path to use.
+    """
+
+    default_code = "package"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        uri: str = "",
+        member: str = "",
+        evidence: Evidence = (),
+        code: str = "",
+    ) -> None:
+        shown = (("member", member[:1024]),) if member else ()
+        super().__init__(message, evidence=(*shown, *evidence), code=code)
+        self.uri = uri
+        self.member = member
+
+
+class TruncatedPackageError(PackageError):
+    """The package stops before its end; a later download may give all of it."""
+
+    default_code = "package-truncated"
+    transient = True
+
+
+class PackedMemberError(PackageError):
+    """One member of a package cannot be used; the rest can, and the URI can be asked for it."""
+
+    default_code = "package-member"
 
 
 class SourceError(ResourceSyncError):

@@ -1,0 +1,83 @@
+"""What every kind of package offers: named members, and their bytes."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from resourcesync.errors import PackageError, PackedMemberError
+
+__all__ = ["Container", "Packed", "find_manifest", "refused"]
+
+_FAULTS = {
+    "zip-encrypted": "The member is encrypted",
+    "zip-method": "The member is compressed in a way that is not accepted",
+    "zip-link": "The member is a symbolic link",
+    "tar-link": "The member is a link, a device or a pipe",
+    "tar-kind": "The member is of a kind that is not accepted",
+}
+
+
+class Packed(NamedTuple):
+    """One member as the package declares it.
+
+    Attributes:
+        name: Its name; looked up, never used as a path.
+        size: Its bytes, unpacked.
+        fault: Code for why its bytes cannot be used, or empty.
+    """
+
+    name: str
+    size: int
+    fault: str
+
+
+class Container(Protocol):
+    """An open package of one format, whose structure was found sound.
+
+    Attributes:
+        kind: ``zip`` or ``tar``.
+        is_sequential: Whether going back to an earlier member is dear.
+        budget: Bytes that may be unpacked from it in one pass.
+    """
+
+    kind: str
+    is_sequential: bool
+    budget: int
+
+    @property
+    def members(self) -> Sequence[Packed]:
+        """What is in it, folders left out."""
+        ...
+
+    def read(self, index: int) -> Iterator[bytes]:
+        """Yield the bytes of a member, exactly its ``size``, in pieces of at most 64 KiB.
+
+        Raises:
+            PackedMemberError: They are not what the package says of them.
+            TruncatedPackageError: The file ends before they do.
+        """
+        ...
+
+
+def refused(member: Packed, *, uri: str) -> PackedMemberError:
+    """Return the error for a member that has a fault."""
+    return PackedMemberError(_FAULTS[member.fault], uri=uri, member=member.name, code=member.fault)
+
+
+def find_manifest(members: Sequence[Packed], manifest: str, *, uri: str) -> int:
+    """Return the index of the manifest: the one at the root, in exact case.
+
+    Raises:
+        PackageError: There is none.
+    """
+    near: list[str] = []
+    for index, member in enumerate(members):
+        if member.name == manifest:
+            return index
+        if len(near) < 3 and member.name[-len(manifest) :].lower() == manifest:  # noqa: PLR2004
+            near.append(member.name[-200:])
+    raise PackageError(
+        f"The package has no {manifest} at its root",
+        uri=uri,
+        evidence=tuple(("found", name) for name in near),
+        code="manifest-missing",
+    )

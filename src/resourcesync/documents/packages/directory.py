@@ -1,0 +1,275 @@
+"""The directory of a ZIP, read without trust: its end, its records, and what they add up to.
+
+All that can be told from offsets and counts is told before anything is unpacked, and every count
+is held against the bytes that are really there before anything is made from it. What is accepted
+has one reading only: members one after the other from the first byte on, then the directory, then
+its end, which is the end of the file.
+"""
+
+from collections.abc import Iterator
+from typing import BinaryIO, Final, NamedTuple
+
+from resourcesync.documents.packages.limits import PackageLimits, over_budget
+from resourcesync.documents.packages.records import (
+    CENTRAL,
+    CENTRAL_MARK,
+    DEFLATED,
+    DESCRIBED,
+    ENCRYPTED,
+    END,
+    END64,
+    END64_MARK,
+    END_MARK,
+    FULL32,
+    LOCAL_MARK,
+    LOCATOR,
+    LOCATOR_MARK,
+    STORED,
+    UTF8,
+    ZIP64,
+)
+from resourcesync.errors import PackageError, TruncatedPackageError
+
+__all__ = ["Bounds", "CentralRecord", "read_bounds", "read_records"]
+
+_MAX_COMMENT: Final = 65_535
+_LOCAL_SIZE: Final = 30
+_LINK: Final = 0o120000
+_KIND: Final = 0o170000
+
+
+class Bounds(NamedTuple):
+    """Where the directory stands, and how many records it has."""
+
+    offset: int
+    size: int
+    records: int
+    disks: tuple[int, ...] = ()
+
+
+class CentralRecord(NamedTuple):
+    """What the directory says of one member.
+
+    Attributes:
+        name: The name as text, without the leading slash that a few writers give it.
+        raw: The name as bytes.
+        flags, method, crc: As written.
+        packed, size: Bytes in the package and unpacked.
+        offset: Where its local header stands.
+        fault: Code for why its bytes cannot be used, or empty.
+    """
+
+    name: str
+    raw: bytes
+    flags: int
+    method: int
+    crc: int
+    packed: int
+    size: int
+    offset: int
+    fault: str
+
+
+def bad(code: str, message: str, *, uri: str, member: str = "") -> PackageError:
+    """Return the error for a package that is not sound."""
+    return PackageError(message, uri=uri, member=member, code=code)
+
+
+def read_bounds(file: BinaryIO, size: int, *, uri: str) -> Bounds:
+    """Find the directory from the end of the file.
+
+    Raises:
+        TruncatedPackageError: The file does not end with the end of a directory.
+        PackageError: It has two ends, several disks, or bytes that belong to nothing.
+    """
+    start = max(0, size - END.size - _MAX_COMMENT)
+    file.seek(start)
+    tail = file.read(size - start)
+    at = _end_of_directory(tail, uri=uri)
+    _, *disks, here, count, length, offset, _ = END.unpack_from(tail, at)
+    end = start + at
+    found = Bounds(offset, length, count, (*disks, count - here))
+    if end >= LOCATOR.size:
+        file.seek(end - LOCATOR.size)
+        locator = file.read(LOCATOR.size)
+        if locator.startswith(LOCATOR_MARK):
+            found, end = _read_zip64(file, locator, found, end - LOCATOR.size, uri=uri)
+    if any(found.disks):
+        raise bad("zip-disks", "The package is one of several disks", uri=uri)
+    if found.offset + found.size > end:
+        raise bad("zip-overlap", "The directory reaches over its end", uri=uri)
+    if found.offset + found.size < end:
+        raise bad("zip-junk", "The package has bytes that belong to nothing", uri=uri)
+    return found
+
+
+def _end_of_directory(tail: bytes, *, uri: str) -> int:
+    ends: list[int] = []
+    at = tail.find(END_MARK)
+    while at >= 0:
+        if at + END.size + int.from_bytes(tail[at + 20 : at + 22], "little") == len(tail):
+            ends.append(at)
+        at = tail.find(END_MARK, at + 1)
+    if not ends or ends[0] + END.size > len(tail):
+        raise TruncatedPackageError("The package does not end where a ZIP ends", uri=uri)
+    if len(ends) > 1 or tail.find(END_MARK, ends[0] + 1) >= 0:
+        raise bad("zip-ambiguous", "The package can be read as two different ones", uri=uri)
+    return ends[0]
+
+
+def _read_zip64(
+    file: BinaryIO, locator: bytes, narrow: Bounds, end: int, *, uri: str
+) -> tuple[Bounds, int]:
+    """Return what the ZIP64 record says, and where it stands, ``end`` being its locator."""
+    _, disk, at, disks = LOCATOR.unpack(locator)
+    if at + END64.size != end:
+        raise bad("zip-junk", "The ZIP64 record is not where its locator stands", uri=uri)
+    file.seek(at)
+    mark, length, _, _, *record_disks, here, count, size, offset = END64.unpack(
+        file.read(END64.size)
+    )
+    if mark != END64_MARK or length != END64.size - 12:
+        raise bad("zip-mismatch", "The ZIP64 record is not one", uri=uri)
+    wide = Bounds(offset, size, count, (disk, disks - 1, *record_disks, count - here))
+    pairs = zip(narrow[:3], wide[:3], (FULL32, FULL32, 0xFFFF), strict=True)
+    if any(short not in (full, long) for short, long, full in pairs):
+        raise bad("zip-mismatch", "The ZIP64 record says otherwise than the end", uri=uri)
+    return wide, at
+
+
+def read_records(
+    file: BinaryIO, bounds: Bounds, size: int, *, uri: str, limits: PackageLimits
+) -> list[CentralRecord]:
+    """Return the records of the directory, in its order.
+
+    Raises:
+        PackageError: More than the limits allow, or a directory that is not sound.
+    """
+    if bounds.records > limits.members or bounds.size > limits.directory:
+        raise PackageError(
+            "The package has too many members",
+            uri=uri,
+            evidence=(
+                ("limit", f"{limits.members:,} members, {limits.directory:,} bytes of directory"),
+                ("got", f"{bounds.records:,} members, {bounds.size:,} bytes"),
+            ),
+            code="zip-limit",
+        )
+    if bounds.records * CENTRAL.size > bounds.size:
+        raise bad("zip-mismatch", "The directory has no room for its records", uri=uri)
+    file.seek(bounds.offset)
+    records = list(_records(file.read(bounds.size), bounds.records, uri=uri, limits=limits))
+    _check_places(records, bounds.offset, uri=uri)
+    budget = limits.budget(size)
+    if sum(record.size for record in records) > budget:
+        raise over_budget(budget, uri=uri, code="zip-ratio")
+    return records
+
+
+def _records(
+    data: bytes, count: int, *, uri: str, limits: PackageLimits
+) -> Iterator[CentralRecord]:
+    at = 0
+    for _ in range(count):
+        if data[at : at + 4] != CENTRAL_MARK or at + CENTRAL.size > len(data):
+            raise bad("zip-mismatch", "The directory has fewer records than it says", uri=uri)
+        fields = CENTRAL.unpack_from(data, at)
+        _, _, _, flags, method, _, _, crc, packed, size, *lengths, disk, _, mode, offset = fields
+        name_end = at + CENTRAL.size + lengths[0]
+        end = name_end + lengths[1] + lengths[2]
+        if end > len(data):
+            raise bad("zip-mismatch", "A record reaches over the end of the directory", uri=uri)
+        raw = data[at + CENTRAL.size : name_end]
+        name = _name(raw, flags, uri=uri, longest=limits.name)
+        if disk:
+            raise bad("zip-disks", "The package is one of several disks", uri=uri, member=name)
+        if FULL32 in (size, packed, offset):
+            extra = data[name_end : name_end + lengths[1]]
+            size, packed, offset = widened(extra, (size, packed, offset), uri=uri, member=name)
+        fault = _fault(flags, method, mode >> 16)
+        _check_sizes(name, method, packed, size, fault, uri=uri)
+        yield CentralRecord(name, raw, flags, method, crc, packed, size, offset, fault)
+        at = end
+    if at != len(data):
+        raise bad("zip-mismatch", "The directory has more in it than it says", uri=uri)
+
+
+def _fault(flags: int, method: int, mode: int) -> str:
+    if flags & ENCRYPTED:
+        return "zip-encrypted"
+    if method not in (STORED, DEFLATED):
+        return "zip-method"
+    return "zip-link" if mode & _KIND == _LINK else ""
+
+
+def _check_sizes(name: str, method: int, packed: int, size: int, fault: str, *, uri: str) -> None:
+    if method == STORED and packed != size and fault != "zip-encrypted":
+        raise bad("zip-size", "A stored member has two different sizes", uri=uri, member=name)
+    if name.endswith("/") and size:
+        raise bad("zip-mismatch", "A folder has bytes in it", uri=uri, member=name)
+
+
+def _name(raw: bytes, flags: int, *, uri: str, longest: int) -> str:
+    if not raw or len(raw) > longest or b"\0" in raw:
+        raise bad("zip-name", "A name is empty, too long, or has a NUL in it", uri=uri)
+    try:
+        # Without the flag the standard means code page 437, but most writers mean UTF-8.
+        return raw.decode().removeprefix("/")
+    except UnicodeDecodeError as error:
+        if flags & UTF8:
+            raise bad("zip-name", "A name is not the UTF-8 it is said to be", uri=uri) from error
+        return raw.decode("cp437").removeprefix("/")
+
+
+def widened(
+    extra: bytes, values: tuple[int, ...], *, uri: str, member: str = ""
+) -> tuple[int, ...]:
+    """Return the values, with those that are full replaced from the ZIP64 extra field."""
+    body = _zip64_field(extra)
+    taken: list[int] = []
+    for value in values:
+        if value == FULL32:
+            if body is None or len(body) < 8:  # noqa: PLR2004 - one 64-bit number
+                raise bad("zip-mismatch", "A ZIP64 number is missing", uri=uri, member=member)
+            taken.append(int.from_bytes(body[:8], "little"))
+            body = body[8:]
+        else:
+            taken.append(value)
+    return tuple(taken)
+
+
+def _zip64_field(extra: bytes) -> bytes | None:
+    at = 0
+    while at + 4 <= len(extra):
+        end = at + 4 + int.from_bytes(extra[at + 2 : at + 4], "little")
+        if int.from_bytes(extra[at : at + 2], "little") == ZIP64 and end <= len(extra):
+            return extra[at + 4 : end]
+        at = end
+    return None
+
+
+def _check_places(records: list[CentralRecord], end: int, *, uri: str) -> None:
+    """Check from the offsets alone that no two members share bytes, nor with the directory."""
+    place, before = 0, ""
+    for record in sorted(records, key=lambda record: record.offset):
+        if record.offset < place:
+            raise PackageError(
+                "Two members of the package share bytes",
+                uri=uri,
+                member=record.name,
+                evidence=(("with", before[:1024]),) if before else (),
+                code="zip-overlap",
+            )
+        place, before = record.offset + _LOCAL_SIZE + len(record.raw) + record.packed, record.name
+    if place > end:
+        raise bad("zip-overlap", "A member reaches into the directory", uri=uri, member=before)
+
+
+def looks_cut(start: bytes) -> bool:
+    """Whether a file that starts so may be a ZIP that was cut short."""
+    return LOCAL_MARK.startswith(start[:4]) or END_MARK.startswith(start[:4])
+
+
+def has_descriptor(record: CentralRecord) -> bool:
+    """Whether the member's CRC and sizes may follow its data."""
+    return bool(record.flags & DESCRIBED)

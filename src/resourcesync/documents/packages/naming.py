@@ -1,0 +1,77 @@
+"""Names of members: from ``path`` attributes, for new members, and which of them clash.
+
+``path`` starts with a slash and is relative to the root of the package; the name of the member is
+the rest (§11.2). New members are called ``/resources/NN/NNNNN-tail``: ``NNNNN`` is the position of
+the entry in its manifest, ``NN`` the thousands of it, and ``tail`` what is safe of the end of the
+URI. So a path is safe ASCII on every system, no two are alike even where case does not count, and
+each version of a resource in a Change Dump has its own.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+__all__ = ["MANIFEST", "member_name", "name_key", "new_path"]
+
+MANIFEST: Final = "manifest.xml"
+"""The manifest of every package, at its root, in exactly this case (§11.2, §13.2)."""
+
+MAX_PATH: Final = 4096
+_MAX_TAIL: Final = 64
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_ODD: Final = re.compile(r"[\x00-\x1f\x7f\\]")
+
+
+def member_name(path: str) -> str:
+    """Return the name of the member that a ``path`` means (§11.2).
+
+    One leading slash is removed. A path without it is accepted, for the dumps of ``resync`` have
+    none.
+
+    Raises:
+        ValueError: The path is empty or too long, has a segment that is empty, ``.`` or ``..``, a
+            backslash or a control character, or means the manifest itself.
+    """
+    name = path.removeprefix("/")
+    if not name or len(path) > MAX_PATH:
+        raise ValueError("the path is empty or too long")
+    if _ODD.search(name) is not None:
+        raise ValueError("the path has a backslash or a control character")
+    if not {"", ".", ".."}.isdisjoint(name.split("/")):
+        raise ValueError("the path has an empty or a dotted segment")
+    if name_key(name) == MANIFEST:
+        raise ValueError("the path means the manifest itself")
+    return name
+
+
+def name_key(name: str) -> str:
+    """Return what two names share that some file system would take for one."""
+    if name.isascii():
+        return name.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def find_clash(names: Sequence[str]) -> tuple[str, str] | None:
+    """Return two names of files that cannot stand beside each other, or ``None``.
+
+    Such are equal names, names that differ by case or Unicode form, and ``a`` beside ``a/b``.
+    """
+    # With the slash first of all characters, whatever lies in "a" follows "a" at once.
+    keyed = sorted((name_key(name).replace("/", "\0"), name) for name in names)
+    for (key, name), (after, other) in pairwise(keyed):
+        if after == key or after.startswith(key + "\0"):
+            return name, other
+    return None
+
+
+def new_path(index: int, uri: str) -> str:
+    """Return the path for the entry at ``index`` (from 0) of a manifest."""
+    try:
+        tail = unquote(urlsplit(uri).path.rstrip("/").rpartition("/")[2], errors="replace")
+    except ValueError:  # an address that urlsplit does not take for one
+        tail = ""
+    tail = _UNSAFE.sub("-", tail)[-_MAX_TAIL:].strip(".-")
+    return f"/resources/{index // 1000:02}/{index:05}" + (f"-{tail}" if tail else "")

@@ -1,0 +1,221 @@
+"""A tar package, plain or compressed: CORE publishes such. Regular files only; no links."""
+
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, Final, NamedTuple, final
+
+from resourcesync.documents.packages.container import Packed
+from resourcesync.documents.packages.limits import PackageLimits
+from resourcesync.documents.packages.unpacking import Unpacked
+from resourcesync.errors import PackageError, PackedMemberError, TruncatedPackageError
+
+__all__ = ["TarContainer", "looks_like_tar"]
+
+_SIZE: Final = 512
+_BLOCK: Final = 65_536
+_EMPTY: Final = bytes(_SIZE)
+_MAX_NOTE: Final = 65_536
+"""Bytes of a pax header or a long name; real ones are below a kilobyte."""
+_PACKED: Final = (b"\x1f\x8b", b"\xfd7zXZ\0")
+_FILES: Final = b"07\0"
+_FOLDER: Final = b"5"
+_BARE: Final = b"12346"  # links, devices, pipes: they have no bytes, whatever their size says
+
+
+def looks_like_tar(start: bytes) -> bool:
+    """Whether a file that starts so is a tar, or something compressed that may be one."""
+    return start.startswith(_PACKED) or (len(start) == _SIZE and _has_checksum(start))
+
+
+class _Note(NamedTuple):
+    """What the headers before a member say of it."""
+
+    name: str | None = None
+    size: int | None = None
+
+
+@final
+class TarContainer:
+    """An open tar.
+
+    Args:
+        file: The package; seekable, and open as long as it is read.
+        size: Its bytes.
+        uri: Its address, for messages.
+        limits: What it may cost.
+
+    Raises:
+        TruncatedPackageError: It stops before its end.
+        PackageError: It is not sound, or over a limit.
+    """
+
+    kind = "tar"
+
+    def __init__(self, file: BinaryIO, size: int, *, uri: str, limits: PackageLimits) -> None:
+        self._uri = uri
+        self._limits = limits
+        self.budget = limits.budget(size)
+        self._size = size
+        self._bytes = Unpacked(file, size, uri=uri, limits=limits)
+        self.is_sequential = self._bytes.is_packed
+        self._members: list[Packed] = []
+        self._starts: list[int] = []
+        self._scan()
+
+    @property
+    def members(self) -> Sequence[Packed]:
+        """What is in it, folders left out."""
+        return self._members
+
+    def _scan(self) -> None:
+        """Walk over all headers once."""
+        note = _Note()
+        count = 0
+        while (header := self._bytes.exactly(_SIZE)) != _EMPTY:
+            count += 1
+            if count > self._limits.members:
+                raise self._bad("tar-limit", "The package has too many members")
+            if not _has_checksum(header):
+                raise self._bad("tar-header", "A header is damaged")
+            note = self._take(header, note)
+        if self._bytes.exactly(_SIZE) != _EMPTY:
+            raise self._bad("tar-junk", "The package has bytes after its end")
+        while rest := self._bytes.read(_BLOCK):
+            if rest.strip(b"\0"):
+                raise self._bad("tar-junk", "The package has bytes after its end")
+
+    def _take(self, header: bytes, note: _Note) -> _Note:
+        """Take one member or one note about the next; return what is known of the next."""
+        kind = header[156:157]
+        size = _number(header[124:136])
+        if kind in b"xgLK" and kind:
+            return self._noted(kind, size, note)
+        name = _name(header) if note.name is None else note.name
+        size = size if note.size is None else note.size
+        if size is None or "\0" in name or len(name) > self._limits.name:
+            raise self._bad("tar-header", "A header has no usable name or size")
+        if kind in _BARE:
+            size = 0
+        start = self._bytes.position
+        name = name.removeprefix("./").removeprefix("/")
+        is_file = kind in _FILES and not name.endswith("/")
+        if is_file and not name:
+            raise self._bad("tar-name", "A name is empty")
+        if kind != _FOLDER and name and not name.endswith("/"):
+            fault = "" if is_file else "tar-link" if kind in _BARE else "tar-kind"
+            self._members.append(Packed(name, size, fault))
+            self._starts.append(start)
+        self._pass(size)
+        return _Note()
+
+    def _noted(self, kind: bytes, size: int | None, note: _Note) -> _Note:
+        if size is None or size > _MAX_NOTE:
+            raise self._bad("tar-limit", "A header of the package is too long")
+        start = self._bytes.position
+        data = self._bytes.exactly(size)
+        self._pass(size, since=start)
+        if kind == b"K":  # the target of a link, and links are refused
+            return note
+        if kind == b"L":
+            return note._replace(name=_text(data.rstrip(b"\0")))
+        records = self._records(data)
+        if any(key.startswith("GNU.sparse") for key in records):
+            raise self._bad("tar-kind", "The package has sparse members")
+        if kind == b"g":
+            if not {"path", "size"}.isdisjoint(records):
+                raise self._bad("tar-header", "A header gives all members one name or size")
+            return note
+        return self._pax(records, note)
+
+    def _pax(self, records: dict[str, str], note: _Note) -> _Note:
+        size = records.get("size")
+        if size is not None and not (size.isascii() and size.isdigit() and len(size) < 20):  # noqa: PLR2004 - digits of a 64-bit number
+            raise self._bad("tar-header", "A header has no usable name or size")
+        return _Note(records.get("path", note.name), note.size if size is None else int(size))
+
+    def _records(self, data: bytes) -> dict[str, str]:
+        """Return the records of a pax header: ``LENGTH KEY=VALUE`` and a line feed."""
+        found: dict[str, str] = {}
+        while data:
+            count, blank, _ = data[:8].partition(b" ")
+            if not blank or not count.isdigit():
+                raise self._bad("tar-header", "A pax header is damaged")
+            record = data[: int(count)]
+            key, equals, value = record[len(count) + 1 :].partition(b"=")
+            if len(record) != int(count) or not equals or not value.endswith(b"\n"):
+                raise self._bad("tar-header", "A pax header is damaged")
+            found[_text(key)] = _text(value[:-1])
+            data = data[len(record) :]
+        return found
+
+    def _pass(self, size: int, *, since: int | None = None) -> None:
+        """Go to the header after a member of ``size`` bytes."""
+        start = self._bytes.position if since is None else since
+        end = start + -(-size // _SIZE) * _SIZE
+        if end > (self.budget if self._bytes.is_packed else self._size):
+            if self._bytes.is_packed:
+                raise self._bad("tar-ratio", "A member is larger than the package can justify")
+            raise TruncatedPackageError("The package stops before its end", uri=self._uri)
+        self._bytes.skip(end - self._bytes.position)
+
+    def read(self, index: int) -> Iterator[bytes]:
+        """Yield the bytes of a member; see `Container.read`.
+
+        A compressed tar whose members stand in another order than they are asked for is unpacked
+        again from its start, as often as the limits allow.
+        """
+        at, left = self._starts[index], self._members[index].size
+        while left:
+            if self._bytes.position != at:
+                self._check_rewind(index, at)
+                self._bytes.go_to(at)
+            piece = self._bytes.read(min(left, _BLOCK))
+            if not piece:
+                raise TruncatedPackageError(
+                    "The package became shorter while it was read", uri=self._uri
+                )
+            at += len(piece)
+            left -= len(piece)
+            yield piece
+
+    def _check_rewind(self, index: int, at: int) -> None:
+        is_behind = self._bytes.is_packed and at < self._bytes.position
+        if is_behind and self._bytes.rewinds >= self._limits.rewinds:
+            raise PackedMemberError(
+                "The member stands before others that were read, too often for this package",
+                uri=self._uri,
+                member=self._members[index].name,
+                code="tar-order",
+            )
+
+    def _bad(self, code: str, message: str) -> PackageError:
+        return PackageError(message, uri=self._uri, code=code)
+
+
+def _has_checksum(header: bytes) -> bool:
+    told = _number(header[148:156])
+    return told is not None and told == sum(header) - sum(header[148:156]) + 8 * 0x20
+
+
+def _number(field: bytes) -> int | None:
+    """Return an octal number, or the binary one that GNU writes for what is too large."""
+    if field[:1] == b"\x80":
+        return int.from_bytes(field[1:], "big")
+    digits = field.strip(b" \0")
+    if not digits or digits.strip(b"01234567"):
+        return None
+    return int(digits, 8)
+
+
+def _name(header: bytes) -> str:
+    name = _text(header[:100].partition(b"\0")[0])
+    prefix = _text(header[345:500].partition(b"\0")[0])
+    is_posix = header[257:263] == b"ustar\0"
+    return f"{prefix}/{name}" if is_posix and prefix else name
+
+
+def _text(raw: bytes) -> str:
+    """Return a name as text; one that is no UTF-8 is in the oldest of all encodings."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
