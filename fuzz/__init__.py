@@ -1,0 +1,1 @@
+"""Hostile input for everything that reads what others wrote; see README.md."""

@@ -1,0 +1,396 @@
+"""A second reader of documents, on lxml: slow, simple, and written from the specification.
+
+It shares no code with ours, not even for times, digests and numbers. It reads the whole document
+as a tree and says what each part means, one rule after the other.
+"""
+
+import calendar
+import gzip
+import re
+import zlib
+from typing import Any, Final
+
+from lxml import etree
+
+from fuzz.accounts import Account, Fields
+
+SM: Final = (
+    "http://www.sitemaps.org/schemas/sitemap/0.9",
+    "https://www.sitemaps.org/schemas/sitemap/0.9",
+    "http://www.google.com/schemas/sitemap/0.84",
+)
+RS: Final = ("http://www.openarchives.org/rs/terms/", "https://www.openarchives.org/rs/terms/")
+CAPABILITIES: Final = frozenset(
+    {
+        "description",
+        "capabilitylist",
+        "change-notification",
+        "framework-notification",
+        *(
+            f"{side}{kind}"
+            for side in ("resource", "change")
+            for kind in ("list", "dump", "dump-manifest", "list-archive", "dump-archive")
+        ),
+    }
+)
+_WORDS: Final = {
+    "create": "created",
+    "update": "updated",
+    "delete": "deleted",
+    "created": "created",
+    "updated": "updated",
+    "deleted": "deleted",
+}
+_LENGTHS: Final = {"md5": 32, "sha-1": 40, "sha-224": 56, "sha-256": 64, "sha-384": 96}
+_BYTES: Final = frozenset({"hash", "length", "type", "encoding"})
+_INTERVAL: Final = frozenset({"at", "completed", "from", "until"})
+_RESOURCE: Final = _BYTES | {"changefreq"}
+PLACES: Final = {
+    "": _RESOURCE,
+    "resourcelist": _RESOURCE,
+    "resourcedump-manifest": _RESOURCE | {"path"},
+    "changelist": _RESOURCE | {"change", "datetime"},
+    "change-notification": _RESOURCE | {"change", "datetime"},
+    "changedump-manifest": _RESOURCE | {"path", "change", "datetime"},
+    "resourcedump": _BYTES | _INTERVAL,
+    "changedump": _BYTES | _INTERVAL,
+    "description": frozenset({"capability"}),
+    "capabilitylist": frozenset({"capability"}),
+    "framework-notification": _INTERVAL | {"capability", "change", "datetime"},
+}
+"""What an entry of each kind of document has a place for; an index or archive has that of parts."""
+PART: Final = _BYTES | _INTERVAL | {"path"}
+_BLANK: Final = " \t\r\n"
+_TEXTS: Final = ("loc", "lastmod", "changefreq", "priority")
+_INVISIBLE: Final = (
+    *range(0x20),
+    *range(0x7F, 0xA0),
+    *range(0x200B, 0x2010),
+    *range(0x2028, 0x202F),
+    *range(0x2060, 0x2070),
+    0xFEFF,
+    0xFFF9,
+    0xFFFA,
+    0xFFFB,
+)
+_ILLEGAL: Final = frozenset(map(chr, _INVISIBLE))
+
+
+class UnusableError(Exception):
+    """The document cannot be used; says with which code."""
+
+
+def parse(data: bytes) -> Any:
+    """Return the root of the tree.
+
+    Raises:
+        UnusableError: It is no XML.
+    """
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True
+    )
+    try:
+        if data.startswith(b"\x1f\x8b"):
+            data = gzip.decompress(data)
+        return etree.fromstring(data, parser)
+    except (etree.XMLSyntaxError, zlib.error, OSError, EOFError, ValueError) as error:
+        raise UnusableError("xml") from error
+
+
+def theirs(data: bytes) -> Account:
+    """Return what the second reader says."""
+    account = Account()
+    try:
+        _fill(account, parse(data))
+    except UnusableError as error:
+        account.failure = str(error)
+    return account
+
+
+def _fill(account: Account, root: Any) -> None:
+    namespace, name = _names(root)
+    if namespace not in SM or name not in {"urlset", "sitemapindex"}:
+        raise UnusableError("not-a-list")
+    is_index = name == "sitemapindex"
+    found, links, entries = _root_children(root)
+    header: Fields = {"is_index": is_index}
+    kind = _header(header, found)
+    if told := _links(links):
+        header["links"] = tuple(told)
+    account.header = header
+    for entry in entries:
+        _entry(account, entry, kind=kind, wanted="sitemap" if is_index else "url")
+
+
+def _root_children(root: Any) -> tuple[Any, list[Any], list[Any]]:
+    found: Any = None
+    links: list[Any] = []
+    entries: list[Any] = []
+    for child in root:
+        mark = _mark(child)
+        if mark in {"url", "sitemap"}:
+            entries.append(child)
+        elif mark == "md":
+            if entries or found is not None:
+                raise UnusableError("xml-metadata")
+            found = child
+        elif mark == "ln" and not entries:
+            links.append(child)
+    return found, links, entries
+
+
+def _header(header: Fields, found: Any) -> str:
+    if found is None:
+        return ""
+    values, extra = _attributes(found)
+    if "capability" not in values:
+        raise UnusableError("xml-metadata")
+    kind = values["capability"].strip(_BLANK).lower()
+    if kind not in CAPABILITIES:
+        raise UnusableError("unexpected-document")
+    header["capability"] = kind
+    for name in ("at", "completed", "from", "until"):
+        if name in values:
+            moment = time(values[name].strip(_BLANK))
+            if moment is None:
+                raise UnusableError("time-invalid")
+            header[name] = moment
+    if extra:
+        header["extra"] = tuple(extra.items())
+    return kind
+
+
+# --- entries -----------------------------------------------------------------------------------
+
+
+def _entry(account: Account, entry: Any, *, kind: str, wanted: str) -> None:
+    faults: set[str] = set()
+    fields: Fields = {}
+    if _mark(entry) != wanted:
+        faults.add("entry-misplaced")
+    texts, metadata, links = _children(entry, faults)
+    values, extra = _attributes(metadata)
+    places = PART if wanted == "sitemap" else PLACES.get(kind, PART)
+    values = {name: text for name, text in values.items() if name in places}
+    if "changefreq" not in places:
+        texts.pop("changefreq", None)
+    if "change" in places:
+        fields["kind"] = _change(values)
+    _uri(fields, texts, faults)
+    _times(fields, texts, values, faults)
+    if "kind" in fields and "lastmod" in fields:
+        fields.setdefault("time", fields["lastmod"])
+    _sizes(fields, values, faults)
+    _words(fields, texts, values)
+    if found := _links(links):
+        fields["links"] = tuple(found)
+    if extra:
+        fields["extra"] = tuple(extra.items())
+    if faults:
+        account.refusals.append(frozenset(faults))
+    else:
+        account.entries.append(fields)
+
+
+def _change(values: dict[str, str]) -> str:
+    word = _WORDS.get(values.get("change", "").strip(_BLANK).lower())
+    if word is None:
+        raise UnusableError("change-unknown")
+    return word
+
+
+def _children(entry: Any, faults: set[str]) -> tuple[dict[str, str], Any, list[Any]]:
+    texts: dict[str, str] = {}
+    metadata: Any = None
+    links: list[Any] = []
+    for child in entry:
+        mark = _mark(child)
+        if mark in _TEXTS:
+            if len(child) or (mark in texts and mark in {"loc", "lastmod"}):
+                faults.add("entry-invalid")
+            texts.setdefault(mark, "".join(child.itertext()))
+        elif mark == "md":
+            if metadata is not None:
+                faults.add("entry-invalid")
+            metadata = child if metadata is None else metadata
+        elif mark == "ln":
+            links.append(child)
+        elif mark in {"url", "sitemap"}:
+            faults.add("entry-invalid")
+    return texts, metadata, links
+
+
+def _uri(fields: Fields, texts: dict[str, str], faults: set[str]) -> None:
+    uri = texts.get("loc", "").strip(_BLANK)
+    if not uri:
+        faults.add("entry-invalid")
+    if len(uri) > 2048:  # noqa: PLR2004 - the limit of the Sitemap protocol
+        faults.add("uri-too-long")
+    if _ILLEGAL.intersection(uri):
+        faults.add("uri-illegal")
+    fields["uri"] = uri
+
+
+def _times(fields: Fields, texts: dict[str, str], values: dict[str, str], faults: set[str]) -> None:
+    told: dict[str, str] = {name: values[name] for name in _ENTRY_TIMES if name in values}
+    if texts.get("lastmod", "").strip(_BLANK):
+        told["lastmod"] = texts["lastmod"]
+    for name, text in told.items():
+        moment = time(text.strip(_BLANK))
+        if moment is None:
+            faults.add("time-invalid")
+        fields[name] = moment
+    if "datetime" in fields:
+        fields["time"] = fields.pop("datetime")
+
+
+_ENTRY_TIMES: Final = ("at", "completed", "from", "until", "datetime")
+
+
+def _sizes(fields: Fields, values: dict[str, str], faults: set[str]) -> None:
+    if "length" in values:
+        length = number(values["length"].strip(_BLANK))
+        if length is None:
+            faults.add("length-invalid")
+        fields["length"] = length
+    found = digests(values.get("hash", ""))
+    if _disagree(found):
+        faults.add("hash-disagrees")
+    if found:
+        fields["digests"] = found
+
+
+def _words(fields: Fields, texts: dict[str, str], values: dict[str, str]) -> None:
+    told = {
+        "media_type": values.get("type", ""),
+        "encoding": values.get("encoding", ""),
+        "path": values.get("path", ""),
+        "label": values.get("capability", ""),
+        "changefreq": texts.get("changefreq", ""),
+    }
+    fields.update({name: text.strip(_BLANK) for name, text in told.items() if text.strip(_BLANK)})
+
+
+def _links(elements: list[Any]) -> list[tuple[tuple[str, Any], ...]]:
+    return [tuple(sorted(link.items())) for link in map(_link, elements) if link is not None]
+
+
+def _link(element: Any) -> Fields | None:
+    values, extra = _attributes(element)
+    told = {name: text.strip(_BLANK) for name, text in values.items()}
+    href, rel = told.get("href", ""), told.get("rel", "")
+    if not href or not rel or len(href) > 2048 or _ILLEGAL.intersection(href):  # noqa: PLR2004
+        return None
+    found = digests(told.get("hash", ""))
+    priority = number(told.get("pri", ""))
+    fields: Fields = {
+        "rel": rel,
+        "href": href,
+        "media_type": told.get("type"),
+        "length": number(told.get("length", "")),
+        "digests": () if _disagree(found) else found,
+        "encoding": told.get("encoding"),
+        "modified": time(told.get("modified", "")),
+        "path": told.get("path"),
+        "priority": priority if priority is not None and 1 <= priority <= 999_999 else None,  # noqa: PLR2004
+        "extra": tuple(extra.items()),
+    }
+    return {name: value for name, value in fields.items() if value not in (None, "", ())}
+
+
+# --- names, texts, numbers, times --------------------------------------------------------------
+
+
+def _names(element: Any) -> tuple[str, str]:
+    name = etree.QName(element)
+    return name.namespace or "", name.localname
+
+
+def _mark(element: Any) -> str:
+    """Return the name of an element that matters, or nothing."""
+    namespace, name = _names(element)
+    if namespace in SM and name in {"url", "sitemap", *_TEXTS}:
+        return name
+    return name if namespace in RS and name in {"md", "ln"} else ""
+
+
+def _attributes(element: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the attributes by plain name, and those of other communities by their whole name."""
+    plain: dict[str, str] = {}
+    ours: dict[str, str] = {}
+    extra: dict[str, str] = {}
+    for key, value in () if element is None else element.attrib.items():
+        name = etree.QName(key)
+        if name.namespace is None:
+            plain[name.localname] = value
+        elif name.namespace in RS:
+            ours.setdefault(name.localname, value)
+        else:
+            extra[key] = value
+    return ours | plain, extra
+
+
+def number(text: str) -> int | None:
+    """Return a number of up to nineteen ASCII digits."""
+    return int(text) if 0 < len(text) <= 19 and all(c in "0123456789" for c in text) else None  # noqa: PLR2004
+
+
+def digests(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the algorithms and values of a ``hash``."""
+    found = []
+    for token in text.split()[:16]:
+        name, value = token.split(":", 1) if ":" in token else (token, "")
+        algorithm = re.sub(r"^(sha)(?=\d+$)", r"\1-", name.lower()).replace("md-5", "md5")
+        if _LENGTHS.get(algorithm, 128 if algorithm == "sha-512" else 0) == len(value) > 0:
+            value = value.lower()
+        found.append((algorithm, value))
+    return tuple(found)
+
+
+def _disagree(found: tuple[tuple[str, str], ...]) -> bool:
+    sound = {
+        (name, value)
+        for name, value in found
+        if len(value) == {**_LENGTHS, "sha-512": 128}.get(name, -1)
+        and set(value) <= set("0123456789abcdef")
+    }
+    return len(sound) > len({name for name, _ in sound})
+
+
+def time(text: str) -> int | None:
+    """Return microseconds since 1970 of a W3C Datetime, or nothing when it is none."""
+    day, mark, clock = text.partition("T")
+    if not day.isascii() or not clock.isascii() or (mark and len(day) != 10):  # noqa: PLR2004
+        return None
+    parts = day.split("-")
+    if [len(part) for part in parts] not in ([4], [4, 2], [4, 2, 2]):
+        return None
+    if not all(part.isdigit() for part in parts):
+        return None
+    year, month, date = [*map(int, parts), 1, 1][:3]
+    if year < 1 or not 1 <= month <= 12 or not 1 <= date <= calendar.monthrange(year, month)[1]:  # noqa: PLR2004
+        return None
+    seconds = _clock(clock) if mark else 0
+    if seconds is None:
+        return None
+    total = calendar.timegm((year, month, date, 0, 0, 0)) * 10**6 + seconds
+    return total if _FIRST <= total <= _LAST else None
+
+
+_FIRST: Final = -62_135_596_800 * 10**6
+_LAST: Final = 253_402_300_800 * 10**6 - 1
+
+
+def _clock(text: str) -> int | None:
+    """Return the microseconds since midnight, UTC; less than none before it, east of there."""
+    match = re.match(r"^(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,30}))?)?(Z|[+-]\d\d:\d\d)?$", text)
+    if match is None or text.endswith("\n"):
+        return None
+    hour, minute, second = (int(part or 0) for part in match.groups()[:3])
+    zone = match[5] or "Z"
+    ahead = 0 if zone == "Z" else int(zone[1:3]) * 60 + int(zone[4:])
+    too_late = hour > 23 or minute > 59 or second > 59  # noqa: PLR2004 - what a clock shows
+    if too_late or (zone != "Z" and (int(zone[1:3]) > 14 or int(zone[4:]) > 59)):  # noqa: PLR2004
+        return None
+    minutes = hour * 60 + minute - (ahead if zone[0] == "+" else -ahead)
+    return (minutes * 60 + second) * 10**6 + int((match[4] or "0")[:6].ljust(6, "0"))

@@ -1,0 +1,123 @@
+"""Each row of the threat model on XML (X01 to X26), read in a process of its own and measured."""
+
+import io
+import json
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from resourcesync.documents.reading import read
+from resourcesync.errors import MalformedDocumentError
+from tests.support import hostile_documents
+from tests.support.commands import environment
+from tests.support.documents import RESOURCE_LIST, URI, document, url
+from tests.support.hostile_documents import ROWS, Hostile
+from tests.support.hostile_rows import TESTS
+from tests.support.processes import python
+
+ROOT = Path(__file__).parents[2]
+NAMES = [f"X{number:02d}" for number in range(1, 27)]
+MIB = 2**20
+
+
+def cases() -> Iterator[ParameterSet]:
+    for row, found in ROWS.items():
+        for number, hostile in enumerate(found):
+            yield pytest.param(row, number, hostile, id=f"{row}-{number}")
+
+
+def told_by_a_child(row: str, number: int, home: Path) -> dict[str, object]:
+    kept = environment(home).items()
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.hostile_documents", row, str(number)],
+        capture_output=True,
+        check=True,
+        cwd=ROOT,
+        timeout=60,
+        # What is measured is the reading, not the measuring of its coverage.
+        env={name: value for name, value in kept if not name.startswith("COVERAGE")}
+        | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+    )
+    told: dict[str, object] = json.loads(done.stdout)
+    return told
+
+
+HEAVY = {"X01", "X02", "X08", "X09", "X10", "X11", "X13", "X25"}
+"""Rows about size: the others are read in this process, for a child of each would take long."""
+
+
+@pytest.mark.parametrize(("row", "number", "hostile"), list(cases()))
+def test_a_hostile_document_is_answered_soon_and_in_little_memory(
+    row: str,
+    number: int,
+    hostile: Hostile,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if row in HEAVY:
+        told = told_by_a_child(row, number, tmp_path)
+    else:
+        hostile_documents.main(row, number)
+        told = json.loads(capsys.readouterr().out)
+
+    assert told["outcome"] == hostile.outcome
+    assert told["entries"] == hostile.entries
+    assert told["refused"] == list(hostile.refused)
+    assert isinstance(told["seconds"], float)
+    assert told["seconds"] <= hostile.seconds
+    assert isinstance(told["memory"], int)
+    assert 0 <= told["memory"] <= hostile.memory
+
+
+def test_every_row_of_the_threat_model_has_documents_and_tests() -> None:
+    assert list(ROWS) == list(TESTS) == NAMES
+    assert all(ROWS.values())
+    assert all(TESTS.values())
+
+
+@pytest.mark.parametrize("row", NAMES)
+def test_the_tests_that_a_row_names_are_there(row: str) -> None:
+    for named in TESTS[row]:
+        path, _, name = named.partition("::")
+        assert re.search(rf"^def {name}\(", (ROOT / path).read_text("utf-8"), re.MULTILINE), named
+
+
+def test_the_measure_sees_memory_that_was_used_and_is_not_used_any_more(tmp_path: Path) -> None:
+    code = (
+        "from tests.support.hostile_documents import peak\n"
+        "before = peak(); held = bytearray(64 * 2**20); held[::4096] = b'x' * 2**14; del held\n"
+        "print(peak() - before)"
+    )
+    done = python(code, home=tmp_path, measured=False, PYTHONPATH=f"{ROOT / 'src'}:{ROOT}")
+
+    assert 60 * MIB <= int(done.stdout) <= 80 * MIB
+
+
+def test_nothing_outside_is_asked_while_a_document_is_read() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        there = f"http://127.0.0.1:{listener.getsockname()[1]}/x"
+        hostile = [
+            *(
+                f'<?xml version="1.0"?><!DOCTYPE urlset {kind}>'.encode() + document()
+                for kind in (f'SYSTEM "{there}"', f'[<!ENTITY % d SYSTEM "{there}"> %d;]')
+            ),
+            document(
+                f'<i:include xmlns:i="http://www.w3.org/2001/XInclude" href="{there}"/>',
+                url(there),
+                md=f'<?xml-stylesheet href="{there}"?>{RESOURCE_LIST}',
+            ).replace(b"<urlset ", f'<urlset xml:base="{there}" '.encode()),
+        ]
+        for data in hostile[:2]:
+            with pytest.raises(MalformedDocumentError, match="DOCTYPE"):
+                read(io.BytesIO(data), uri=URI)
+        assert len(list(read(io.BytesIO(hostile[2]), uri=URI).entries())) == 1
+
+        with pytest.raises(BlockingIOError):
+            listener.accept()

@@ -1,0 +1,82 @@
+"""Addresses in documents and fields that no program can split: refused by name, not by a crash.
+
+``urllib`` raises ``ValueError`` for each of these; nobody outside is to see it.
+"""
+
+from io import BytesIO
+
+import pytest
+
+from resourcesync.destination.resource_lists import parts_of
+from resourcesync.discovery import DocumentFetcher, discover
+from resourcesync.discovery.links import find_target
+from resourcesync.documents.reading import read
+from resourcesync.errors import ResourceSyncError
+from tests.support.documents import URI, document
+from tests.support.memory_fetcher import Answer, MemoryFetcher
+
+HOST = "http://h.example"
+UNSPLITTABLE = ["http://[", "http://[::1", "//[x]/", "http://\u2100/"]
+CRASHES = pytest.mark.xfail(
+    strict=True, raises=ValueError, reason="urljoin raises ValueError for such an address"
+)
+
+
+def discovered(address: str, **answers: bytes) -> None:
+    """Discover at a host that answers as told and 404 otherwise."""
+
+    def serve(uri: str) -> Answer:
+        known = answers.get(uri.removeprefix(f"{HOST}/").removesuffix(".xml"))
+        return Answer(status=404) if known is None else Answer(body=known)
+
+    fetcher = MemoryFetcher(lambda request: serve(request.uri))
+    discover(DocumentFetcher(fetcher, BytesIO), f"{HOST}/{address}")
+
+
+def listing(capability: str, *children: str, root: str = "urlset") -> bytes:
+    return document(*children, root=root, md=f'<rs:md capability="{capability}"/>')
+
+
+@CRASHES
+@pytest.mark.parametrize("target", UNSPLITTABLE)
+def test_a_link_field_with_such_a_target_leads_nowhere(target: str) -> None:
+    assert find_target(f"<{target}>; rel=resourcesync", "resourcesync", f"{HOST}/") is None
+
+
+@CRASHES
+@pytest.mark.parametrize("target", UNSPLITTABLE)
+def test_a_description_that_leads_to_such_an_address_is_an_error_of_ours(target: str) -> None:
+    entry = f'<url><loc>{target}</loc><rs:md capability="capabilitylist"/></url>'
+
+    with pytest.raises(ResourceSyncError):
+        discovered("description.xml", description=listing("description", entry))
+
+
+@CRASHES
+@pytest.mark.parametrize("target", UNSPLITTABLE)
+def test_a_capability_list_that_leads_to_such_an_address_is_an_error_of_ours(target: str) -> None:
+    entry = f'<url><loc>{target}</loc><rs:md capability="resourcelist"/></url>'
+
+    with pytest.raises(ResourceSyncError):
+        discovered("capabilities.xml", capabilities=listing("capabilitylist", entry))
+
+
+@CRASHES
+@pytest.mark.parametrize("relation", ["up", "index"])
+@pytest.mark.parametrize("target", UNSPLITTABLE)
+def test_a_list_whose_link_leads_to_such_an_address_spoils_nothing(
+    target: str, relation: str
+) -> None:
+    link = f'<rs:ln rel="{relation}" href="{target}"/>'
+
+    discovered("list.xml", list=listing("resourcelist", link))
+
+
+@CRASHES
+@pytest.mark.parametrize("target", UNSPLITTABLE)
+def test_an_index_with_such_a_part_is_an_error_of_ours(target: str) -> None:
+    entry = f"<sitemap><loc>{target}</loc></sitemap>"
+    opened = read(BytesIO(listing("resourcelist", entry, root="sitemapindex")), uri=URI)
+
+    with pytest.raises(ResourceSyncError):
+        parts_of(opened)

@@ -1,0 +1,114 @@
+"""X25: indexes that lead to themselves, to each other, to indexes, or to too much."""
+
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.resource_lists import parts_of
+from resourcesync.documents.reading import read
+from resourcesync.errors import DocumentError, DocumentLimitError, UnexpectedDocumentError
+from tests.support.documents import URI, document, url
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+RESOURCES = f"{BASE}resourcesync/resourcelist.xml"
+CHANGES = f"{BASE}resourcesync/changelist.xml"
+OTHER = f"{BASE}resourcesync/other.xml"
+STAMP = "2013-01-01T00:00:00Z"
+
+
+def index(capability: str, *parts: str) -> bytes:
+    time = "at" if capability == "resourcelist" else "from"
+    children = (f"<sitemap><loc>{part}</loc></sitemap>" for part in parts)
+    md = f'<rs:md capability="{capability}" {time}="{STAMP}"/>'
+    return document(*children, root="sitemapindex", md=md)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> World:
+    """A Source of one resource, not pulled yet."""
+    world = World(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    return world
+
+
+@pytest.mark.parametrize(
+    "leads",
+    [
+        {RESOURCES: (RESOURCES,)},
+        {RESOURCES: (OTHER,), OTHER: (RESOURCES,)},
+        {RESOURCES: (OTHER,), OTHER: (f"{BASE}third.xml",)},
+    ],
+    ids=["itself", "each other", "an index"],
+)
+def test_an_index_that_leads_to_an_index_is_refused_and_nothing_is_fetched(
+    small: World, leads: dict[str, tuple[str, ...]]
+) -> None:
+    for uri, parts in leads.items():
+        small.answers[uri] = Answer(body=index("resourcelist", *parts))
+
+    with pytest.raises(UnexpectedDocumentError):
+        small.pull()
+
+    assert small.files() == {}
+    assert len(small.fetcher.asked) < 15
+
+
+CRASHES = pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="a part of a Change List Index that is an index ends in an assertion",
+)
+
+
+@pytest.mark.parametrize(
+    "leads",
+    [
+        pytest.param({CHANGES: (CHANGES,)}, id="itself"),
+        pytest.param({CHANGES: (OTHER,), OTHER: (CHANGES,)}, id="each other", marks=CRASHES),
+        pytest.param(
+            {CHANGES: (OTHER,), OTHER: (f"{BASE}third.xml",)}, id="an index", marks=CRASHES
+        ),
+    ],
+)
+def test_an_index_of_changes_that_leads_to_an_index_is_refused_and_nothing_changes(
+    small: World, leads: dict[str, tuple[str, ...]]
+) -> None:
+    assert small.pull().state is MirrorState.IN_SYNC
+    small.put("b.txt", "b")
+    small.publish()
+    before = small.files()
+    for uri, parts in leads.items():
+        small.answers[uri] = Answer(body=index("changelist", *parts))
+
+    with pytest.raises(DocumentError):
+        small.pull()
+
+    assert small.files() == before
+    assert len(small.fetcher.asked) < 15
+
+
+def test_a_part_that_is_listed_twice_is_read_once(small: World) -> None:
+    md = f'<rs:md capability="resourcelist" at="{STAMP}"/>'
+    small.answers[RESOURCES] = Answer(body=index("resourcelist", OTHER, OTHER, "other.xml"))
+    small.answers[OTHER] = Answer(body=document(url(f"{BASE}a.txt"), md=md))
+
+    small.pull()
+
+    assert small.fetcher.asked.count(OTHER) == 1
+    assert small.files() == {f"{BASE}a.txt": b"a"}
+
+
+@pytest.mark.parametrize("count", [50_000, 50_001])
+def test_an_index_of_fifty_thousand_parts_is_the_largest(count: int) -> None:
+    parts = [f"http://a/{number}" for number in range(count)]
+    opened = read(BytesIO(index("resourcelist", *parts)), uri=URI)
+
+    if count > 50_000:
+        with pytest.raises(DocumentLimitError):
+            parts_of(opened)
+    else:
+        assert list(parts_of(opened)) == parts
