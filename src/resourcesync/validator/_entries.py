@@ -1,0 +1,168 @@
+"""Checks of an entry that are the same in every document: its elements and their order (§7)."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from resourcesync.validator._nodes import TEXT, Node
+from resourcesync.validator._registry import is_uri
+from resourcesync.validator._subject import (
+    OLD_NAMESPACES,
+    RESOURCES,
+    RS_NAMESPACES,
+    Moment,
+    Subject,
+    read_moment,
+)
+from resourcesync.validator._values import (
+    MD_NAMES,
+    check_change,
+    check_link,
+    check_names,
+    check_pairs,
+    check_places,
+    check_values,
+)
+from resourcesync.validator.rule import Profile
+
+_LONGEST: Final = 2_048
+_FREQUENCIES: Final = frozenset(
+    {"always", "hourly", "daily", "weekly", "monthly", "yearly", "never"}
+)
+_ORDER: Final = {"loc": 0, "lastmod": 1, "changefreq": 2, "priority": 3}
+_METADATA: Final = 4
+_LINK: Final = 5
+
+
+@dataclass(slots=True)
+class LinkSeen:
+    """An ``rs:ln`` with its relation types in small letters and its times."""
+
+    node: Node
+    relations: frozenset[str]
+    href: str
+    times: dict[str, Moment]
+
+
+@dataclass(slots=True)
+class EntrySeen:
+    """An entry, as far as it could be understood."""
+
+    node: Node
+    uri: str = ""
+    md: Node | None = None
+    times: dict[str, Moment] = field(default_factory=dict)
+    lastmod: Moment | None = None
+    lastmod_node: Node | None = None
+    change: str = ""
+    links: list[LinkSeen] = field(default_factory=list)
+
+    def value(self, name: str) -> str:
+        """Return an attribute of the entry's ``rs:md``, or an empty text."""
+        return "" if self.md is None else self.md.attributes.get(name, "").strip()
+
+    def has(self, name: str) -> bool:
+        """Whether the entry's ``rs:md`` carries an attribute."""
+        return self.md is not None and name in self.md.attributes
+
+    def linked(self, relation: str) -> list[LinkSeen]:
+        """Return the links of a relation."""
+        return [link for link in self.links if relation in link.relations]
+
+    @property
+    def place(self) -> Node:
+        """Where findings about the metadata are told: the ``rs:md`` or else the entry."""
+        return self.md or self.node
+
+
+def is_rs(subject: Subject, node: Node) -> bool:
+    """Whether an element belongs to ResourceSync; tell when its namespace is another (§4)."""
+    if node.namespace in OLD_NAMESPACES:
+        message = f"rs:{node.name} is in the namespace of {OLD_NAMESPACES[node.namespace]}"
+        subject.tell_once("G04", message, node)
+    elif node.name in ("md", "ln") and node.namespace in ("", subject.namespace):
+        subject.tell_once("G04", f"{node.name} is not in the namespace of ResourceSync", node)
+        return True
+    return node.namespace in RS_NAMESPACES
+
+
+def read_entry(subject: Subject, node: Node) -> EntrySeen:
+    """Check an entry by itself and return what it says (§7)."""
+    entry = EntrySeen(node)
+    if node.attributes or node.qualified:
+        subject.tell("G11", f"<{node.name}> has attributes", node)
+    counts: dict[str, int] = {}
+    for child in node.children:
+        if subject.is_sitemap(child) and child.name not in ("md", "ln"):
+            counts[child.name] = counts.get(child.name, 0) + 1
+            _read_sitemap(subject, entry, child, counts[child.name])
+        elif subject.profile is not Profile.SITEMAP and is_rs(subject, child):
+            _read_rs(subject, entry, child)
+    if not counts.get("loc"):
+        subject.tell("G12", f"a <{node.name}> has no loc", node)
+    _check_order(subject, node)
+    return entry
+
+
+def _read_sitemap(subject: Subject, entry: EntrySeen, child: Node, count: int) -> None:
+    if child.name == "loc":
+        _read_loc(subject, entry, child, count)
+    elif child.name in ("lastmod", "changefreq") and count > 1:
+        subject.tell("G14", f"a second {child.name} in one entry", child)
+    elif child.name == "lastmod":
+        entry.lastmod = read_moment(subject, child, TEXT, child.text)
+        entry.lastmod_node = child
+    elif child.name == "changefreq":
+        if child.text not in _FREQUENCIES:
+            subject.tell("G16", f"changefreq {child.text[:64]!r} is no such word", child, TEXT)
+        elif entry.node.name == "sitemap" or subject.kind not in RESOURCES:
+            subject.tell("G16", "changefreq on what is no resource", child)
+    elif child.name in ("url", "sitemap"):
+        subject.tell("G03", f"a <{child.name}> stands in an entry", child)
+
+
+def _read_loc(subject: Subject, entry: EntrySeen, child: Node, count: int) -> None:
+    if count > 1:
+        subject.tell("G12", "a second loc in one entry", child)
+        return
+    entry.uri = child.text
+    if not child.text:
+        subject.tell("G12", "loc is empty", child)
+    elif len(child.text) >= _LONGEST:
+        subject.tell("G13a", f"loc has {len(child.text):,} characters", child, TEXT)
+    elif not is_uri(child.text):
+        subject.tell("G13a", f"loc {child.text[:100]!r} is no absolute URI", child, TEXT)
+    elif "#" in child.text:
+        subject.tell("G13b", "loc has a fragment", child, TEXT)
+
+
+def _read_rs(subject: Subject, entry: EntrySeen, child: Node) -> None:
+    if child.name == "ln":
+        times = check_link(subject, child)
+        relations = frozenset(child.attributes.get("rel", "").lower().split())
+        href = child.attributes.get("href", "").strip()
+        entry.links.append(LinkSeen(child, relations, href, times))
+    elif child.name == "md":
+        if entry.md is not None:
+            subject.tell("G15", "a second rs:md in one entry", child)
+            return
+        entry.md = child
+        check_names(subject, child, MD_NAMES)
+        entry.times = check_values(subject, child)
+        entry.change = check_change(subject, child)
+        check_places(subject, child, in_root=False)
+        check_pairs(subject, child, entry.times)
+
+
+def _check_order(subject: Subject, node: Node) -> None:
+    highest = 0
+    for child in node.children:
+        if subject.is_sitemap(child):
+            rank = _ORDER.get(child.name, highest)
+        elif child.namespace in RS_NAMESPACES:
+            rank = _METADATA if child.name == "md" else _LINK
+        else:
+            continue
+        if rank < highest:
+            subject.tell("G22", f"{child.name} comes too late in its entry", child)
+            return
+        highest = rank

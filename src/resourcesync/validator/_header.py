@@ -1,0 +1,195 @@
+"""Checks of the root: its name, its ``rs:md``, its links, and what is missing there (§6, §7)."""
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from resourcesync.model.vocabulary import (
+    RS_NS,
+    SITEMAP_NS,
+    WELL_KNOWN_PATH,
+    Capability,
+    Dialect,
+)
+from resourcesync.validator._nodes import Node, Spot
+from resourcesync.validator._subject import (
+    OLD_NAMESPACES,
+    SNAPSHOTS,
+    Kind,
+    Subject,
+    capability_of,
+    kind_of,
+)
+from resourcesync.validator._values import (
+    MD_NAMES,
+    check_link,
+    check_names,
+    check_pairs,
+    check_places,
+    check_values,
+)
+from resourcesync.validator.summaries import Place
+
+_ROOTS: Final = {"urlset": False, "sitemapindex": True}
+_SPELLINGS: Final = frozenset(
+    {
+        SITEMAP_NS,
+        "https://www.sitemaps.org/schemas/sitemap/0.9",
+        "http://www.google.com/schemas/sitemap/0.84",
+        "",
+    }
+)
+_MAX_LINKS: Final = 1_000
+_TOLERATED: Final = frozenset({"href", "rel", "type"})
+
+_START: Final[Mapping[Kind, tuple[str, str]]] = {
+    Kind.RL: ("at", "RL01"),
+    Kind.RLI: ("at", "RI01"),
+    Kind.RD: ("at", "RD01a"),
+    Kind.RDI: ("at", "RD05"),
+    Kind.RDM: ("at", "RM03"),
+    Kind.CH: ("from", "CH01"),
+    Kind.CHI: ("from", "CI01"),
+    Kind.CD: ("from", "CD01a"),
+    Kind.CDI: ("from", "CD06a"),
+    Kind.CDM: ("from", "CM01"),
+}
+_UP: Final[Mapping[Kind, str]] = {
+    Kind.CAP: "CA01",
+    Kind.RL: "RL02",
+    Kind.RLI: "RI02",
+    Kind.RD: "RD01a",
+    Kind.RDI: "RD05",
+    Kind.RDM: "RM03",
+    Kind.CH: "CH02a",
+    Kind.CHI: "CI01",
+    Kind.CD: "CD01a",
+    Kind.CDI: "CD06a",
+    Kind.CDM: "CM01",
+    Kind.AR: "AR01",
+    Kind.ARI: "AR01",
+}
+
+
+class Header:
+    """What the root says, gathered until the document ends."""
+
+    def __init__(self) -> None:
+        self.attributes: dict[str, str] = {}
+        self._old = ""
+        self._links: dict[str, int] = {}
+
+    def start(self, subject: Subject, root: Node) -> bool:
+        """Check the root's name; return whether the document can be judged any further."""
+        subject.root = subject.window.spot(root)
+        subject.summary.place = Place(line=root.line, column=root.column)
+        subject.namespace = root.namespace
+        if root.name not in _ROOTS or root.namespace not in _SPELLINGS:
+            subject.tell("G02", f"the root is <{root.name[:64]}> of another kind of XML", root)
+            return False
+        if root.namespace != SITEMAP_NS:
+            named = root.namespace or "no namespace"
+            subject.tell("G02", f"the root is in {named}, not in that of sitemaps", root)
+        subject.summary.is_index = _ROOTS[root.name]
+        return True
+
+    def metadata(self, subject: Subject, node: Node) -> None:
+        """Check an ``rs:md`` of the root (§7)."""
+        if subject.md is not None:
+            subject.tell("G05", "the root has a second rs:md", node)
+            return
+        subject.md = subject.window.spot(node)
+        check_names(subject, node, MD_NAMES)
+        self.attributes = node.attributes
+        summary = subject.summary
+        summary.label = label = node.attributes.get("capability", "").strip()
+        summary.capability = capability_of(label)
+        subject.kind = kind_of(summary.capability, is_index=summary.is_index)
+        summary.place = Place(line=node.line, column=node.column, length=subject.md.length)
+        self._check_capability(subject, node, label)
+        subject.root_times = check_values(subject, node)
+        check_places(subject, node, in_root=True)
+        check_pairs(subject, node, subject.root_times)
+        first = {name: moment.first for name, moment in subject.root_times.items()}
+        summary.at, summary.completed = first.get("at"), first.get("completed")
+        summary.from_, summary.until = first.get("from"), first.get("until")
+        if node.namespace != RS_NS:
+            self._old = OLD_NAMESPACES.get(node.namespace, "")
+
+    def _check_capability(self, subject: Subject, node: Node, label: str) -> None:
+        known = subject.summary.capability
+        if not label:
+            subject.tell("G06", "the root names no capability", node)
+        elif label not in set(Capability):
+            message = f"capability {label[:64]!r} is not one that the standard knows"
+            subject.tell("G07", message, node, "capability")
+        path = urlsplit(subject.summary.uri).path if "://" in subject.summary.uri else ""
+        if known is not Capability.DESCRIPTION and known and path.endswith(WELL_KNOWN_PATH):
+            message = f"{label} at the address of the Source Description"
+            subject.tell("SD01", message, node, "capability")
+        if subject.summary.is_index and known is not None:
+            if known is Capability.CAPABILITY_LIST:
+                subject.tell("CA07", "an index of Capability Lists", node)
+            elif known.is_manifest:
+                subject.tell("RM09", "a manifest with the root sitemapindex", node)
+
+    def link(self, subject: Subject, node: Node) -> None:
+        """Check an ``rs:ln`` of the root (§6.2, §7)."""
+        check_link(subject, node)
+        relations = node.attributes.get("rel", "").strip()
+        href = node.attributes.get("href", "").strip()
+        if len(subject.summary.links) < _MAX_LINKS:
+            subject.summary.links.append((relations, href))
+        extra = sorted(node.attributes.keys() - _TOLERATED)
+        if extra:
+            message = f"a link of the root carries {', '.join(extra)}"
+            subject.tell("G41", message, node, extra[0])
+        for relation in relations.lower().split()[:20]:
+            self._links[relation] = self._links.get(relation, 0) + 1
+            if relation in ("up", "index") and self._links[relation] > 1:
+                subject.tell("G42", f"a second {relation} link under the root", node)
+        tokens = relations.lower().split()
+        if "up" in tokens and subject.summary.capability is Capability.DESCRIPTION:
+            subject.tell("SD03", "a Source Description with an up link", node)
+        if "index" in tokens and subject.summary.is_index:
+            subject.tell("LK11", "an index that is part of an index", node)
+        if "contents" in tokens:
+            subject.tell("LK11", "contents under the root", node)
+
+    def finish(self, subject: Subject) -> None:
+        """Tell what is missing in the root (§8 to §13)."""
+        if subject.md is None:
+            subject.tell_at("G05", "the root has no rs:md", subject.root)
+            return
+        kind = subject.kind
+        if kind in _START and _START[kind][0] not in self.attributes:
+            name, rule = _START[kind]
+            subject.tell_at(rule, f"the {kind.value} tells no {name}", subject.md)
+        if kind in _UP and "up" not in self._links:
+            subject.tell_at(_UP[kind], f"the {kind.value} has no up link", subject.md)
+        if kind in (Kind.SD, Kind.CAP) and "describedby" not in self._links:
+            rule = "SD02" if kind is Kind.SD else "CA02"
+            subject.tell_at(rule, f"the {kind.value} has no describedby link", subject.md)
+        self._finish_dialect(subject, subject.md)
+
+    def _finish_dialect(self, subject: Subject, md: Spot) -> None:
+        dialect, why = self._dialect(subject)
+        if dialect is None:
+            return
+        subject.summary.dialect = dialect
+        subject.tell_at("G44", f"written as in version {dialect.value}: {why}", md)
+
+    def _dialect(self, subject: Subject) -> tuple[Dialect | None, str]:
+        if "January" in self._old:
+            return Dialect.P2, "the namespace is that of a draft"
+        if "2012" in self._old:
+            return Dialect.P0, "the namespace is that of a draft"
+        if "modified" in self.attributes:
+            return Dialect.V0_6, "modified is the time of the document"
+        if subject.summary.label == "resourcesync":
+            return Dialect.V0_9, "resourcesync is what it calls a Source Description"
+        if "resourcesync" in self._links:
+            return Dialect.V0_9, "resourcesync is what it calls the link up"
+        if subject.kind in SNAPSHOTS and "from" in self.attributes and "at" not in self.attributes:
+            return Dialect.V0_9, "from is the time of a snapshot"
+        return None, ""

@@ -1,0 +1,131 @@
+"""Checks of entries by the kind of their document (§8 to §13, Archives, Notification)."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from resourcesync.model.vocabulary import Capability
+from resourcesync.validator._entries import EntrySeen
+from resourcesync.validator._logs import LogEntries
+from resourcesync.validator._nodes import TEXT
+from resourcesync.validator._order import Repetition
+from resourcesync.validator._packed import Packages, check_path, check_within
+from resourcesync.validator._subject import Kind, Subject, capability_of
+
+_UNLISTED: Final = frozenset(
+    {
+        Capability.DESCRIPTION,
+        Capability.CAPABILITY_LIST,
+        Capability.RESOURCE_DUMP_MANIFEST,
+        Capability.CHANGE_DUMP_MANIFEST,
+    }
+)
+
+
+class Entries:
+    """Checks the entries of one document, one after the other."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._repetition = Repetition()
+        self._packages = Packages()
+        self._logs = LogEntries(kind, self._packages)
+        self._capabilities: set[str] = set()
+        self._seen = 0
+        self._with_via = False
+        logs = self._logs
+        check: Mapping[Kind, Callable[[Subject, EntrySeen], None]] = {
+            Kind.SD: self._description,
+            Kind.CAP: self._capability,
+            Kind.RL: self._resource,
+            Kind.RD: self._resource_package,
+            Kind.RDM: self._packed,
+            Kind.CH: logs.change,
+            Kind.CHI: logs.change_list,
+            Kind.CD: logs.change_package,
+            Kind.CDI: logs.change_dump,
+            Kind.CDM: logs.packed_change,
+            Kind.AR: logs.archived,
+            Kind.NT: logs.notified,
+        }
+        self._check = check.get(kind)
+
+    def see(self, subject: Subject, entry: EntrySeen) -> None:
+        """Check the next entry."""
+        self._seen += 1
+        if self._check is not None:
+            self._check(subject, entry)
+        self._aggregated(subject, entry)
+
+    def finish(self, subject: Subject) -> None:
+        """Tell what only the end of the document shows."""
+        root = subject.md or subject.root
+        if subject.kind is Kind.CAP and not self._seen:
+            subject.tell_at("CA10", "the Capability List has no entry", root)
+        if subject.kind is Kind.NT and not self._seen:
+            subject.tell_at("NT01", "the notification has no entry", root)
+        self._logs.finish(subject)
+
+    # --- descriptions --------------------------------------------------------------------------
+
+    def _description(self, subject: Subject, entry: EntrySeen) -> None:
+        if entry.md is None:
+            subject.tell("SD05", "an entry without rs:md", entry.node)
+        elif entry.value("capability") != Capability.CAPABILITY_LIST:
+            message = f"capability {entry.value('capability')!r} in a Source Description"
+            part = "capability" if entry.has("capability") else ""
+            subject.tell("SD04", message, entry.md, part)
+        if not entry.linked("describedby"):
+            subject.tell("SD06", "no link tells what the set is", entry.node)
+        if entry.lastmod_node is not None:
+            subject.tell("SD07", "lastmod on an entry", entry.lastmod_node)
+
+    def _capability(self, subject: Subject, entry: EntrySeen) -> None:
+        if entry.lastmod_node is not None:
+            subject.tell("CA06", "lastmod on an entry", entry.lastmod_node)
+        label = entry.value("capability")
+        if not label or entry.md is None:
+            subject.tell("CA03", "an entry names no capability", entry.place)
+            return
+        known = capability_of(label)
+        if known in _UNLISTED:
+            subject.tell("CA04", f"{label} in a Capability List", entry.md, "capability")
+        elif known is None:
+            message = f"{label[:64]!r} is no capability that can be listed"
+            subject.tell("CA04", message, entry.md, "capability")
+        if label in self._capabilities:
+            subject.tell("CA05", f"a second {label[:64]}", entry.md, "capability")
+        elif len(self._capabilities) < 1_000:  # noqa: PLR2004 - far more than there are
+            self._capabilities.add(label)
+
+    # --- snapshots -----------------------------------------------------------------------------
+
+    def _resource(self, subject: Subject, entry: EntrySeen) -> None:
+        self._repetition.see(subject, entry)
+        end = subject.root_times.get("completed") or subject.root_times.get("at")
+        lastmod, node = entry.lastmod, entry.lastmod_node
+        if end and lastmod and node and lastmod.first > end.last:
+            message = f"lastmod {lastmod.text} is after the list's {end.text}"
+            subject.tell("RL05", message, node, TEXT)
+        if node is None and not entry.has("hash") and not entry.has("length"):
+            subject.tell("RL07", "an entry with no lastmod, length or hash", entry.node)
+
+    def _resource_package(self, subject: Subject, entry: EntrySeen) -> None:
+        self._packages.see(subject, entry, "RD02")
+        check_within(subject, entry, "RD06", ("at", "completed"))
+
+    def _packed(self, subject: Subject, entry: EntrySeen) -> None:
+        if not entry.has("path"):
+            subject.tell("RM04", "an entry without path", entry.place)
+        check_path(subject, entry)
+
+    # --- aggregators ---------------------------------------------------------------------------
+
+    def _aggregated(self, subject: Subject, entry: EntrySeen) -> None:
+        """Look at ``via`` links: the copy is our own, and no entry lacks the link (§14.8)."""
+        via = entry.linked("via")
+        for link in via:
+            if entry.uri and link.href == entry.uri:
+                subject.tell("AG01b", "loc is the original that via names", link.node, "href")
+        if via:
+            self._with_via = True
+        elif self._with_via and entry.change != "deleted":
+            subject.tell_once("AG01c", "an entry without via, after others with it", entry.node)

@@ -1,0 +1,130 @@
+"""Checks of entries on the change side, and of archives and notifications (§12, §13)."""
+
+from resourcesync.validator._entries import EntrySeen
+from resourcesync.validator._nodes import TEXT, Node
+from resourcesync.validator._order import Changes, Order
+from resourcesync.validator._packed import Packages, check_path, check_within
+from resourcesync.validator._subject import Kind, Moment, Subject
+
+
+class LogEntries:
+    """Checks the entries of one change document, archive or notification."""
+
+    def __init__(self, kind: Kind, packages: Packages) -> None:
+        self._packages = packages
+        self._changes = Changes(kind)
+        self._orders = {rule: Order(rule) for rule in ("CI02", "CD02", "CD06a", "AR04")}
+        self._before: EntrySeen | None = None
+        self._open = 0
+
+    def finish(self, subject: Subject) -> None:
+        """Tell what only the end of the document shows."""
+        if subject.kind is Kind.CHI and "until" in subject.root_times and self._open:
+            message = f"the index has an end, and {self._open} of its lists have none"
+            subject.tell_at("CI08", message, subject.md or subject.root)
+
+    # --- changes -------------------------------------------------------------------------------
+
+    def change(self, subject: Subject, entry: EntrySeen) -> None:
+        """Check an entry of a Change List (§12.1)."""
+        if not entry.has("change"):
+            subject.tell("CH03", "an entry that tells no change", entry.place)
+        if not entry.has("datetime"):
+            subject.tell("CH09", "an entry that tells no datetime", entry.place)
+        self._any_change(subject, entry)
+        if entry.lastmod is not None and entry.lastmod_node is not None:
+            _check_inside(subject, "CH07", entry.lastmod, entry.lastmod_node, TEXT)
+
+    def packed_change(self, subject: Subject, entry: EntrySeen) -> None:
+        """Check an entry of a Change Dump Manifest (§13.2)."""
+        if not entry.has("change"):
+            subject.tell("CM02", "an entry that tells no change", entry.place)
+        if entry.change == "deleted":
+            if entry.has("path"):
+                subject.tell("CM04", "a deletion with a path", entry.place, "path")
+        elif not entry.has("path"):
+            subject.tell("CM03", "an entry without path", entry.place)
+        check_path(subject, entry)
+        self._any_change(subject, entry)
+
+    def notified(self, subject: Subject, entry: EntrySeen) -> None:
+        """Check an entry of a Change Notification."""
+        if not entry.has("change"):
+            subject.tell("NT01", "an entry that tells no change", entry.place)
+
+    def _any_change(self, subject: Subject, entry: EntrySeen) -> None:
+        if entry.lastmod_node is None:
+            subject.tell("CH04", "an entry without lastmod", entry.node)
+        self._changes.see(subject, entry)
+        moment = entry.times.get("datetime")
+        if moment is not None:
+            _check_inside(subject, "CH06", moment, entry.place, "datetime")
+        if entry.change == "deleted":
+            for name in ("hash", "length", "type", "encoding"):
+                if entry.has(name):
+                    subject.tell("CH13", f"a deletion with {name}", entry.place, name)
+
+    # --- lists and packages of changes ---------------------------------------------------------
+
+    def change_list(self, subject: Subject, entry: EntrySeen) -> None:
+        """Check an entry of a Change List Index (§12.2)."""
+        start = entry.times.get("from")
+        if not entry.has("from"):
+            subject.tell("CI03", "a Change List without from", entry.place)
+        self._see_order(subject, entry, "CI02", "from")
+        top = subject.root_times.get("from")
+        if start and top and start.last < top.first:
+            message = f"from {start.text} is before the index's {top.text}"
+            subject.tell("CI08", message, entry.place, "from")
+        before = self._before
+        if before is not None and before.has("from"):
+            self._see_next(subject, entry, before)
+        self._open += entry.has("from") and not entry.has("until")
+        self._before = entry
+
+    def _see_next(self, subject: Subject, entry: EntrySeen, before: EntrySeen) -> None:
+        start, end = entry.times.get("from"), before.times.get("until")
+        if not before.has("until"):
+            subject.tell("CI05", "the list above this one has no until", entry.place)
+        elif start and end and start.first != end.first:
+            message = f"from {start.text} is not the until {end.text} of the list above"
+            subject.tell("CI06", message, entry.place, "from")
+
+    def change_package(self, subject: Subject, entry: EntrySeen) -> None:
+        """Check an entry of a Change Dump (§13.1)."""
+        self._packages.see(subject, entry, "CD03")
+        if not entry.has("from"):
+            subject.tell("CD04", "a package without from", entry.place)
+        self._see_order(subject, entry, "CD02", "from")
+        check_within(subject, entry, "CD05", ("from", "until"))
+
+    def change_dump(self, subject: Subject, entry: EntrySeen) -> None:
+        """Check an entry of a Change Dump Index (§13.1, A)."""
+        if not entry.has("from"):
+            subject.tell("CD06b", "a Change Dump without from", entry.place)
+        self._see_order(subject, entry, "CD06a", "from")
+
+    def archived(self, subject: Subject, entry: EntrySeen) -> None:
+        """Check an entry of an archive (Archives §3 to §6)."""
+        capability = subject.summary.capability
+        past = None if capability is None else capability.archived
+        name = "from" if past is not None and past.is_log else "at"
+        if not entry.has(name):
+            subject.tell("AR02", f"an entry without {name}", entry.place)
+        elif name == "from" and not entry.has("until"):
+            subject.tell("AR03", "an entry without until", entry.place)
+        self._see_order(subject, entry, "AR04", name)
+
+    def _see_order(self, subject: Subject, entry: EntrySeen, rule: str, name: str) -> None:
+        self._orders[rule].see(subject, entry.times.get(name), entry.place, name)
+
+
+def _check_inside(subject: Subject, rule: str, moment: Moment, node: Node, part: str) -> None:
+    start, end = subject.root_times.get("from"), subject.root_times.get("until")
+    name = node.name if part == TEXT else part
+    if start and moment.last < start.first:
+        message = f"{name} {moment.text} is before the list's from {start.text}"
+        subject.tell(rule, message, node, part)
+    elif end and moment.first > end.last:
+        message = f"{name} {moment.text} is after the list's until {end.text}"
+        subject.tell(rule, message, node, part)

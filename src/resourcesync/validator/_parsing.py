@@ -1,0 +1,186 @@
+"""XML becomes elements with places, one child of the root at a time, in bounded memory."""
+
+import pyexpat
+from collections.abc import Callable
+from typing import Final
+
+from resourcesync.documents._limits import Limits
+from resourcesync.validator._nodes import Node, Spot, Window
+
+_SEPARATOR: Final = "\x1f"  # XML cannot carry it
+_MAX_TOKEN: Final = 65_536
+_MAX_NAMES: Final = 1_000
+_MAX_CHILDREN: Final = 1_000
+_ENCODINGS: Final = frozenset({"utf-8", "utf8"})
+
+
+class StopError(Exception):
+    """The document cannot be judged any further."""
+
+    def __init__(self, message: str, spot: Spot) -> None:
+        super().__init__(message)
+        self.message = message
+        self.spot = spot
+
+
+class Parser:
+    """Feeds one document through expat and keeps the children of the root until they are taken.
+
+    Attributes:
+        window: The bytes around what was read last.
+        root: The root, once it has started.
+        encoding: What the XML declaration names, if it is not UTF-8.
+        closed: Whether the root has ended.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.window = Window()
+        self.root: Node | None = None
+        self.encoding = ""
+        self.fed = 0
+        self._limits = limits
+        self._ready: list[Node] = []
+        self._open: list[Node] = []
+        self._depth = 0
+        self._texts: list[str] = []
+        self._text_size = 0
+        self._names: dict[str, tuple[str, str]] = {}
+        parser = pyexpat.ParserCreate("utf-8", _SEPARATOR)
+        parser.buffer_text = True
+        parser.ordered_attributes = True
+        at_once = getattr(parser, "SetReparseDeferralEnabled", None)
+        if at_once is not None:  # newer expats wait for more bytes; the bound on tokens is enough
+            at_once(False)  # noqa: FBT003 - expat's signature
+        parser.XmlDeclHandler = self._declaration
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        self._parser = parser
+
+    def feed(self, block: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            StopError: They cannot be judged.
+        """
+        keep_from = self._open[1].offset if len(self._open) > 1 else self._parser.CurrentByteIndex
+        self.window.push(block, keep_from=max(0, keep_from))
+        self.fed += len(block)
+        self._parse(lambda: self._parser.Parse(block, False))  # noqa: FBT003 - expat's signature
+        if self.fed - self._parser.CurrentByteIndex > _MAX_TOKEN:
+            self._stop(f"one tag or comment has more than {_MAX_TOKEN:,} bytes")
+        if len(self._parser.intern) > _MAX_NAMES:
+            self._stop(f"there are more than {_MAX_NAMES:,} different names")
+
+    def close(self) -> None:
+        """Tell that the document ends here.
+
+        Raises:
+            StopError: It is not complete.
+        """
+        self._parse(lambda: self._parser.Parse(b"", True))  # noqa: FBT003 - expat's signature
+
+    def take(self) -> list[Node]:
+        """Return the children of the root that ended since the last call."""
+        ready, self._ready = self._ready, []
+        return ready
+
+    def _parse(self, parse: Callable[[], int]) -> None:
+        try:
+            parse()
+        except pyexpat.ExpatError as error:
+            place = Node("", "", {}, (), error.lineno, error.offset + 1, self._at_error())
+            raise StopError(
+                f"not well-formed XML: {pyexpat.ErrorString(error.code)}", self.window.spot(place)
+            ) from error
+
+    def _at_error(self) -> int:
+        return max(0, self._parser.ErrorByteIndex)
+
+    # --- what expat calls ----------------------------------------------------------------------
+
+    def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
+        if encoding is not None and encoding.lower() not in _ENCODINGS:
+            self.encoding = encoding[:40]
+
+    def _doctype(self, name: str, *_identifiers: object) -> None:
+        html = ": this looks like an HTML page" if name.lower() == "html" else ""
+        self._stop(f"the document has a DOCTYPE{html}")
+
+    def _start(self, name: str, attributes: list[str]) -> None:
+        self._depth += 1
+        if self._depth > self._limits.depth:
+            self._stop(f"elements stand in each other more than {self._limits.depth} levels deep")
+        if self._depth > 3:  # noqa: PLR2004 - what stands in the elements of an entry is foreign
+            return
+        if len(attributes) > 2 * self._limits.attributes:
+            self._stop(f"one element has more than {self._limits.attributes} attributes")
+        node = self._node(name, attributes)
+        if self._open and len(self._open) > 1:
+            self._open[-1].children.append(node)
+            if len(self._open[-1].children) > _MAX_CHILDREN:
+                self._stop(f"one entry has more than {_MAX_CHILDREN:,} elements")
+        self._open.append(node)
+        if self.root is None:
+            self.root = node
+        self._texts.clear()
+        self._text_size = 0
+
+    def _node(self, name: str, attributes: list[str]) -> Node:
+        namespace, local = self._split(name)
+        plain: dict[str, str] = {}
+        qualified: tuple[tuple[str, str, str], ...] = ()
+        for at in range(0, len(attributes), 2):
+            key, value = attributes[at], attributes[at + 1]
+            if _SEPARATOR in key:
+                qualified += ((*self._split(key), value),)
+            else:
+                plain[key] = value
+        parser = self._parser
+        return Node(
+            namespace,
+            local,
+            plain,
+            qualified,
+            parser.CurrentLineNumber,
+            parser.CurrentColumnNumber + 1,
+            parser.CurrentByteIndex,
+        )
+
+    def _split(self, name: str) -> tuple[str, str]:
+        found = self._names.get(name)
+        if found is None:
+            namespace, _, local = name.rpartition(_SEPARATOR)
+            found = (namespace, local)
+            self._names[name] = found
+        return found
+
+    def _end(self, _name: str) -> None:
+        self._depth -= 1
+        if self._depth >= len(self._open):
+            return
+        node = self._open.pop()
+        if self._texts:
+            node.text = "".join(self._texts).strip()
+            self._texts.clear()
+        if len(self._open) == 1:
+            self._ready.append(node)
+
+    def _characters(self, text: str) -> None:
+        if self._depth == len(self._open) and self._text_size <= self._limits.text:
+            self._texts.append(text)
+            self._text_size += len(text)
+
+    def _stop(self, message: str) -> None:
+        parser = self._parser
+        place = Node(
+            "",
+            "",
+            {},
+            (),
+            parser.CurrentLineNumber,
+            parser.CurrentColumnNumber + 1,
+            max(0, parser.CurrentByteIndex),
+        )
+        raise StopError(f"{message}; the rest is not judged", self.window.spot(place))

@@ -1,0 +1,200 @@
+"""The document under examination: what is known of it, and where its findings go."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Final
+
+from resourcesync.model.timestamps import parse_w3c
+from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
+from resourcesync.validator._nodes import Node, Spot, Window
+from resourcesync.validator.findings import Finding
+from resourcesync.validator.rule import Profile
+from resourcesync.validator.rules import RULES
+from resourcesync.validator.summaries import DocumentSummary
+
+OLD_NAMESPACES: Final[Mapping[str, str]] = {
+    "http://www.openarchives.org/rs/": "the draft of January 2013",
+    "http://resourcesync.org/ns/": "the drafts of 2012",
+    "http://www.resourcesync.org/ns/": "the drafts of 2012",
+    "https://www.openarchives.org/rs/terms/": "no version",
+}
+"""Namespaces that readers forgive, and whose they are."""
+
+RS_NAMESPACES: Final = frozenset({RS_NS, *OLD_NAMESPACES})
+_ALIASES: Final = {
+    "resourcesync": Capability.DESCRIPTION,
+    "changeset": Capability.CHANGE_LIST,
+    "inventory": Capability.RESOURCE_LIST,
+    "changenotification": Capability.CHANGE_NOTIFICATION,
+    "frameworknotification": Capability.FRAMEWORK_NOTIFICATION,
+}
+
+
+class Kind(Enum):
+    """What a document is, as its root and its capability say."""
+
+    OTHER = "other"
+    SITEMAP = "sitemap"
+    SD = "Source Description"
+    SDI = "Source Description Index"
+    CAP = "Capability List"
+    CAPI = "Capability List Index"
+    RL = "Resource List"
+    RLI = "Resource List Index"
+    RD = "Resource Dump"
+    RDI = "Resource Dump Index"
+    RDM = "Resource Dump Manifest"
+    CH = "Change List"
+    CHI = "Change List Index"
+    CD = "Change Dump"
+    CDI = "Change Dump Index"
+    CDM = "Change Dump Manifest"
+    AR = "archive"
+    ARI = "archive index"
+    NT = "Change Notification"
+    FN = "Framework Notification"
+
+
+SNAPSHOTS: Final = frozenset({Kind.RL, Kind.RLI, Kind.RD, Kind.RDI, Kind.RDM})
+LOGS: Final = frozenset({Kind.CH, Kind.CHI, Kind.CD, Kind.CDI, Kind.CDM})
+DESCRIPTIONS: Final = frozenset({Kind.SD, Kind.SDI, Kind.CAP, Kind.CAPI})
+MANIFESTS: Final = frozenset({Kind.RDM, Kind.CDM})
+CHANGES: Final = frozenset({Kind.CH, Kind.CDM, Kind.NT, Kind.FN})
+RESOURCES: Final = frozenset(
+    {Kind.RL, Kind.RDM, Kind.CH, Kind.CDM, Kind.NT, Kind.SITEMAP, Kind.OTHER}
+)
+DOCUMENTS: Final = frozenset(Kind) - RESOURCES
+
+_KINDS: Final[Mapping[Capability, tuple[Kind, Kind]]] = {
+    Capability.DESCRIPTION: (Kind.SD, Kind.SDI),
+    Capability.CAPABILITY_LIST: (Kind.CAP, Kind.CAPI),
+    Capability.RESOURCE_LIST: (Kind.RL, Kind.RLI),
+    Capability.RESOURCE_DUMP: (Kind.RD, Kind.RDI),
+    Capability.RESOURCE_DUMP_MANIFEST: (Kind.RDM, Kind.RDM),
+    Capability.CHANGE_LIST: (Kind.CH, Kind.CHI),
+    Capability.CHANGE_DUMP: (Kind.CD, Kind.CDI),
+    Capability.CHANGE_DUMP_MANIFEST: (Kind.CDM, Kind.CDM),
+    Capability.CHANGE_NOTIFICATION: (Kind.NT, Kind.NT),
+    Capability.FRAMEWORK_NOTIFICATION: (Kind.FN, Kind.FN),
+}
+
+
+def capability_of(label: str) -> Capability | None:
+    """Return the capability that a value means today, old spellings included."""
+    folded = label.strip().lower()
+    if folded in _ALIASES:
+        return _ALIASES[folded]
+    return Capability(folded) if folded in set(Capability) else None
+
+
+def kind_of(capability: Capability | None, *, is_index: bool) -> Kind:
+    """Return what a document of this capability and root is."""
+    if capability is None:
+        return Kind.OTHER
+    if capability.is_archive:
+        return Kind.ARI if is_index else Kind.AR
+    return _KINDS[capability][is_index]
+
+
+@dataclass(slots=True)
+class Subject:
+    """One document while it is examined.
+
+    Attributes:
+        profile: By which text it is judged.
+        window: The bytes around what is being read.
+        summary: What was learned of it.
+        kind: What it is; `Kind.OTHER` until its root's ``rs:md`` was seen.
+        namespace: Its spelling of the Sitemap namespace.
+        root, md: Where the root and its first ``rs:md`` stand.
+        root_times: The times of the root's ``rs:md`` as written and as understood.
+        seen: What has been told once and is not told again.
+    """
+
+    profile: Profile
+    window: Window
+    summary: DocumentSummary
+    kind: Kind = Kind.OTHER
+    namespace: str = SITEMAP_NS
+    root: Spot = field(default_factory=Spot)
+    md: Spot | None = None
+    root_times: "dict[str, Moment]" = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+    _found: list[Finding] = field(default_factory=list)
+
+    def tell(self, rule: str, message: str, node: Node, part: str = "") -> None:
+        """Tell that a rule is broken by an element, one of its attributes, or its text."""
+        if self.profile in RULES[rule].profiles:
+            self._add(rule, message, self.window.spot(node, part))
+
+    def tell_at(self, rule: str, message: str, spot: Spot) -> None:
+        """Tell that a rule is broken at a place that was kept."""
+        if self.profile in RULES[rule].profiles:
+            self._add(rule, message, spot)
+
+    def tell_once(self, rule: str, message: str, node: Node, part: str = "") -> None:
+        """Tell that a rule is broken, the first time only."""
+        if rule not in self.seen:
+            self.seen.add(rule)
+            self.tell(rule, message, node, part)
+
+    def take(self) -> list[Finding]:
+        """Return what was told since the last call."""
+        found, self._found = self._found, []
+        return found
+
+    def is_sitemap(self, node: Node) -> bool:
+        """Whether an element belongs to the Sitemap protocol."""
+        return node.namespace == self.namespace
+
+    def _add(self, rule: str, message: str, spot: Spot) -> None:
+        self._found.append(
+            Finding(
+                rule=RULES[rule],
+                uri=self.summary.uri,
+                message=message,
+                line=spot.line,
+                column=spot.column,
+                length=spot.length,
+                excerpt=spot.excerpt,
+                excerpt_column=spot.excerpt_column,
+            )
+        )
+
+
+_FULL: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", re.ASCII)
+_ZONED: Final = re.compile(r".*(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+_SPANS: Final = {4: timedelta(days=365), 7: timedelta(days=27), 10: timedelta(days=1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time as written, and the first and the last instant that it may mean.
+
+    A date without a time means any instant of that day.
+    """
+
+    text: str
+    first: datetime
+    last: datetime
+
+
+def read_moment(subject: Subject, node: Node, part: str, text: str) -> Moment | None:
+    """Return the time that an attribute or an element gives; tell what is wrong with it (§7)."""
+    text = text.strip()
+    name = node.name if part == "#text" else part
+    try:
+        first = parse_w3c(text)
+    except ValueError:
+        subject.tell("G17", f"{name} {text[:64]!r} is no W3C datetime", node, part)
+        return None
+    if "T" in text and _ZONED.fullmatch(text) is None:
+        subject.tell("G17", f"{name} {text} tells no time zone", node, part)
+    elif _FULL.fullmatch(text) is None:
+        subject.tell("G18", f"{name} {text} is not written in full, in UTC, with Z", node, part)
+    span = _SPANS.get(len(text), timedelta())
+    last = first + span if first.year < 9998 else first  # noqa: PLR2004 - no year after 9999
+    return Moment(text, first, last)

@@ -1,0 +1,182 @@
+"""Checks of attributes: their names, their values, and in which documents they may stand (§7)."""
+
+import re
+from typing import Final
+
+from resourcesync.model.digests import ALGORITHMS
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.validator._nodes import Node
+from resourcesync.validator._registry import is_media_type, is_relation
+from resourcesync.validator._subject import (
+    CHANGES,
+    DESCRIPTIONS,
+    LOGS,
+    MANIFESTS,
+    RS_NAMESPACES,
+    SNAPSHOTS,
+    Kind,
+    Moment,
+    Subject,
+    read_moment,
+)
+
+_REPRESENTATION: Final = frozenset({"encoding", "hash", "length", "path", "type"})
+MD_NAMES: Final = _REPRESENTATION | {
+    *("at", "completed", "from", "until", "capability", "change", "datetime", "modified"),
+}
+LN_NAMES: Final = _REPRESENTATION | {"href", "rel", "modified", "pri"}
+TIMES: Final[tuple[str, ...]] = ("at", "completed", "from", "until", "datetime", "modified")
+
+_DIGITS: Final = re.compile(r"[0-9]+")
+_TOKEN: Final = re.compile(r"[A-Za-z0-9-]+:\S+")
+_HEX: Final = re.compile(r"[0-9A-Fa-f]+")
+_LENGTHS: Final = {**ALGORITHMS, "md2": 32}
+_LAST_PRIORITY: Final = 999_999
+_ONLY_IN_INDEXES: Final = frozenset({"change", "datetime", "path", "capability"})
+_ONLY_ELSEWHERE: Final = _ONLY_IN_INDEXES | {"at", "completed"}
+
+
+def check_names(subject: Subject, node: Node, known: frozenset[str]) -> None:
+    """Check what the attributes of an ``rs:md`` or ``rs:ln`` are called (§7)."""
+    for namespace, name, value in node.qualified:
+        if namespace in RS_NAMESPACES:
+            subject.tell("G09", f"{name} carries a prefix", node, name)
+            node.attributes.setdefault(name, value)
+    for name in node.attributes:
+        if name not in known:
+            message = f"{name} is no attribute of rs:{node.name}, and carries no prefix"
+            subject.tell("G10", message, node, name)
+
+
+def check_values(subject: Subject, node: Node) -> dict[str, Moment]:
+    """Check the values of an ``rs:md`` or ``rs:ln``; return the times that can be read (§7)."""
+    found = node.attributes
+    if "length" in found and _DIGITS.fullmatch(found["length"].strip()) is None:
+        message = f"length {found['length'][:64]!r} is no number of bytes"
+        subject.tell("G26", message, node, "length")
+    if "type" in found and not is_media_type(found["type"].strip()):
+        message = f"type {found['type'][:64]!r} is no media type"
+        subject.tell("G30", message, node, "type")
+    if "hash" in found:
+        _check_hash(subject, node, found["hash"])
+    times: dict[str, Moment] = {}
+    for name in TIMES:
+        if name in found:
+            moment = read_moment(subject, node, name, found[name])
+            if moment is not None:
+                times[name] = moment
+    return times
+
+
+def _check_hash(subject: Subject, node: Node, text: str) -> None:
+    algorithms = []
+    for token in text.split() or [""]:
+        if _TOKEN.fullmatch(token) is None:
+            message = f"hash {token[:64]!r} is not algorithm:digest"
+            subject.tell("G27", message, node, "hash")
+            continue
+        name, _, digest = token.partition(":")
+        algorithms.append(name.lower())
+        length = _LENGTHS.get(name.lower())
+        if _HEX.fullmatch(digest) is None:
+            message = f"the {name} digest {digest[:64]!r} is not hexadecimal"
+            subject.tell("G28", message, node, "hash")
+        elif length is not None and len(digest) != length:
+            message = f"the {name} digest has {len(digest)} digits instead of {length}"
+            subject.tell("G28", message, node, "hash")
+    twice = {name for name in algorithms if algorithms.count(name) > 1}
+    if twice:
+        subject.tell("G29", f"hash gives {', '.join(sorted(twice))} twice", node, "hash")
+
+
+def check_link(subject: Subject, node: Node) -> dict[str, Moment]:
+    """Check an ``rs:ln`` by itself: names, values, relation; return its times (§7, §14.1)."""
+    check_names(subject, node, LN_NAMES)
+    for name in ("href", "rel"):
+        if not node.attributes.get(name, "").strip():
+            subject.tell("G23", f"a link has no {name}", node)
+    for token in node.attributes.get("rel", "").split():
+        if not is_relation(token):
+            message = f"rel {token[:64]!r} is neither registered nor an absolute URI"
+            subject.tell("G24", message, node, "rel")
+    priority = node.attributes.get("pri")
+    if priority is not None:
+        text = priority.strip()
+        if _DIGITS.fullmatch(text) is None or not 1 <= int(text[:9]) <= _LAST_PRIORITY:
+            subject.tell("G25", f"pri {text[:64]!r} is not from 1 to 999999", node, "pri")
+    return check_values(subject, node)
+
+
+def check_places(subject: Subject, node: Node, *, in_root: bool) -> None:
+    """Check that the attributes of an ``rs:md`` may stand in this kind of document (§7, A)."""
+    for name in node.attributes:
+        rule = "SD12" if _is_time_above(subject, name) else _misplaced(subject, name, in_root)
+        if rule:
+            where = "the root" if in_root else "an entry"
+            message = f"{name} on {where} of a {_phrase(subject)}"
+            subject.tell(rule, message, node, name)
+
+
+def _is_time_above(subject: Subject, name: str) -> bool:
+    return subject.kind in DESCRIPTIONS and name in ("at", "completed", "from", "until")
+
+
+def _phrase(subject: Subject) -> str:
+    return "document" if subject.kind is Kind.OTHER else subject.kind.value
+
+
+def _misplaced(subject: Subject, name: str, in_root: bool) -> str:  # noqa: FBT001 - one caller
+    kind = subject.kind
+    if name == "modified":
+        return "G36"
+    if kind in SNAPSHOTS and name in ("from", "until"):
+        return "G38"
+    if kind in LOGS and name in ("at", "completed"):
+        return "G37"
+    if in_root:
+        return {"path": "G31", "change": "G32", "datetime": "G34"}.get(name, "")
+    if kind is Kind.RL and name in _ONLY_ELSEWHERE:
+        return "RL06"
+    if kind is Kind.RLI and name in _ONLY_IN_INDEXES:
+        return "RI03"
+    return _misplaced_on_entry(subject, name)
+
+
+def _misplaced_on_entry(subject: Subject, name: str) -> str:
+    kind = subject.kind
+    allowed = {
+        "path": kind in MANIFESTS,
+        "change": kind in CHANGES,
+        "datetime": kind in CHANGES and subject.profile is not subject.profile.RS_1_0,
+        "capability": kind in DESCRIPTIONS or kind is Kind.FN,
+        "at": kind is not Kind.RDM,
+        "completed": kind is not Kind.RDM,
+        "from": kind not in (Kind.CH, Kind.CDM),
+        "until": kind not in (Kind.CH, Kind.CDM),
+    }
+    if kind is Kind.OTHER or allowed.get(name, True):
+        return ""
+    return {"path": "G31", "change": "G32", "datetime": "G34", "capability": "G35"}.get(name, "G45")
+
+
+def check_pairs(subject: Subject, node: Node, times: dict[str, Moment]) -> None:
+    """Check that ``completed`` and ``until`` stand beside their starts, and after them (§7, A)."""
+    for start, end, alone, order in (
+        ("at", "completed", "G39a", "G39b"),
+        ("from", "until", "G40a", "G40b"),
+    ):
+        if end not in node.attributes:
+            continue
+        if start not in node.attributes:
+            subject.tell(alone, f"{end} stands without {start}", node, end)
+        elif start in times and end in times and times[end].last < times[start].first:
+            message = f"{end} {times[end].text} is before {start} {times[start].text}"
+            subject.tell(order, message, node, end)
+
+
+def check_change(subject: Subject, node: Node) -> str:
+    """Check the value of ``change``; return it as far as it is understood (§12.1)."""
+    text = node.attributes.get("change", "")
+    if "change" in node.attributes and subject.kind in CHANGES and text not in set(ChangeKind):
+        subject.tell("G33", f"change {text[:64]!r} is no kind of change", node, "change")
+    return text.strip().lower()

@@ -1,0 +1,272 @@
+"""Judges one document while it streams by, in bounded memory (§6 to §14)."""
+
+import codecs
+from collections.abc import Callable, Iterable, Iterator
+from typing import BinaryIO, Final, cast
+
+from resourcesync.documents import _octets
+from resourcesync.documents._limits import Limits
+from resourcesync.errors import DocumentError, DocumentLimitError
+from resourcesync.model.digests import parse_digests, usable
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, Dialect
+from resourcesync.validator._entries import EntrySeen, is_rs, read_entry
+from resourcesync.validator._header import Header
+from resourcesync.validator._kinds import Entries
+from resourcesync.validator._links import Descriptions, check_links
+from resourcesync.validator._nodes import Node, Spot
+from resourcesync.validator._parsing import Parser, StopError
+from resourcesync.validator._subject import DOCUMENTS, Kind, Subject
+from resourcesync.validator.findings import Finding
+from resourcesync.validator.rule import Profile
+from resourcesync.validator.summaries import DocumentSummary, ListedResource, Place, Target
+
+_ENTRY: Final = {False: "url", True: "sitemap"}
+_CHANGED: Final = frozenset({Kind.CH, Kind.CDM, Kind.NT})
+
+
+def validate_document(
+    chunks: Iterable[bytes],
+    *,
+    uri: str,
+    profile: Profile = Profile.RS_1_1,
+    on_resource: Callable[[ListedResource], None] | None = None,
+) -> "Examination":
+    """Judge a document; nothing is read before the first finding is asked for.
+
+    Args:
+        chunks: The document's bytes in pieces of any size; gzip is unpacked.
+        uri: Its address, for the findings.
+        profile: By which text it is judged.
+        on_resource: Called with every entry that is a resource, a change or a package.
+
+    Returns:
+        The findings, as they are met; after the last of them its ``summary`` is complete.
+        Broken and hostile bytes are findings too, never exceptions.
+    """
+    return Examination(chunks, uri=uri, profile=profile, on_resource=on_resource)
+
+
+class Examination(Iterator[Finding]):
+    """The findings of one document, as they are met.
+
+    Attributes:
+        summary: What was learned of the document; complete after the last finding.
+    """
+
+    def __init__(
+        self,
+        chunks: Iterable[bytes],
+        *,
+        uri: str,
+        profile: Profile,
+        on_resource: Callable[[ListedResource], None] | None,
+    ) -> None:
+        self.summary = DocumentSummary(uri=uri)
+        self._limits = Limits()
+        self._parser = Parser(self._limits)
+        self._subject = Subject(profile=profile, window=self._parser.window, summary=self.summary)
+        self._on_resource = on_resource
+        self._header = Header()
+        self._entries: Entries | None = None
+        self._descriptions = Descriptions()
+        self._timed = False
+        self._undated = 0
+        self._going = True
+        self._findings = self._run(chunks)
+
+    def __next__(self) -> Finding:
+        """Return the next finding."""
+        return next(self._findings)
+
+    def _run(self, chunks: Iterable[bytes]) -> Iterator[Finding]:
+        subject = self._subject
+        stream = _Stream(chunks)
+        octets = cast("BinaryIO", stream)  # only read() is asked of it
+        try:
+            for block in _octets.blocks(octets, limits=self._limits, uri=self.summary.uri):
+                self._feed(block)
+                yield from subject.take()
+                if not self._going:
+                    return
+            self._parser.close()
+            self._take_entries()
+            self._finish(stream)
+        except StopError as stop:
+            self._take_entries()
+            subject.tell_at("G01", stop.message, stop.spot)
+        except DocumentError as error:
+            self._stop(error)
+        yield from subject.take()
+
+    def _feed(self, block: bytes) -> None:
+        before = self.summary.size
+        self._parser.feed(block)
+        self.summary.size += len(block)
+        self._take_entries()
+        if before <= MAX_BYTES < self.summary.size:
+            message = f"the document has more than {MAX_BYTES:,} bytes"
+            self._subject.tell_at("G20", message, self._subject.root)
+
+    def _stop(self, error: DocumentError) -> None:
+        spot = Spot(line=error.line, column=error.column) if error.line else self._subject.root
+        if not isinstance(error, DocumentLimitError):
+            self._subject.tell_at("G01", error.message, spot)
+        elif self.summary.size <= MAX_BYTES:
+            self._subject.tell_at("G20", f"{error.message}; the rest is not judged", spot)
+
+    # --- the children of the root --------------------------------------------------------------
+
+    def _take_entries(self) -> None:
+        parser = self._parser
+        if parser.root is None or not self._going:
+            return
+        if not self._subject.root.line:
+            self._going = self._header.start(self._subject, parser.root)
+        for node in parser.take():
+            if self._going:
+                self._take_one(node)
+
+    def _take_one(self, node: Node) -> None:
+        subject = self._subject
+        if subject.is_sitemap(node) and node.name not in ("md", "ln"):
+            if node.name == _ENTRY[self.summary.is_index]:
+                self._entry(node)
+            else:
+                root = "sitemapindex" if self.summary.is_index else "urlset"
+                subject.tell("G03", f"<{node.name[:64]}> stands under <{root}>", node)
+        elif subject.profile is not Profile.SITEMAP and is_rs(subject, node):
+            if node.name not in ("md", "ln"):
+                return
+            if self._entries is not None:
+                subject.tell("G22", f"{node.name} of the root comes after an entry", node)
+            if node.name == "md":
+                self._header.metadata(subject, node)
+            else:
+                self._header.link(subject, node)
+
+    def _entry(self, node: Node) -> None:
+        subject, summary = self._subject, self.summary
+        if self._entries is None:
+            self._entries = Entries(subject.kind)
+        summary.entries += 1
+        if summary.entries == MAX_ENTRIES + 1:
+            subject.tell("G19", f"the document has more than {MAX_ENTRIES:,} entries", node)
+        if summary.entries > self._limits.entries:
+            message = f"more than {self._limits.entries:,} entries; the rest is not judged"
+            raise StopError(message, subject.window.spot(node))
+        entry = read_entry(subject, node)
+        if subject.profile is not Profile.SITEMAP:
+            check_links(subject, entry)
+            self._descriptions.see(subject, entry)
+            self._entries.see(subject, entry)
+        self._remember(entry)
+
+    # --- the summary ---------------------------------------------------------------------------
+
+    def _remember(self, entry: EntrySeen) -> None:
+        kind = self._subject.kind
+        if summary_full(self.summary):
+            return
+        if kind in DOCUMENTS or self.summary.is_index:
+            self.summary.targets.append(_target(entry))
+        else:
+            self.summary.resources.append(hash(entry.uri))
+        if kind in _CHANGED:
+            self._remember_change(entry)
+        is_package = kind in (Kind.RD, Kind.CD)
+        if self._on_resource is not None and entry.uri and (is_package or kind not in DOCUMENTS):
+            self._on_resource(_listed(entry, self.summary.uri))
+
+    def _remember_change(self, entry: EntrySeen) -> None:
+        moment = entry.times.get("datetime") or entry.lastmod
+        time = -1 if moment is None else to_microseconds(moment.first)
+        self._timed |= entry.has("datetime")
+        self._undated += entry.lastmod is None
+        self.summary.changes.append(hash((entry.uri, entry.change, time)))
+        self.summary.change_times.append(time)
+
+    def _finish(self, stream: "_Stream") -> None:
+        subject, summary = self._subject, self.summary
+        if not self._going:
+            return
+        declared = self._parser.encoding or ("UTF-16" if stream.is_utf16 else "")
+        if declared:
+            subject.tell_at(
+                "G01", f"the document is in {declared}, not in UTF-8", Spot(line=1, column=1)
+            )
+        if summary.entries and not self._timed and not self._undated and summary.changes:
+            summary.dialect = Dialect.V1_0
+        if subject.profile is not Profile.SITEMAP:
+            if self._entries is None:
+                self._entries = Entries(subject.kind)
+            self._entries.finish(subject)
+            self._descriptions.finish(subject)
+            self._header.finish(subject)
+        if subject.md is None:
+            summary.dialect = Dialect.SITEMAP
+        summary.complete = True
+
+
+def summary_full(summary: DocumentSummary) -> bool:
+    """Whether a summary holds as many entries as a document may have."""
+    return max(len(summary.targets), len(summary.resources)) >= MAX_ENTRIES
+
+
+def _place(entry: EntrySeen) -> Place:
+    return Place(line=entry.node.line, column=entry.node.column, length=len(entry.node.name) + 1)
+
+
+def _target(entry: EntrySeen) -> Target:
+    first = {name: moment.first for name, moment in entry.times.items()}
+    contents = entry.linked("contents")
+    return Target(
+        uri=entry.uri,
+        place=_place(entry),
+        label=entry.value("capability"),
+        at=first.get("at"),
+        completed=first.get("completed"),
+        from_=first.get("from"),
+        until=first.get("until"),
+        contents=contents[0].href if contents else "",
+        media_type=entry.value("type"),
+    )
+
+
+def _listed(entry: EntrySeen, document: str) -> ListedResource:
+    length = entry.value("length")
+    return ListedResource(
+        uri=entry.uri,
+        document=document,
+        place=_place(entry),
+        change=entry.change,
+        length=int(length) if length.isascii() and length.isdigit() and len(length) < 20 else None,  # noqa: PLR2004 - 64 bits
+        media_type=entry.value("type"),
+        encoding=entry.value("encoding"),
+        hashes=dict(usable(parse_digests(entry.value("hash")))),
+        lastmod=None if entry.lastmod is None else entry.lastmod.first,
+        path=entry.value("path"),
+    )
+
+
+class _Stream:
+    """Pieces of any size, as the reader of bytes wants them."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self._held = b""
+        self._began = False
+        self.is_utf16 = False
+
+    def read(self, size: int) -> bytes:
+        """Return at most ``size`` bytes; none at the end."""
+        while not self._held:
+            piece = next(self._chunks, None)
+            if piece is None:
+                return b""
+            self._held = bytes(piece)
+        if not self._began:
+            self._began = True
+            self.is_utf16 = self._held.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        piece, self._held = self._held[:size], self._held[size:]
+        return piece
