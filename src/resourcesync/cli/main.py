@@ -36,6 +36,7 @@ GROUPS: Final = {
     },
     "Look": {
         "explore": "show a Source's documents as a tree",
+        "diff": "compare two Sources, lists or mirrors",
     },
     "Try out": {
         "demo": "publish, mirror and change a real tree on this machine",

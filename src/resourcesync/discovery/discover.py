@@ -5,7 +5,7 @@ from typing import Final
 from urllib.parse import urljoin
 
 from resourcesync.discovery.documents import FetchedDocument
-from resourcesync.discovery.search import Documents, Search, fetch
+from resourcesync.discovery.search import Documents, Search, fetch, use_first
 from resourcesync.documents.reading import Document
 from resourcesync.errors import ConfigurationError, DocumentError, NotAListError, SourceError
 from resourcesync.model.capabilities import CapabilityEntry, Part
@@ -54,6 +54,18 @@ def discover(documents: Documents, address: str) -> Discovered:
     return _Interpreter(documents).find(address)
 
 
+def discover_locally(documents: Documents, path: str) -> Discovered:
+    """Return the lists that a local document leads to, as `discover` does for an address.
+
+    Raises:
+        SourceError: A document is not there.
+        DocumentError: A document cannot be used.
+        StorageError: A document cannot be read.
+        ConfigurationError: It offers several sets.
+    """
+    return _Interpreter(documents).find_locally(path)
+
+
 class _Interpreter:
     """Goes from the first document to the lists, up and down."""
 
@@ -62,9 +74,13 @@ class _Interpreter:
         self._search = Search(documents)
 
     def find(self, address: str) -> Discovered:
-        return self._search.find(
-            address, lambda document, fetched: self._interpret(document, fetched, hops=0)
-        )
+        return self._search.find(address, self._begin)
+
+    def find_locally(self, path: str) -> Discovered:
+        return use_first(self._documents, path, self._begin, self._search)
+
+    def _begin(self, document: Document, fetched: FetchedDocument) -> Discovered:
+        return self._interpret(document, fetched, hops=0)
 
     def _interpret(self, document: Document, fetched: FetchedDocument, *, hops: int) -> Discovered:
         found = Discovered(entry=fetched.final_uri, dialect=document.dialect)

@@ -26,7 +26,7 @@ _CLIENT_ERRORS: Final = range(400, 500)
 
 T = TypeVar("T")
 Use = Callable[[Document, FetchedDocument], T]
-"""What is done with the first document; it is closed afterwards."""
+"""What is done with the first document, never to return ``None``; it is closed afterwards."""
 
 
 class Documents(Protocol):
@@ -54,8 +54,14 @@ def fetch(documents: Documents, uri: str) -> FetchedDocument:
     return fetched
 
 
-def use_first(documents: Documents, address: str, use: Use[T]) -> T:
+def use_first(documents: Documents, address: str, use: Use[T], search: "Search | None" = None) -> T:
     """Return what ``use`` makes of the first document of an address, or of a local path.
+
+    Args:
+        documents: Gets documents.
+        address: An http or https URI, or, where ``documents`` knows files, a path.
+        use: Takes the document.
+        search: Remembers what was tried; ``None`` takes a new one.
 
     Raises:
         SourceError: There is none, or it cannot be had.
@@ -64,7 +70,7 @@ def use_first(documents: Documents, address: str, use: Use[T]) -> T:
         ConfigurationError: The address is no http or https URI.
     """
     if "://" in address:
-        return Search(documents).find(address, use)
+        return (search or Search(documents)).find(address, use)
     with fetch(documents, address) as fetched:
         return use(fetched.open(), fetched)
 

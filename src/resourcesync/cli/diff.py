@@ -1,0 +1,153 @@
+"""``resourcesync diff``: compare what two Sources, lists or mirrors say they hold."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import click
+
+from resourcesync.cli import options, words
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.job import Job
+from resourcesync.cli.looking import Asking, asking_options
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
+
+if TYPE_CHECKING:
+    from resourcesync.discovery.accounts import Telling
+    from resourcesync.wiring.diffing import Comparison
+
+SHOWN_FINDINGS: Final = 1000
+"""Findings that are shown one by one unless ``-v`` is given; the counts are complete."""
+
+
+@click.command("diff")
+@click.argument("a")
+@click.argument("b")
+@asking_options
+@options.output_options
+def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
+    """Compare what two Sources, lists or mirrors say they hold.
+
+    A and B are each the address of a Source or of a list, a file or folder of documents, or a
+    mirror. Of a Source the Resource List counts, with the changes since. Resources are compared by
+    URI: by their hash, else by length and lastmod; nothing of them is fetched.
+    Symbols: + only in B, - only in A, * different, ? not proven by a hash.
+    Exit 0 when both say the same, 1 when not.
+
+    \b
+    resourcesync diff https://museum.example ./museum
+    resourcesync diff monday/resourcelist.xml tuesday/resourcelist.xml
+    """  # noqa: D301 - click's mark for lines that are not to be filled
+    a, b = values["a"], values["b"]
+    origins = {urlsplit(it)[:2] for it in (a, b) if "://" in it}
+    if asking.header and len(origins) > 1:
+        raise click.UsageError("--header would tell one Source what only the other may know")
+
+    def work(screen: Screen) -> Outcome:
+        return _diff(a, b, asking, screen)
+
+    return Job(
+        command="diff",
+        output=output,
+        work=work,
+        words=DiffWords(),
+        subject="diff",
+        fields={"a": a, "b": b},
+        again=f"resourcesync diff {a} {b}",
+    )
+
+
+def _diff(a: str, b: str, asking: Asking, screen: Screen) -> Outcome:
+    from resourcesync.wiring import diffing, machine  # noqa: PLC0415 - help stays quick
+
+    clock = machine.system_clock()
+    began = clock.monotonic()
+    with diffing.open_comparison(a, b, network=asking.network(), clock=clock) as comparison:
+        for name, target, telling in (("a", a, comparison.a), ("b", b, comparison.b)):
+            screen.report("account", {"name": name, "target": target, **_account(telling)})
+        for found in comparison.findings():
+            fields = {"kind": found.sign.value, "uri": found.uri, "reason": found.reason}
+            screen.report("finding", fields)
+    return _conclude(comparison, clock.monotonic() - began)
+
+
+def _account(telling: "Telling") -> dict[str, object]:
+    from resourcesync.model.timestamps import from_microseconds  # noqa: PLC0415 - help stays quick
+
+    return {
+        "documents": telling.documents,
+        "at": None if telling.at is None else from_microseconds(telling.at),
+        "entries": telling.entries,
+        "changes": telling.changes,
+        "refused": telling.refused,
+        "gap": telling.gap,
+    }
+
+
+def _conclude(found: "Comparison", seconds: float) -> Outcome:
+    counts = (
+        (found.only_a, "only in A"),
+        (found.only_b, "only in B"),
+        (found.different, "different"),
+        (found.same, "the same"),
+    )
+    said = [f"{words.count(number)} {what}" for number, what in counts if number]
+    label = "In sync" if found.is_equal else "Not in sync"
+    lines = [Line(f"{', '.join(said) or 'nothing'}  {words.duration(seconds)}", label, QUIET)]
+    if found.unproven:
+        text = f"{words.counted(found.unproven, 'resource')} without a hash in common"
+        lines.insert(0, Line(f"{text}; compared by length and lastmod", "?"))
+    return Outcome(
+        exit=ExitCode.OK if found.is_equal else ExitCode.FINDINGS,
+        closing=tuple(lines),
+        fields={
+            "in_sync": found.is_equal,
+            "same": found.same,
+            "unproven": found.unproven,
+            "different": found.different,
+            "only_a": found.only_a,
+            "only_b": found.only_b,
+        },
+    )
+
+
+class DiffWords:
+    """Turns the events of a comparison into lines."""
+
+    def __init__(self) -> None:
+        self._findings = 0
+
+    def __call__(self, event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
+        """Yield the lines for one event."""
+        if event == "account":
+            yield from _account_lines(fields)
+        elif event == "finding":
+            yield from self._finding(fields)
+
+    def _finding(self, fields: Mapping[str, Any]) -> Iterator[Line]:
+        line = Line(f"{fields['uri']}   {fields['reason']}", str(fields["kind"]))
+        if line.label == "?":
+            yield line._replace(level=DETAIL)
+            return
+        self._findings += 1
+        yield line._replace(level=NORMAL if self._findings <= SHOWN_FINDINGS else DETAIL)
+        if self._findings == SHOWN_FINDINGS + 1:
+            yield Line("  more findings are not shown; -v or --json has them all")
+
+
+def _account_lines(fields: Mapping[str, Any]) -> Iterator[Line]:
+    parts = [fields["target"]]
+    if fields["at"] is not None:
+        parts.append(f"at {words.moment(fields['at'])}")
+    number = fields["entries"] - fields["changes"]
+    parts.append(words.counted(number, "resource"))
+    if fields["changes"]:
+        parts.append(f"{words.counted(fields['changes'], 'change')} since")
+    if fields["refused"]:
+        parts.append(f"{words.count(fields['refused'])} unusable")
+    yield Line("  ".join(parts), str(fields["name"]).upper().ljust(words.LABEL_WIDTH - 1))
+    if fields["gap"]:
+        yield Line(
+            "          its Change Lists begin after its Resource List: changes may be missing"
+        )

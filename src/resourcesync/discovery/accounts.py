@@ -1,0 +1,296 @@
+"""What a Source says it holds now, as an account that can be compared with another (§5.2).
+
+The account of a Source is its Resource List and the changes since; that of a list, an index or a
+plain sitemap is what is written there. Two accounts of one resource are compared by hash, else by
+length and ``lastmod``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, NamedTuple
+from urllib.parse import urljoin
+
+from resourcesync.discovery.discover import Discovered, discover, discover_locally
+from resourcesync.discovery.documents import FetchedDocument
+from resourcesync.discovery.search import Documents, fetch, use_first
+from resourcesync.documents.reading import Document
+from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
+from resourcesync.model.capabilities import Part
+from resourcesync.model.digests import agree, disagree, format_digests, parse_digests
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import from_microseconds, parse_w3c, to_microseconds
+from resourcesync.model.vocabulary import Capability, ChangeKind
+
+_MAX_PARTS: Final = 50_000
+_MAX_DIGITS: Final = 19
+_LISTS: Final = frozenset({None, Capability.RESOURCE_LIST})
+_WHOLE: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
+
+
+class Told(NamedTuple):
+    """What is told of one resource. A named tuple, since millions are read in a row.
+
+    Attributes:
+        uri: Its URI, as written.
+        hash: A ``hash`` attribute; empty for none.
+        length: Bytes, or ``None``.
+        lastmod: Microseconds since 1970, or ``None``.
+        change: What happened to it, when that was told by a Change List.
+    """
+
+    uri: str
+    hash: str = ""
+    length: int | None = None
+    lastmod: int | None = None
+    change: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Telling:
+    """What was read to make an account.
+
+    Attributes:
+        documents: The documents with entries, at most 1,000 of them.
+        at: The moment of the Resource List, microseconds; ``None`` when it says none.
+        entries: Entries that were read.
+        changes: How many of them are changes since the Resource List.
+        refused: Entries that cannot be used.
+        gap: Whether the Change Lists begin after the Resource List.
+    """
+
+    documents: list[str] = field(default_factory=list)
+    at: int | None = None
+    entries: int = 0
+    changes: int = 0
+    refused: int = 0
+    gap: bool = False
+
+
+class AccountReader:
+    """Reads accounts.
+
+    Args:
+        documents: Gets documents.
+        add: Takes what is told, in the order of the lists; a later telling of a URI counts.
+    """
+
+    def __init__(self, documents: Documents, add: Callable[[Told], None]) -> None:
+        self._documents = documents
+        self._add = add
+        self._telling = Telling()
+
+    def read(self, address: str) -> Telling:
+        """Read the account of an address or a local document.
+
+        Raises:
+            SourceError: A document could not be had.
+            DocumentError: A document cannot be used, or tells of no resources.
+            StorageError: A document could not be kept or read.
+            ConfigurationError: The address is none, or offers several sets.
+        """
+        begun = use_first(self._documents, address, self._begin)
+        if isinstance(begun, Discovered):
+            self._read_source(begun)
+        return self._telling
+
+    def _begin(self, document: Document, fetched: FetchedDocument) -> Discovered | Telling:
+        """Read a list at once; of a Source, return where its lists are."""
+        kind = document.header.capability
+        if kind in _WHOLE:
+            find = discover if "://" in fetched.uri else discover_locally
+            return find(self._documents, fetched.uri)
+        if kind not in _LISTS and kind is not Capability.RESOURCE_DUMP_MANIFEST:
+            raise UnexpectedDocumentError(
+                f"a {document.header.phrase} does not tell which resources there are",
+                uri=document.uri,
+                hint="give the address of the Source or of its Resource List",
+            )
+        self._read_list(document)
+        return self._telling
+
+    def _read_source(self, found: Discovered) -> None:
+        if found.resource_list is None:
+            raise UnexpectedDocumentError(
+                "the Source offers no Resource List: nobody can tell which resources there are",
+                uri=found.capability_list or found.entry,
+            )
+        with fetch(self._documents, found.resource_list) as fetched:
+            self._read_list(fetched.open())
+        if found.change_list is not None and self._telling.at is not None:
+            with fetch(self._documents, found.change_list) as fetched:
+                self._read_changes(fetched.open())
+
+    # --- resources ---
+
+    def _read_list(self, document: Document) -> None:
+        at = document.header.at
+        self._telling.at = None if at is None else to_microseconds(at)
+        if not document.header.is_index:
+            self._add_resources(document)
+            return
+        for part in _parts(document):
+            with fetch(self._documents, urljoin(document.uri, part.uri)) as fetched:
+                inner = fetched.open()
+                _expect(inner, document.header.capability)
+                self._add_resources(inner)
+
+    def _add_resources(self, document: Document) -> None:
+        self._remember(document)
+        if document.header.capability in _LISTS:
+            for row in document.rows():
+                self._take(
+                    Told(
+                        row.uri,
+                        row.hash_text or "",
+                        _length(row.length_text),
+                        _moment(row.lastmod_text),
+                    )
+                )
+        else:
+            for entry in document.entries():
+                if isinstance(entry, Resource):
+                    self._take(told_of(entry))
+        self._telling.refused += document.refused
+
+    # --- changes ---
+
+    def _read_changes(self, document: Document) -> None:
+        at = self._telling.at
+        assert at is not None, "changes are read after the list that they change"
+        start = document.header.from_
+        if not document.header.is_index:
+            self._telling.gap = start is not None and to_microseconds(start) > at
+            self._add_changes(document, at)
+            return
+        is_first = True
+        for part in _parts(document):
+            if part.until is not None and to_microseconds(part.until) <= at:
+                continue
+            with fetch(self._documents, urljoin(document.uri, part.uri)) as fetched:
+                inner = fetched.open()
+                _expect(inner, Capability.CHANGE_LIST)
+                start = inner.header.from_
+                if is_first and start is not None and to_microseconds(start) > at:
+                    self._telling.gap = True
+                is_first = False
+                self._add_changes(inner, at)
+
+    def _add_changes(self, document: Document, at: int) -> None:
+        self._remember(document)
+        for entry in document.entries():
+            assert isinstance(entry, Change), "a Change List that is no index has changes"
+            moment = entry.time or entry.resource.lastmod
+            if moment is None or to_microseconds(moment) > at:
+                self._telling.changes += 1
+                self._take(told_of(entry.resource)._replace(change=entry.kind.value))
+        self._telling.refused += document.refused
+
+    # --- both ---
+
+    def _take(self, told: Told) -> None:
+        self._telling.entries += 1
+        self._add(told)
+
+    def _remember(self, document: Document) -> None:
+        if len(self._telling.documents) < 1_000:  # noqa: PLR2004 - enough to be shown
+            self._telling.documents.append(document.uri)
+
+
+def told_of(resource: Resource) -> Told:
+    """Return what an entry tells."""
+    return Told(
+        resource.uri,
+        format_digests(resource.digests),
+        resource.length,
+        None if resource.lastmod is None else to_microseconds(resource.lastmod),
+    )
+
+
+def settle(rows: Iterable[Told]) -> Iterator[Told]:
+    """Yield what holds for each URI: what was told last, and nothing of what was deleted.
+
+    Args:
+        rows: In URI order; those of one URI in the order in which they were told.
+    """
+    current: Told | None = None
+    for row in rows:
+        if current is not None and row.uri != current.uri and not _is_gone(current):
+            yield current
+        current = row
+    if current is not None and not _is_gone(current):
+        yield current
+
+
+def _is_gone(told: Told) -> bool:
+    return told.change == ChangeKind.DELETED
+
+
+class Verdict(StrEnum):
+    """What can be said of two tellings of one resource."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNPROVEN = "unproven"
+
+
+def judge(left: Told, right: Told) -> tuple[Verdict, str]:
+    """Compare two tellings of one resource; return the verdict and its reason.
+
+    A shared hash decides. Without one, another length or another ``lastmod`` is a difference, and
+    what looks the same is not proven to be.
+    """
+    if left.hash and left.hash == right.hash and left.length == right.length:
+        return Verdict.SAME, ""
+    if left.length is not None and right.length is not None and left.length != right.length:
+        return Verdict.DIFFERENT, f"{left.length:,} B in A, {right.length:,} B in B"
+    one, other = parse_digests(left.hash), parse_digests(right.hash)
+    if disagree(one, other):
+        names = ", ".join(_unlike(one, other))
+        return Verdict.DIFFERENT, f"{names} differs"
+    if agree(one, other):
+        return Verdict.SAME, ""
+    if left.lastmod is not None and right.lastmod is not None and left.lastmod != right.lastmod:
+        times = [from_microseconds(it).isoformat()[:19] for it in (left.lastmod, right.lastmod)]
+        return Verdict.DIFFERENT, f"lastmod {times[0]}Z in A, {times[1]}Z in B"
+    return Verdict.UNPROVEN, "no hash in common"
+
+
+def _unlike(one: Iterable[tuple[str, str]], other: Iterable[tuple[str, str]]) -> list[str]:
+    known = dict(other)
+    return [name for name, value in one if known.get(name, value) != value]
+
+
+def _parts(index: Document) -> list[Part]:
+    parts: list[Part] = []
+    for entry in index.entries():
+        assert isinstance(entry, Part), "an index has parts"
+        parts.append(entry)
+        if len(parts) > _MAX_PARTS:
+            limit = (("limit", f"{_MAX_PARTS}"),)
+            raise DocumentLimitError(
+                "an index lists too many documents", uri=index.uri, evidence=limit
+            )
+    return parts
+
+
+def _expect(document: Document, capability: Capability | None) -> None:
+    if document.header.capability is not capability or document.header.is_index:
+        raise UnexpectedDocumentError(
+            f"a part of an index is a {document.header.phrase}", uri=document.uri
+        )
+
+
+def _length(text: str | None) -> int | None:
+    if text is None or not text.isdecimal() or len(text) > _MAX_DIGITS:
+        return None
+    return int(text)
+
+
+def _moment(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return to_microseconds(parse_w3c(text))
+    except ValueError:
+        return None

@@ -1,0 +1,181 @@
+"""Compare any two accounts of resources: Sources, lists, mirrors. Nothing is written."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.compare import Created, Deleted, Same, Updated, compare
+from resourcesync.destination.ordering import Spool
+from resourcesync.destination.uris import normalise
+from resourcesync.discovery.accounts import (
+    AccountReader,
+    Telling,
+    Told,
+    Verdict,
+    judge,
+    settle,
+)
+from resourcesync.errors import OutOfScopeError
+from resourcesync.ports import Clock
+from resourcesync.ports.mirror import Copy
+from resourcesync.wiring.exploring import is_address, open_documents
+from resourcesync.wiring.mirrors import Network, is_mirror
+
+
+class Sign(StrEnum):
+    """What a comparison says of one resource; the value is the symbol that is printed."""
+
+    ONLY_B = "+"
+    ONLY_A = "-"
+    DIFFERENT = "*"
+    UNPROVEN = "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One resource that there is something to say of."""
+
+    sign: Sign
+    uri: str
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Comparison:
+    """The two accounts, read whole, and what the comparison has counted so far.
+
+    Attributes:
+        a: What was read of the first.
+        b: What was read of the second.
+        same: Resources that both tell of alike, those not proven included.
+        unproven: How many of those have no hash in common.
+        different: Resources that they tell of differently.
+        only_a: Resources of the first only.
+        only_b: Resources of the second only.
+    """
+
+    a: Telling
+    b: Telling
+    same: int = 0
+    unproven: int = 0
+    different: int = 0
+    only_a: int = 0
+    only_b: int = 0
+    _spools: tuple[Spool[Told], ...] = field(default=())
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether both tell of the same resources, as far as they tell."""
+        return not (self.different or self.only_a or self.only_b)
+
+    def findings(self) -> Iterator[Found]:
+        """Compare; yield all but what is the same, in URI order.
+
+        Raises:
+            StorageError: A temporary file failed.
+        """
+        left, right = (settle(spool) for spool in self._spools)
+        for difference in compare(left, right, same=_never):
+            match difference:
+                case Created(told):
+                    self.only_b += 1
+                    yield Found(Sign.ONLY_B, told.uri, "only in B")
+                case Deleted(told):
+                    self.only_a += 1
+                    yield Found(Sign.ONLY_A, told.uri, "only in A")
+                case Updated(one, other) | Same(one, other):
+                    yield from self._judge(one, other)
+
+    def _judge(self, one: Told, other: Told) -> Iterator[Found]:
+        verdict, reason = judge(one, other)
+        match verdict:
+            case Verdict.DIFFERENT:
+                self.different += 1
+                yield Found(Sign.DIFFERENT, one.uri, reason)
+            case Verdict.UNPROVEN:
+                self.same += 1
+                self.unproven += 1
+                yield Found(Sign.UNPROVEN, one.uri, reason)
+            case Verdict.SAME:
+                self.same += 1
+
+
+def _never(one: Told, other: Told) -> bool:
+    del one, other
+    return False
+
+
+@contextmanager
+def open_comparison(a: str, b: str, *, network: Network, clock: Clock) -> Iterator[Comparison]:
+    """Read two accounts; memory does not grow with their size.
+
+    Args:
+        a: An address, a path of documents, or a mirror's folder.
+        b: The same.
+        network: How Sources are asked.
+        clock: Time.
+
+    Raises:
+        SourceError: A document could not be had.
+        DocumentError: A document cannot be used.
+        StorageError: A file or a mirror cannot be read.
+        ConfigurationError: There is nothing of that name, or a setting cannot work.
+    """
+    with ExitStack() as held:
+        spools = tuple(held.enter_context(_new_spool()) for _ in range(2))
+        tellings = [
+            _tell(target, spool, network, clock)
+            for target, spool in zip((a, b), spools, strict=True)
+        ]
+        yield Comparison(a=tellings[0], b=tellings[1], _spools=spools)
+
+
+def _new_spool() -> Spool[Told]:
+    return Spool(
+        key=lambda told: told.uri,
+        dump=msgspec.msgpack.Encoder().encode,
+        load=msgspec.msgpack.Decoder(Told).decode,
+        spill=tempfile.TemporaryFile,
+    )
+
+
+def _tell(target: str, spool: Spool[Told], network: Network, clock: Clock) -> Telling:
+    if not is_address(target) and is_mirror(Path(target)):
+        return _tell_mirror(Path(target), spool)
+
+    def add(told: Told) -> None:
+        spool.add(told._replace(uri=_plain(told.uri)))
+
+    with open_documents(target, network, clock) as (documents, first):
+        return AccountReader(documents, add).read(first)
+
+
+def _plain(uri: str) -> str:
+    """Return the form that all spellings of a URI share, as mirrors keep it."""
+    try:
+        return normalise(uri)
+    except OutOfScopeError:
+        return uri
+
+
+def _tell_mirror(folder: Path, spool: Spool[Told]) -> Telling:
+    telling = Telling(documents=[str(folder)])
+    with SqliteMirrorState(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+        for copy in state.copies():
+            telling.entries += 1
+            spool.add(_told_of(copy))
+    return telling
+
+
+def _told_of(copy: Copy) -> Told:
+    if copy.length < 0:  # nothing is known of it: a run was killed while its file was changed
+        return Told(copy.uri)
+    return Told(copy.uri, copy.digests, copy.length, copy.lastmod)
