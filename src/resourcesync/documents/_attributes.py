@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from resourcesync.documents._escaping import escape, is_name
+from resourcesync.documents._forms import Form
 from resourcesync.documents._tokens import RS_NAMESPACES
 from resourcesync.documents._values import LINK_KNOWN, MAX_PRIORITY
 from resourcesync.model.capabilities import DocumentChange, Header, Package, Part
@@ -63,6 +64,17 @@ def interval(told: Timed) -> str:
         + attribute("completed", moment_text(told.completed))
         + attribute("from", moment_text(told.from_))
         + attribute("until", moment_text(told.until))
+    )
+
+
+def root_times(header: Header, form: Form) -> str:
+    """Return the times of a root in the dialect's own words; see `dialects.narrow_header`."""
+    if form.times == "at":
+        return interval(header)
+    if form.times == "modified":
+        return attribute("modified", moment_text(header.at or header.modified))
+    return attribute("from", moment_text(header.at or header.from_)) + attribute(
+        "until", moment_text(header.until)
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from resourcesync.documents._attributes import Timed
+from resourcesync.documents._forms import Form
 from resourcesync.model.capabilities import (
     CapabilityEntry,
     DocumentChange,
@@ -42,12 +43,8 @@ def kind_of(header: Header) -> type[Entry]:
     return Part if header.is_index else _KINDS[header.capability]
 
 
-def check_header(header: Header, *, nests_manifests: bool = False) -> None:
+def check_header(header: Header, form: Form) -> None:
     """Check a header against Appendix A and the kinds of documents that there are.
-
-    Args:
-        header: The header.
-        nests_manifests: Whether manifests may be indexes, as in 0.5.
 
     Raises:
         ValueError: It breaks a rule.
@@ -55,9 +52,10 @@ def check_header(header: Header, *, nests_manifests: bool = False) -> None:
     kind = header.capability
     if kind is not None and kind.is_snapshot and header.at is None:
         raise ValueError(f"a {header.phrase} needs its at (Appendix A)")
-    if kind is not None and kind.is_log and header.from_ is None:
+    if kind is not None and kind.is_log and header.from_ is None and form.times != "modified":
         raise ValueError(f"a {header.phrase} needs its from (Appendix A)")
-    if header.is_index and (kind in _NEVER_INDEXES or (_is_manifest(kind) and not nests_manifests)):
+    nests = form.nests_manifests and _is_manifest(kind)
+    if header.is_index and not nests and (kind in _NEVER_INDEXES or _is_manifest(kind)):
         raise ValueError(f"there is no {header.phrase} (§11.2, §13.2)")
     _check_times(header, kind, header.phrase)
 

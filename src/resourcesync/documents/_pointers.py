@@ -55,8 +55,12 @@ def capability_row(entry: CapabilityEntry) -> str:
     return _row(entry, "url", attribute("capability", _label(entry)), _CAPABILITY_KNOWN)
 
 
-def document_change_row(change: DocumentChange) -> str:
+def document_change_row(change: DocumentChange, *, dated: bool = True) -> str:
     """Return the entry of a document in a Framework Notification.
+
+    Args:
+        change: What happened to the document.
+        dated: Whether to write ``datetime``, which is new in 1.1.
 
     Raises:
         ValueError: It cannot be written.
@@ -64,7 +68,7 @@ def document_change_row(change: DocumentChange) -> str:
     told = (
         attribute("capability", _label(change))
         + attribute("change", change.kind.value)
-        + attribute("datetime", moment_text(change.time))
+        + attribute("datetime", moment_text(change.time) if dated else "")
         + interval(change)
     )
     return _row(change, "url", told, _DOCUMENT_KNOWN)

@@ -1,16 +1,20 @@
 """Write a document: entries in, bytes out, in the order and form that the specification gives.
 
+Documents are written in 1.1, or in an older version that the caller names.
+
 Writing is exact where reading is liberal: what would not be a valid document raises `ValueError`,
 for it is a fault of the program, not of any input. The same input gives the same bytes.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from resourcesync.documents._attributes import extra_attributes, interval, link_element
+from resourcesync.documents._attributes import extra_attributes, link_element, root_times
 from resourcesync.documents._foreign import foreign_text
+from resourcesync.documents._forms import Form, form_of
 from resourcesync.documents._grammar import check_entries, check_header, kind_of
 from resourcesync.documents._pointers import (
     capability_row,
@@ -20,122 +24,159 @@ from resourcesync.documents._pointers import (
 )
 from resourcesync.documents._rows import change_rows, resource_rows
 from resourcesync.documents._values import ROOT_KNOWN
-from resourcesync.model.capabilities import (
-    CapabilityEntry,
-    DocumentChange,
-    Entry,
-    Header,
-    Package,
-    Part,
-)
+from resourcesync.documents.dialects import date_lastmod, narrow_entry, narrow_header
+from resourcesync.model.capabilities import DocumentChange, Entry, Header, Package, Part
+from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
+from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability, Dialect
 
 _CHUNK: Final = 65_536
 _BATCH: Final = 128
 
 
-def write(header: Header, entries: Iterable[Entry]) -> Iterator[bytes]:
+def write(
+    header: Header,
+    entries: Iterable[Entry],
+    dialect: Dialect = Dialect.V1_1,
+    *,
+    lastmod_compat: bool = False,
+) -> Iterator[bytes]:
     """Yield a whole document in chunks of about 64 KiB, in memory that does not grow with it.
 
     Args:
         header: What the root says.
         entries: The entries, all of the kind that the header asks for.
+        dialect: The version to write. What it cannot say is left out; `dialects.narrow_header` and
+            `dialects.narrow_entry` tell what is kept.
+        lastmod_compat: Whether a change without ``lastmod`` gets its time there too, in 1.1, for
+            readers of 1.0.
 
     Raises:
-        ValueError: The header or an entry would not be valid; see `opening` and `render`.
+        ValueError: The header or an entry would not be valid, see `opening` and `render`; or the
+            dialect is not written, or has no such document.
     """
-    text = _opening(header)
-    rows = _renderer(header)
+    form = form_of(dialect)
+    text = _opening(header, form)
+    rows = _renderer(header, form, lastmod_compat=lastmod_compat)
     remaining = iter(entries)
     while batch := list(islice(remaining, _BATCH)):
         text += "".join(rows(batch))
         if len(text) >= _CHUNK:
             yield text.encode()
             text = ""
-    yield (text + _closing(header)).encode()
+    yield (text + _closing(header, form)).encode()
 
 
-def opening(header: Header) -> bytes:
+def opening(header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
     """Return what comes before the entries.
 
     Raises:
         ValueError: A time is missing that the capability must have (``at`` of a Resource List,
             ``from`` of a Change List), or is there and must not be (Appendix A), or an interval
-            ends before it starts; or a text cannot stand in XML.
+            ends before it starts; a text cannot stand in XML; a foreign element is no XML that
+            stands alone; or the dialect is not written, or has no such document.
     """
-    return _opening(header).encode()
+    return _opening(header, form_of(dialect)).encode()
 
 
-def closing(header: Header) -> bytes:
-    """Return what comes after the entries."""
-    return _closing(header).encode()
+def closing(header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
+    """Return what comes after the entries.
+
+    Raises:
+        ValueError: The dialect is not written, or has no such document.
+    """
+    return _closing(header, form_of(dialect)).encode()
 
 
-def render(entry: Entry, header: Header) -> bytes:
+def render(entry: Entry, header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
     """Return one entry of a document with this header; entries stand one after the other.
 
     Raises:
         ValueError: The entry is not of the kind that the header asks for, has no URI, a length
             below zero, a time without a zone, a path where none may be or none where one must be,
+            no time where the dialect needs it, a foreign element that is no XML that stands alone,
             or a text that XML cannot carry.
     """
-    return "".join(_renderer(header)([entry])).encode()
+    return "".join(_renderer(header, form_of(dialect))([entry])).encode()
 
 
-def _opening(header: Header) -> str:
-    check_header(header)
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<{_root(header)} xmlns="{SITEMAP_NS}" xmlns:rs="{RS_NS}">',
-        *map(link_element, header.links),
-    ]
-    if header.capability is not None:
-        attributes = interval(header) + extra_attributes(header.extra, ROOT_KNOWN)
-        lines.append(f'<rs:md capability="{header.capability.value}"{attributes}/>')
-    elif header.extra:
+def _opening(header: Header, form: Form) -> str:
+    told = narrow_header(header, form.dialect)
+    check_header(told, form)
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', _root(told, form)]
+    lines += [link_element(_in_words_of(link, form)) for link in told.links]
+    if told.capability is not None:
+        attributes = root_times(told, form) + extra_attributes(told.extra, ROOT_KNOWN)
+        lines.append(f'<rs:md capability="{_capability(told.capability, form)}"{attributes}/>')
+    elif told.extra:
         raise ValueError("a plain sitemap has no rs:md, so nothing extra can be on it")
-    if header.foreign:
-        lines.append(foreign_text(header.foreign))
+    if told.foreign:
+        lines.append(foreign_text(told.foreign))
     return "\n".join(lines) + "\n"
 
 
-def _closing(header: Header) -> str:
-    return f"</{_root(header)}>\n"
+def _root(header: Header, form: Form) -> str:
+    terms = "" if form.is_plain else f' xmlns:rs="{RS_NS}"'
+    return f'<{_element(header)} xmlns="{SITEMAP_NS}"{terms}>'
 
 
-def _root(header: Header) -> str:
+def _closing(header: Header, form: Form) -> str:
+    return f"</{_element(narrow_header(header, form.dialect))}>\n"
+
+
+def _element(header: Header) -> str:
     return "sitemapindex" if header.is_index else "urlset"
 
 
-def _renderer(header: Header) -> Callable[[list[Entry]], list[str]]:
+def _capability(capability: Capability, form: Form) -> str:
+    return form.description if capability is Capability.DESCRIPTION else capability.value
+
+
+def _in_words_of(link: Link, form: Form) -> Link:
+    """Return a link of the root with the dialect's own words for ``up`` and ``index``."""
+    if not form.links_down:
+        return link
+    words = link.rel.split()
+    said = [_LINKS_DOWN.get(word.lower(), word) for word in words]
+    return link if said == words else replace(link, rel=" ".join(said))
+
+
+def _renderer(
+    header: Header, form: Form, *, lastmod_compat: bool = False
+) -> Callable[[list[Entry]], list[str]]:
     """Return the function that writes entries of such a document, several at a time."""
-    rows = _rows_of(header)
+    told = narrow_header(header, form.dialect)
+    rows = _rows_of(told, form)
+    is_exact = form.dialect is Dialect.V1_1
 
     def checked(batch: list[Entry]) -> list[str]:
         check_entries(batch, header)
+        if not is_exact:
+            batch = [narrow_entry(entry, header, form.dialect) for entry in batch]
+        elif lastmod_compat:
+            batch = [date_lastmod(entry) for entry in batch]
         return rows(batch)
 
     return checked
 
 
-def _rows_of(header: Header) -> Callable[[list[Any]], list[str]]:
+def _rows_of(header: Header, form: Form) -> Callable[[list[Any]], list[str]]:
     """Return what writes the entries, of the one kind that such a document has."""
     kind = kind_of(header)
     in_package = header.capability is not None and header.capability.is_manifest
     if kind is Resource:
         return partial(resource_rows, in_package=in_package)
     if kind is Change:
-        return partial(change_rows, in_package=in_package)
+        return partial(change_rows, in_package=in_package, dated=form.is_dated)
     if kind is Part:
         element = "sitemap" if header.is_index else "url"
         return lambda parts: [part_row(part, element) for part in parts]
-    row = _ROWS[kind]
+    if kind is DocumentChange:
+        return lambda changes: [
+            document_change_row(change, dated=form.is_dated) for change in changes
+        ]
+    row = package_row if kind is Package else capability_row
     return lambda entries: [row(entry) for entry in entries]
 
 
-_ROWS: Final[dict[type, Callable[[Any], str]]] = {
-    Package: package_row,
-    CapabilityEntry: capability_row,
-    DocumentChange: document_change_row,
-}
+_LINKS_DOWN: Final = {"up": "resourcesync", "index": "up"}

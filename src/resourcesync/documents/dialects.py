@@ -1,0 +1,213 @@
+"""What a document says in another dialect: its values, without what the dialect cannot say."""
+
+from dataclasses import fields, replace
+from typing import Any, Final
+
+from resourcesync.documents._forms import Form, form_of
+from resourcesync.model.capabilities import (
+    CapabilityEntry,
+    DocumentChange,
+    Entry,
+    Header,
+    Package,
+    Part,
+)
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import Capability, Dialect
+
+_NOTIFICATIONS: Final = frozenset(
+    {Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION}
+)
+_SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST})
+
+
+def narrow_header(header: Header, dialect: Dialect) -> Header:
+    """Return what a header says in a dialect; reading what `write` wrote gives just this.
+
+    Raises:
+        ValueError: Nothing would be left: the dialect has no such document, or needs a time that
+            the header does not tell. Before 0.9.1 no document is open, so a change document needs
+            ``until`` or ``modified``; before 0.9 every document needs a time.
+    """
+    form = form_of(dialect)
+    if form.is_plain:
+        return _plain_header(header)
+    kept = _as_kind(header, form)
+    links = _kept_links(kept.links, form)
+    return replace(kept, links=links, **_times(kept, form))
+
+
+def narrow_entry(entry: Entry, header: Header, dialect: Dialect) -> Entry:
+    """Return what an entry says in a dialect; the very same entry where nothing is left out.
+
+    Args:
+        entry: The entry.
+        header: The header of its document, before it was narrowed.
+        dialect: The dialect.
+
+    Raises:
+        ValueError: A change has no time, and the dialect is older than 1.1.
+    """
+    form = form_of(dialect)
+    if form.is_plain:
+        return _plain_entry(entry)
+    if isinstance(entry, CapabilityEntry) and header.capability is Capability.DESCRIPTION:
+        entry = _described(entry, form)
+    if not form.has_entry_times and isinstance(entry, Part | Package):
+        entry = _untimed(entry)
+    if not form.is_dated and isinstance(entry, Change | DocumentChange):
+        entry = _undated(entry, form)
+    return _with_kept_links(entry, form)
+
+
+def date_lastmod(entry: Entry) -> Entry:
+    """Return a change with its time as ``lastmod`` too, if that is not told: as 1.0 reads it."""
+    if isinstance(entry, Change) and entry.time is not None and entry.resource.lastmod is None:
+        return replace(entry, resource=replace(entry.resource, lastmod=entry.time))
+    return entry
+
+
+def left_out(before: Header | Entry, after: Header | Entry) -> frozenset[str]:
+    """Return the names of what the one says and the other does not, as the specification has it."""
+    if before is after:
+        return frozenset()
+    found: set[str] = set()
+    for field in fields(before):
+        name = field.name
+        old, new = getattr(before, name), getattr(after, name, None)
+        if old == new or old is None or old in ((), ""):
+            continue
+        if name == "links":
+            found |= {f"link {link.rel}" for link in old if link not in (new or ())}
+        elif name == "resource":
+            assert isinstance(new, Resource)
+            found |= left_out(old, new)
+        elif name == "label":
+            found.add("capability")
+        else:
+            found.add(_WORDS.get(name, name))
+    if isinstance(before, Header) and isinstance(after, Header) and before.is_open:
+        found |= set() if after.is_open and after.from_ else {"open"}
+    return frozenset(found)
+
+
+_WORDS: Final = {"from_": "from", "media_type": "type", "digests": "hash", "kind": "change"}
+
+
+# --- headers -----------------------------------------------------------------------------------
+
+
+def _plain_header(header: Header) -> Header:
+    if header.capability not in _SITEMAPS:
+        raise ValueError(f"a plain sitemap cannot say what a {header.phrase} says")
+    return Header(capability=None, is_index=header.is_index, foreign=header.foreign)
+
+
+def _as_kind(header: Header, form: Form) -> Header:
+    """Return the header of the kind of document that the dialect has for it."""
+    kind = header.capability
+    missing = f"{form.dialect} has no {header.phrase}"
+    if kind in _NOTIFICATIONS and not form.has_notifications:
+        raise ValueError(missing)
+    if kind is Capability.DESCRIPTION and not form.description:
+        if header.is_index:
+            raise ValueError(missing)
+        return replace(header, capability=Capability.CAPABILITY_LIST, is_index=True)
+    if kind is not None and kind.is_archive and form.archives_are_indexes:
+        # An index of Resource Lists would be read as one list, in parts.
+        if header.is_index or kind is Capability.RESOURCE_LIST_ARCHIVE:
+            raise ValueError(missing)
+        return replace(header, capability=kind.archived, is_index=True)
+    return header
+
+
+def _times(header: Header, form: Form) -> dict[str, Any]:
+    kind = header.capability
+    if kind is None or form.times == "at":
+        return {"modified": None}
+    told: dict[str, Any] = dict.fromkeys(("at", "completed", "from_", "until", "modified"))
+    time = header.at if kind.is_snapshot else header.until
+    time = time or header.modified
+    if time is None and (form.times == "modified" or kind.is_log):
+        raise ValueError(
+            f"{form.dialect} needs a time of the {header.phrase}: its until, at or modified"
+        )
+    if kind.is_snapshot:
+        told["at"] = time
+    elif form.times == "modified":
+        told["modified"] = time
+    elif kind.is_log:
+        told |= {"from_": header.from_, "until": time}
+    return told
+
+
+# --- entries -----------------------------------------------------------------------------------
+
+
+def _plain_entry(entry: Entry) -> Entry:
+    if isinstance(entry, Resource):
+        return Resource(
+            uri=entry.uri,
+            lastmod=entry.lastmod,
+            changefreq=entry.changefreq,
+            foreign=entry.foreign,
+        )
+    if isinstance(entry, Part):
+        return Part(uri=entry.uri, lastmod=entry.lastmod, foreign=entry.foreign)
+    raise ValueError(f"a plain sitemap has no {type(entry).__name__} in it")
+
+
+def _described(entry: CapabilityEntry, form: Form) -> CapabilityEntry | Part:
+    if form.description:
+        return entry
+    return Part(
+        uri=entry.uri,
+        lastmod=entry.lastmod,
+        links=entry.links,
+        extra=entry.extra,
+        foreign=entry.foreign,
+    )
+
+
+def _untimed(entry: Part | Package) -> Part | Package:
+    """Return the entry with the end of its own time as ``lastmod``, if that is not told."""
+    time = entry.lastmod or entry.at or entry.until or entry.from_
+    return replace(entry, lastmod=time, at=None, completed=None, from_=None, until=None)
+
+
+def _undated(entry: Change | DocumentChange, form: Form) -> Change | DocumentChange:
+    if isinstance(entry, DocumentChange):
+        time = entry.time or entry.lastmod
+        return replace(entry, time=time, lastmod=time)
+    time = entry.time or entry.resource.lastmod
+    if time is None:
+        raise ValueError(f"{form.dialect} needs the time of each change; {entry.uri} has none")
+    if time == entry.time and time == entry.resource.lastmod:
+        return entry
+    return replace(entry, time=time, resource=replace(entry.resource, lastmod=time))
+
+
+def _with_kept_links(entry: Entry, form: Form) -> Entry:
+    if not form.unsaid:
+        return entry
+    if isinstance(entry, Change):
+        links = _kept_links(entry.resource.links, form)
+        if links == entry.resource.links:
+            return entry
+        return replace(entry, resource=replace(entry.resource, links=links))
+    links = _kept_links(entry.links, form)
+    return entry if links == entry.links else replace(entry, links=links)
+
+
+def _kept_links(links: tuple[Link, ...], form: Form) -> tuple[Link, ...]:
+    """Return the links without the relations that the dialect does not know."""
+    if not form.unsaid:
+        return links
+    kept: list[Link] = []
+    for link in links:
+        words = link.rel.split()
+        known = [word for word in words if word.lower() not in form.unsaid]
+        if known:
+            kept.append(link if known == words else replace(link, rel=" ".join(known)))
+    return tuple(kept)
