@@ -37,6 +37,7 @@ GROUPS: Final = {
     "Look": {
         "explore": "show a Source's documents as a tree",
         "diff": "compare two Sources, lists or mirrors",
+        "rule": "explain an error or rule code",
     },
     "Try out": {
         "demo": "publish, mirror and change a real tree on this machine",

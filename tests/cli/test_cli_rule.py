@@ -1,0 +1,74 @@
+"""``rule``: every code of the judge and of the errors is explained."""
+
+import pytest
+
+from resourcesync import errors
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.main import run
+from resourcesync.validator.rules import RULES
+from tests.support.command_line import Said, rows
+
+CODES = sorted(
+    {
+        kind.default_code
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.ResourceSyncError)
+    }
+)
+
+
+def test_a_rule_is_explained_by_its_code_and_by_its_id(said: Said) -> None:
+    rule = RULES["CH05"]
+
+    assert run(["rule", rule.code]) == 0
+    by_code = said.readouterr().out
+    assert run(["rule", "ch05"]) == 0
+
+    assert said.readouterr().out == by_code
+    lines = by_code.splitlines()
+    assert lines[0].startswith(f"{rule.code} (CH05)  MUST, error  ")
+    assert lines[0].endswith("section 12.1")
+    assert lines[1] == f"  rule      {rule.sentence}"
+    assert lines[2] == f"  why       {rule.why}"
+    assert lines[3] == f"  fix       {rule.fix}"
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=str)
+def test_every_rule_has_its_page(rule: object, said: Said) -> None:
+    assert run(["rule", rule.code]) == 0  # type: ignore[attr-defined]  # a Rule
+
+    assert len(said.readouterr().out.splitlines()) == 6
+
+
+def test_the_beginning_of_a_code_lists_its_family(said: Said) -> None:
+    assert run(["rule", "RS4"]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert [line[:5] for line in lines] == [it.code for it in RULES.values() if it.family == "RS4"]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_code_of_every_error_is_explained(code: str, said: Said) -> None:
+    assert run(["rule", code]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{code}  ")
+    assert int(lines[1].split()[1].rstrip(":")) in {int(it) for it in ExitCode}
+
+
+def test_a_rule_is_a_json_line(said: Said) -> None:
+    assert run(["rule", "G01", "--json"]) == 0
+
+    _, rule, end = rows(said)
+    assert (rule["type"], rule["id"], rule["severity"]) == ("rule", "G01", "error")
+    assert end["rules"] == 1
+
+
+@pytest.mark.parametrize("name", ["RS4o2", "", "nothing", " "])
+def test_an_unknown_code_is_a_mistake(name: str, said: Said) -> None:
+    assert run(["rule", name]) == 2
+
+    err = said.readouterr().err
+    assert err.startswith("error[config]: there is no rule")
+    assert "RS4  Times" in err
+    assert "fix     resourcesync rule RS" in err
