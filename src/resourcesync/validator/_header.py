@@ -105,6 +105,7 @@ class Header:
         summary.label = label = node.attributes.get("capability", "").strip()
         summary.capability = capability_of(label)
         subject.kind = kind_of(summary.capability, is_index=summary.is_index)
+        subject.places.clear()
         summary.place = Place(line=node.line, column=node.column, length=subject.md.length)
         self._check_capability(subject, node, label)
         subject.root_times = check_values(subject, node)

@@ -112,6 +112,8 @@ class Subject:
         root, md: Where the root and its first ``rs:md`` stand.
         root_times: The times of the root's ``rs:md`` as written and as understood.
         seen: What has been told once and is not told again.
+        places: Which rule an attribute of an ``rs:md`` breaks here, by whether it is the root's
+            and by its name; what was found out once for this kind of document.
     """
 
     profile: Profile
@@ -123,6 +125,7 @@ class Subject:
     md: Spot | None = None
     root_times: "dict[str, Moment]" = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
+    places: dict[tuple[bool, str], str] = field(default_factory=dict)
     _found: list[Finding] = field(default_factory=list)
 
     def tell(self, rule: str, message: str, node: Node, part: str = "") -> None:

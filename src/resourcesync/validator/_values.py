@@ -110,7 +110,11 @@ def check_link(subject: Subject, node: Node) -> dict[str, Moment]:
 def check_places(subject: Subject, node: Node, *, in_root: bool) -> None:
     """Check that the attributes of an ``rs:md`` may stand in this kind of document (§7, A)."""
     for name in node.attributes:
-        rule = "SD12" if _is_time_above(subject, name) else _misplaced(subject, name, in_root)
+        rule = subject.places.get((in_root, name))
+        if rule is None:
+            rule = "SD12" if _is_time_above(subject, name) else _misplaced(subject, name, in_root)
+            if name in MD_NAMES:
+                subject.places[in_root, name] = rule
         if rule:
             where = "the root" if in_root else "an entry"
             message = f"{name} on {where} of a {_phrase(subject)}"

@@ -4,6 +4,7 @@ from array import array
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 
 
@@ -120,3 +121,9 @@ class DocumentSummary:
         known = "sitemap" if self.capability is None else self.capability.phrase
         name = self.label if self.capability is None and self.label else known
         return f"{name} Index" if self.is_index else name
+
+    def covers(self, time: int) -> bool:
+        """Whether a time, in microseconds since 1970, lies in this document's interval."""
+        if time < 0 or self.from_ is None or time < to_microseconds(self.from_):
+            return False
+        return self.until is None or time <= to_microseconds(self.until)

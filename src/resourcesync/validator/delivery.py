@@ -1,0 +1,152 @@
+"""Judges how a Source delivers what it lists: facts that somebody else fetched (§6.3, §7)."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from resourcesync.model.vocabulary import Capability
+from resourcesync.validator._telling import at_listed, at_root, without_place
+from resourcesync.validator.findings import Finding
+from resourcesync.validator.summaries import DocumentSummary, ListedResource
+
+_OK: Final = 200
+_GONE: Final = frozenset({404, 410})
+_XML: Final = frozenset({"application/xml", "text/xml"})
+_PACKED: Final = frozenset({"application/gzip", "application/x-gzip"})
+_DAY: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What a server answered to GET, redirects followed.
+
+    Attributes:
+        uri: What was asked for.
+        status: The last status.
+        headers: The last header fields, names in small letters.
+        length: Bytes of the body as it was sent, still coded; ``None`` when it was not read.
+        hashes: Digests of these bytes: algorithm, such as ``sha-256``, to lower-case hex.
+    """
+
+    uri: str
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    length: int | None = None
+    hashes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def media_type(self) -> str:
+        """The media type without parameters, in small letters; empty when there is none."""
+        return _bare(self.headers.get("content-type", ""))
+
+
+def _bare(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
+
+
+def judge_resource(listed: ListedResource, response: Response) -> Iterator[Finding]:
+    """Judge what a server gives for a resource by what its entry tells (§7, §12.1)."""
+    if listed.change == "deleted":
+        if response.status not in _GONE:
+            message = f"{listed.uri} was deleted and answers {response.status}"
+            yield at_listed("HT03", message, listed)
+        return
+    if response.status != _OK:
+        yield at_listed("HT01", f"{listed.uri} answers {response.status}", listed)
+        return
+    yield from _judge_representation(listed, response)
+    for name, digest in listed.hashes.items():
+        if response.hashes.get(name, digest) != digest:
+            yield at_listed("HT02", f"the {name} of {listed.uri} is not the list's", listed)
+    modified = _http_date(response.headers.get("last-modified", ""))
+    if listed.lastmod is not None and modified is not None and modified > listed.lastmod:
+        whole_day = listed.lastmod.time() == datetime.min.time()
+        if not whole_day or modified >= listed.lastmod + _DAY:
+            message = f"{listed.uri} was modified {modified:%FT%TZ}, after its lastmod"
+            yield at_listed("HT04", message, listed)
+
+
+def _judge_representation(listed: ListedResource, response: Response) -> Iterator[Finding]:
+    if listed.length is not None and response.length not in (None, listed.length):
+        message = f"{listed.uri} has {response.length} bytes instead of {listed.length}"
+        yield at_listed("HT01", message, listed)
+    wanted = _bare(listed.media_type)
+    if wanted and response.media_type and response.media_type != wanted:
+        message = f"{listed.uri} is served as {response.media_type}, listed as {wanted}"
+        yield at_listed("HT01", message, listed)
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if listed.encoding.strip().lower() != encoding and listed.encoding:
+        message = f"{listed.uri} is coded {encoding or 'not at all'}, listed as {listed.encoding}"
+        yield at_listed("HT01", message, listed)
+
+
+def _http_date(text: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def judge_document_response(response: Response) -> Iterator[Finding]:
+    """Judge the media type that a document is served as."""
+    media_type = response.media_type
+    packed = media_type in _PACKED and response.uri.partition("?")[0].endswith(".gz")
+    if response.status == _OK and media_type not in _XML and not packed:
+        named = media_type or "no media type"
+        yield without_place("HT05", f"the document is served as {named}", response.uri)
+
+
+def judge_page_link(
+    page: str,
+    target: DocumentSummary | None,
+    *,
+    in_head: bool,
+    listed: Collection[str] | None = None,
+) -> Iterator[Finding]:
+    """Judge a ``resourcesync`` link of an HTML page (§6.3.3).
+
+    Args:
+        page: The page's address.
+        target: What its link leads to; ``None`` when that is no document at all.
+        in_head: Whether the link stands in the head of the page.
+        listed: The resources of the set, when they were all read.
+    """
+    if not in_head:
+        yield without_place("DI01", "the link is not in the head of the page", page)
+    yield from _judge_covering("DI01", page, target, listed)
+
+
+def judge_header_link(
+    resource: str, target: DocumentSummary | None, *, listed: Collection[str] | None = None
+) -> Iterator[Finding]:
+    """Judge a ``resourcesync`` link in an HTTP header, as `judge_page_link` does (§6.3.3)."""
+    yield from _judge_covering("DI02", resource, target, listed)
+
+
+def _judge_covering(
+    rule: str, uri: str, target: DocumentSummary | None, listed: Collection[str] | None
+) -> Iterator[Finding]:
+    if target is None:
+        yield without_place(rule, "the link leads to no document of ResourceSync", uri)
+    elif target.capability is not Capability.CAPABILITY_LIST:
+        message = f"the link leads to a {target.phrase}, not to a Capability List"
+        yield without_place(rule, message, uri)
+    elif listed is not None and uri not in listed:
+        yield without_place(rule, f"the set of {target.uri} does not hold it", uri)
+
+
+def judge_robots(robots: str, targets: Sequence[DocumentSummary]) -> Iterator[Finding]:
+    """Judge the documents that the ``Sitemap`` lines of a robots.txt lead to (§6.3.4).
+
+    Plain sitemaps are none of our business.
+    """
+    for target in targets:
+        if not target.label:
+            continue
+        if target.capability is not Capability.RESOURCE_LIST:
+            yield without_place("DI03", f"{target.uri} is a {target.phrase}", robots)
+        elif target.link("up") is None:
+            yield at_root("DI03", f"{robots} names it, and it has no up link", target)

@@ -1,0 +1,106 @@
+"""Judges packages: what they hold against what their manifest lists (§11.2, §13.2)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from resourcesync.model.vocabulary import Capability
+from resourcesync.validator._telling import at_listed, at_root, without_place
+from resourcesync.validator.findings import Finding
+from resourcesync.validator.summaries import DocumentSummary, ListedResource
+
+MANIFEST: Final = "manifest.xml"
+_MANIFESTS: Final = {
+    Capability.RESOURCE_DUMP: (Capability.RESOURCE_DUMP_MANIFEST, "RM02"),
+    Capability.CHANGE_DUMP: (Capability.CHANGE_DUMP_MANIFEST, "CM01"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A file in a package.
+
+    Attributes:
+        name: Its name as the package gives it.
+        length: Bytes, unpacked.
+        hashes: Digests of these bytes: algorithm to lower-case hex; those that were asked for.
+    """
+
+    name: str
+    length: int
+    hashes: Mapping[str, str] = field(default_factory=dict)
+
+
+def judge_package(
+    uri: str,
+    members: Sequence[Member],
+    manifest: DocumentSummary | None,
+    listed: Sequence[ListedResource] = (),
+    *,
+    dump: Capability | None = None,
+) -> Iterator[Finding]:
+    """Judge a package.
+
+    Args:
+        uri: Its address or file.
+        members: What it holds, the manifest too.
+        manifest: What was read of its manifest; ``None`` when it has none that can be read.
+        listed: The entries of the manifest.
+        dump: Which kind of dump lists the package, when that is known.
+    """
+    if not any(member.name == MANIFEST for member in members):
+        similar = [it.name for it in members if it.name.rpartition("/")[2].lower() == MANIFEST]
+        found = f"; it holds {similar[0]}" if similar else ""
+        yield without_place("RM01", f"the package has no {MANIFEST} at its top{found}", uri)
+    if manifest is None:
+        return
+    if dump in _MANIFESTS:
+        wanted, rule = _MANIFESTS[dump]
+        if manifest.capability is not wanted:
+            message = f"a {manifest.phrase} in a package of a {dump.phrase}"
+            yield at_root(rule, message, manifest)
+    yield from _judge_members(uri, members, listed)
+
+
+def _judge_members(
+    uri: str, members: Sequence[Member], listed: Sequence[ListedResource]
+) -> Iterator[Finding]:
+    by_name = {member.name.lstrip("/"): member for member in members}
+    used: set[str] = set()
+    for entry in listed:
+        if not entry.path:
+            continue
+        name = entry.path.lstrip("/")
+        if name in used:
+            yield at_listed("RM06b", f"a second entry for {entry.path}", entry)
+        used.add(name)
+        member = by_name.get(name)
+        if member is None:
+            yield at_listed("RM06a", f"{entry.path} is not in the package", entry)
+        else:
+            yield from _judge_member(member, entry)
+    for name in sorted(by_name.keys() - used - {MANIFEST}):
+        if not name.endswith("/"):
+            yield without_place("RM06b", f"{name} is in the package and is not listed", uri)
+
+
+def _judge_member(member: Member, entry: ListedResource) -> Iterator[Finding]:
+    if entry.length is not None and entry.length != member.length:
+        message = f"{entry.path} has {member.length} bytes instead of {entry.length}"
+        yield at_listed("RM07", message, entry)
+    for name, digest in entry.hashes.items():
+        if member.hashes.get(name, digest) != digest:
+            yield at_listed("RM07", f"the {name} of {entry.path} is not the manifest's", entry)
+
+
+def judge_contents_copy(packed: DocumentSummary, copy: DocumentSummary) -> Iterator[Finding]:
+    """Judge what a ``contents`` link leads to by the manifest in the package (§11.1, §13.1)."""
+    if copy.capability is not packed.capability:
+        yield at_root("RD04b", f"the copy of the manifest is a {copy.phrase}", copy)
+    elif _told(copy) != _told(packed):
+        yield at_root("RD04b", "the copy of the manifest is not the one in the package", copy)
+
+
+def _told(document: DocumentSummary) -> tuple[object, ...]:
+    times = (document.at, document.completed, document.from_, document.until)
+    return (*times, document.entries, document.resources, document.changes)
