@@ -28,12 +28,14 @@ class Account:
         header: What the root says; empty when the document failed before its first entry.
         entries: What each usable entry says.
         refusals: The codes that each other entry may be refused with.
+        odd_names: Whether names have letters of which the editions of XML 1.0 think differently.
     """
 
     failure: str = ""
     header: Fields = field(default_factory=dict)
     entries: list[Fields] = field(default_factory=list)
     refusals: list[frozenset[str]] = field(default_factory=list)
+    odd_names: bool = False
 
 
 def ours(data: bytes) -> Account:

@@ -30,6 +30,8 @@ def difference(data: bytes, second: Callable[[bytes], Account]) -> str:
     if one.failure != other.failure:
         if one.failure in STRICTER or (other.failure == "xml" and one.failure):
             return ""
+        if one.failure == "xml" and other.odd_names:  # expat knows the names of the fourth edition
+            return ""
         return f"failure: ours {one.failure!r}, theirs {other.failure!r}"
     if one.failure:
         return ""
@@ -60,6 +62,8 @@ def facts(told: Fields) -> Fields:
     kept = dict(told)
     extra = tuple(pair for pair in kept.pop("extra", ()) if pair[0].startswith("{"))
     kept.pop("capability" if "label" in kept else "", None)
+    if "links" in kept:
+        kept["links"] = tuple(facts(dict(link)) for link in kept["links"])
     return {**kept, "extra": tuple(sorted(extra))} if extra else kept
 
 

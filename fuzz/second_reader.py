@@ -8,6 +8,7 @@ import calendar
 import gzip
 import re
 import zlib
+from collections.abc import Iterator
 from typing import Any, Final
 
 from lxml import etree
@@ -86,22 +87,38 @@ def parse(data: bytes) -> Any:
     Raises:
         UnusableError: It is no XML.
     """
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True
-    )
     try:
         if data.startswith(b"\x1f\x8b"):
             data = gzip.decompress(data)
-        return etree.fromstring(data, parser)
+        parser = _parser(recover=False)
+        try:
+            return etree.fromstring(data, parser)
+        except etree.XMLSyntaxError:
+            # libxml2 refuses a namespace whose name is no URI; XML does not ask for one.
+            if any(entry.type_name != "WAR_NS_URI" for entry in parser.error_log):
+                raise
+            return etree.fromstring(data, _parser(recover=True))
     except (etree.XMLSyntaxError, zlib.error, OSError, EOFError, ValueError) as error:
         raise UnusableError("xml") from error
+
+
+def _parser(*, recover: bool) -> Any:
+    return etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        remove_comments=True,
+        remove_pis=True,
+        recover=recover,
+    )
 
 
 def theirs(data: bytes) -> Account:
     """Return what the second reader says."""
     account = Account()
     try:
-        _fill(account, parse(data))
+        root = parse(data)
+        account.odd_names = any(not name.isascii() for name in _all_names(root))
+        _fill(account, root)
     except UnusableError as error:
         account.failure = str(error)
     return account
@@ -126,7 +143,7 @@ def _root_children(root: Any) -> tuple[Any, list[Any], list[Any]]:
     found: Any = None
     links: list[Any] = []
     entries: list[Any] = []
-    for child in root:
+    for child in root.iterchildren("*"):
         mark = _mark(child)
         if mark in {"url", "sitemap"}:
             entries.append(child)
@@ -203,10 +220,11 @@ def _children(entry: Any, faults: set[str]) -> tuple[dict[str, str], Any, list[A
     texts: dict[str, str] = {}
     metadata: Any = None
     links: list[Any] = []
-    for child in entry:
+    for child in entry.iterchildren("*"):
         mark = _mark(child)
         if mark in _TEXTS:
-            if len(child) or (mark in texts and mark in {"loc", "lastmod"}):
+            has_children = next(child.iterchildren("*"), None) is not None
+            if has_children or (mark in texts and mark in {"loc", "lastmod"}):
                 faults.add("entry-invalid")
             texts.setdefault(mark, "".join(child.itertext()))
         elif mark == "md":
@@ -304,6 +322,13 @@ def _link(element: Any) -> Fields | None:
 def _names(element: Any) -> tuple[str, str]:
     name = etree.QName(element)
     return name.namespace or "", name.localname
+
+
+def _all_names(root: Any) -> Iterator[str]:
+    for element in root.iter("*"):
+        yield etree.QName(element).localname
+        yield from (prefix or "" for prefix in element.nsmap)
+        yield from (etree.QName(key).localname for key in element.attrib)
 
 
 def _mark(element: Any) -> str:

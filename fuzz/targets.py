@@ -1,14 +1,22 @@
 """What is fuzzed, and what must hold for every input."""
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Final
 
 from fuzz.campaign import Target
 from fuzz.documents import generate
+from fuzz.packages import Files, files, read_package, tarred, zipped
 from fuzz.randomness import chance
 from fuzz.xml_target import read_twice
 from resourcesync.discovery.links import find_target
+from resourcesync.documents.packages.naming import (
+    find_clash,
+    member_name,
+    name_key,
+    new_path,
+)
 from resourcesync.model.digests import agree, disagree, format_digests, parse_digests, usable
 from resourcesync.model.timestamps import format_w3c, parse_w3c, to_microseconds
 
@@ -171,7 +179,86 @@ class LinkFields:
         return "none" if found is None else f"link {found}"
 
 
-_ALL: Final[tuple[Target, ...]] = (Documents(), Datetimes(), Hashes(), LinkFields())
+class Packages:
+    """Dump packages, ZIP and tar: `documents.packages.reading.open_package`."""
+
+    roughness = 0.4
+
+    def __init__(self, name: str, pack: Callable[[Random, Files], bytes]) -> None:
+        self.name = name
+        self._pack = pack
+        made = (self.make(chance(name, "seed", number)) for number in range(40))
+        self.seeds = (*made, *kept(name))
+
+    def make(self, random: Random) -> bytes:
+        """Return a package with single fields that lie."""
+        return self._pack(random, files(random))
+
+    def run(self, data: bytes) -> str:
+        """Read all of it; no byte is given that is not the manifest's."""
+        return read_package(data)
+
+
+class Paths:
+    """Paths of members: `documents.packages.naming`."""
+
+    name = "paths"
+    roughness = 0.5
+
+    def __init__(self) -> None:
+        self.seeds = (
+            b"/resources/00/00001-a.txt\n/a",
+            b"/../x\n//x\nx\n/a/./b\n/manifest.xml",
+            "/a\u0301\n/\u00e1\n/\u00c1/b".encode(),
+            *kept(self.name),
+        )
+
+    def make(self, random: Random) -> bytes:
+        """Return some paths, one a line."""
+        parts = ("a", "A", "..", ".", "", "manifest.xml", "\\", "\0", "\u0130", "e\u0301", "\u00e9")
+        paths = []
+        for _ in range(random.choice((1, 2, 3, 8))):
+            chosen = random.choices(parts, k=random.choice((1, 2, 3)))
+            paths.append(random.choice(("/", "/", "")) + "/".join(chosen))
+        return "\n".join(paths).encode()
+
+    def run(self, data: bytes) -> str:
+        """Read each path; those that may be used are safe, and clashes among them are found."""
+        lines = data.decode("utf-8", "replace").split("\n")
+        names: list[str] = []
+        for line in lines:
+            try:
+                names.append(member_name(line))
+            except ValueError:
+                continue
+            hold(".." not in names[-1].split("/"), "leads up nowhere")
+            hold(not names[-1].startswith("/") and "\\" not in names[-1], "is relative")
+            hold(name_key(names[-1]) != "manifest.xml", "is not the manifest")
+        made = new_path(len(lines), lines[0])
+        hold(made.isascii() and made == f"/{member_name(made)}", "makes paths that it takes")
+        hold((find_clash(names) is not None) == _clash(names), "finds clashes")
+        return f"{'names' if names else 'none'} {names!r} {made}"
+
+
+def _clash(names: list[str]) -> bool:
+    """Return whether two names clash: each looked at with each."""
+    keys = [name_key(name) for name in names]
+    return any(
+        key == other or key.startswith(f"{other}/") or other.startswith(f"{key}/")
+        for at, key in enumerate(keys)
+        for other in keys[:at]
+    )
+
+
+_ALL: Final[tuple[Target, ...]] = (
+    Documents(),
+    Datetimes(),
+    Hashes(),
+    LinkFields(),
+    Packages("zips", zipped),
+    Packages("tars", tarred),
+    Paths(),
+)
 TARGETS: Final[dict[str, Target]] = {target.name: target for target in _ALL}
 """All targets by their names."""
 

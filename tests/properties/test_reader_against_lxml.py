@@ -1,0 +1,143 @@
+"""Our reader and an independent one on lxml say the same of every document.
+
+The second reader is `fuzz.second_reader`; it shares no code with ours. ``python -m
+fuzz.differential --count 100000`` compares them on as many documents as wanted.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from fuzz.accounts import ours
+from fuzz.differential import STRICTER, difference, document
+from tests.support import hostile_documents
+from tests.support.documents import CHANGE_LIST, url
+from tests.support.documents import document as written
+
+lxml = pytest.importorskip("lxml.etree", reason="the second reader needs lxml")
+second_reader = pytest.importorskip("fuzz.second_reader", reason="the second reader needs lxml")
+theirs = second_reader.theirs
+
+CORPUS: Final = Path(__file__).parents[2].parent / "shared" / "corpus"
+EXAMPLES: Final = sorted(CORPUS.rglob("*.xml"))
+COUNT: Final = 1_500
+
+
+@pytest.mark.skipif(not EXAMPLES, reason="the specification's examples are not here")
+def test_the_specification_has_the_examples_that_are_compared() -> None:
+    assert len(EXAMPLES) >= 90
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_the_readers_agree_on_an_example_of_the_specification(path: Path) -> None:
+    assert difference(path.read_bytes(), theirs) == ""
+
+
+def test_the_readers_agree_on_generated_documents() -> None:
+    found = {number: told for number in range(COUNT) if (told := compared(number))}
+
+    assert found == {}
+
+
+def compared(number: int) -> str:
+    return difference(document("every run", number), theirs)
+
+
+def test_the_generated_documents_are_of_all_kinds_and_mostly_readable() -> None:
+    accounts = [ours(document("every run", number)) for number in range(COUNT)]
+    read = [account for account in accounts if not account.failure]
+
+    assert len(read) > COUNT / 2
+    assert {str(account.header.get("capability")) for account in read} == {
+        "None",
+        *second_reader.CAPABILITIES,
+    }
+    assert sum(len(account.entries) for account in read) > COUNT
+    assert {code for account in read for codes in account.refusals for code in codes} == {
+        "entry-invalid",
+        "entry-misplaced",
+        "hash-disagrees",
+        "length-invalid",
+        "time-invalid",
+        "uri-illegal",
+        "uri-too-long",
+    }
+    assert {account.failure for account in accounts} >= {"xml", "xml-metadata", "change-unknown"}
+
+
+CHANGED: Final = written(
+    url("http://a/1", '<rs:md change="updated" datetime="2013-01-03T11:00:00Z" length="5"/>'),
+    md=CHANGE_LIST,
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"http://a/1", b"http://a/2"),
+        (b"updated", b"deleted"),
+        (b"11:00:00", b"11:00:01"),
+        (b'"5"', b'"6"'),
+        (b'"5"', b'"-5"'),
+        (b"2013-01-03T00", b"2013-01-04T00"),
+        (b"</url>", b'<rs:ln rel="via" href="x"/></url>'),
+        (b"</url>", b"</url><url><loc>x</loc></url>"),
+        (b"urlset", b"rss"),
+        (b"</urlset>", b""),
+    ],
+)
+def test_the_comparison_sees_each_thing_that_is_told(old: bytes, new: bytes) -> None:
+    other = CHANGED.replace(old, new)
+    assert other != CHANGED
+
+    assert difference(CHANGED, theirs) == ""
+    assert difference(CHANGED, lambda _: theirs(other)) != ""
+
+
+# --- what we refuse and the other reader takes ---------------------------------------------------
+
+HEAD: Final = hostile_documents.HEAD.decode()
+
+
+def inside(body: str) -> bytes:
+    return f"{HEAD}{body}</urlset>".encode()
+
+
+ALONE: Final = {
+    "a DOCTYPE": (b"<!DOCTYPE urlset>" + inside("")[39:], "xml-dtd"),
+    "a DOCTYPE with entities": (
+        b'<!DOCTYPE urlset [<!ENTITY e "x">]>' + inside(url("&e;"))[39:],
+        "xml-dtd",
+    ),
+    "another encoding": (inside("").replace(b"UTF-8", b"ISO-8859-1"), "xml-encoding"),
+    "UTF-7": (inside("").replace(b"UTF-8", b"UTF-7"), "xml-encoding"),
+    "UTF-16 without a mark": (
+        inside("").decode().replace("UTF-8", "UTF-16").encode("utf-16-le"),
+        "xml-encoding",
+    ),
+    "depth": (inside("<x>" * 16 + "</x>" * 16), "document-limit"),
+    "attributes": (
+        inside("<x " + "".join(f'a{n}="" ' for n in range(65)) + "/>"),
+        "document-limit",
+    ),
+    "a long attribute": (inside(f'<x a="{"x" * 8193}"/>'), "document-limit"),
+    "a long text": (inside(url("x" * 8193)), "document-limit"),
+    "a long comment": (inside(f"<!--{'x' * 150_000}-->"), "document-limit"),
+    "many names": (inside("".join(f"<a{n}/>" for n in range(1100))), "document-limit"),
+    "many prefixes": (
+        inside("".join(f'<a xmlns:p{n}="urn:p"/>' for n in range(110))),
+        "document-limit",
+    ),
+    "many links": (inside("<url>" + "<rs:ln/>" * 1001 + "</url>"), "document-limit"),
+}
+"""The classes of documents that are well-formed and that ours refuses all the same."""
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_what_costs_too_much_or_asks_for_too_much_is_refused_by_ours_alone(kind: str) -> None:
+    data, code = ALONE[kind]
+
+    assert ours(data).failure == code
+    assert code in STRICTER
+    assert theirs(data).failure == ""
