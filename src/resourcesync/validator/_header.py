@@ -78,6 +78,7 @@ class Header:
         self.attributes: dict[str, str] = {}
         self._old = ""
         self._links: dict[str, int] = {}
+        self._up: Spot | None = None
 
     def start(self, subject: Subject, root: Node) -> bool:
         """Check the root's name; return whether the document can be judged any further."""
@@ -150,8 +151,8 @@ class Header:
             if relation in ("up", "index") and self._links[relation] > 1:
                 subject.tell("G42", f"a second {relation} link under the root", node)
         tokens = relations.lower().split()
-        if "up" in tokens and subject.summary.capability is Capability.DESCRIPTION:
-            subject.tell("SD03", "a Source Description with an up link", node)
+        if "up" in tokens and self._up is None:
+            self._up = subject.window.spot(node)
         if "index" in tokens and subject.summary.is_index:
             subject.tell("LK11", "an index that is part of an index", node)
         if "contents" in tokens:
@@ -168,6 +169,8 @@ class Header:
             subject.tell_at(rule, f"the {kind.value} tells no {name}", subject.md)
         if kind in _UP and "up" not in self._links:
             subject.tell_at(_UP[kind], f"the {kind.value} has no up link", subject.md)
+        if kind in (Kind.SD, Kind.SDI) and self._up is not None:
+            subject.tell_at("SD03", f"a {kind.value} with an up link", self._up)
         if kind in (Kind.SD, Kind.CAP) and "describedby" not in self._links:
             rule = "SD02" if kind is Kind.SD else "CA02"
             subject.tell_at(rule, f"the {kind.value} has no describedby link", subject.md)

@@ -1,0 +1,73 @@
+"""Every rule that one document can break: a document that keeps it, one that breaks just it."""
+
+import pytest
+
+from resourcesync.validator.examining import validate_document
+from resourcesync.validator.findings import Finding
+from resourcesync.validator.rule import Checked, Level, Profile
+from resourcesync.validator.rules import RULES
+from tests.support.rule_cases import CASES, Case
+from tests.support.rule_documents import CH_1_0, GOOD
+
+
+def judged(text: str, *, uri: str, profile: Profile = Profile.RS_1_1) -> list[Finding]:
+    return list(validate_document([text.encode()], uri=uri, profile=profile))
+
+
+def name(case: Case) -> str:
+    return f"{case.rule}-{CASES.index(case)}"
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_a_good_document_has_no_finding(kind: str) -> None:
+    assert judged(GOOD[kind], uri="https://e.example/x.xml") == []
+
+
+def test_a_good_document_of_version_1_0_has_no_finding() -> None:
+    assert judged(CH_1_0, uri="x", profile=Profile.RS_1_0) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_a_rule_is_kept_by_one_document_and_broken_by_another(case: Case) -> None:
+    assert judged(case.good, uri=case.uri, profile=case.profile) == []
+
+    found = judged(case.broken, uri=case.uri, profile=case.profile)
+
+    ids = [finding.rule.id for finding in found]
+    assert set(ids) - case.also == {case.rule} - case.also
+    assert case.rule in ids
+    assert case.also <= set(ids)
+    if case.also.isdisjoint({case.rule}):
+        assert ids.count(case.rule) == 1
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.shown], ids=name)
+def test_a_finding_points_at_what_is_at_fault(case: Case) -> None:
+    (finding,) = (
+        it
+        for it in judged(case.broken, uri=case.uri, profile=case.profile)
+        if it.rule.id == case.rule
+    )
+
+    line = case.broken.split("\n")[finding.line - 1]
+    assert line[finding.column - 1 :][: finding.length] == case.shown
+    start = finding.excerpt_column - 1
+    assert finding.excerpt[start : start + finding.length] == case.shown
+
+
+def test_every_rule_of_one_document_has_its_cases() -> None:
+    of_documents = {rule.id for rule in RULES.values() if rule.checked is Checked.DOCUMENT}
+    too_large = {"G20"}  # has a test of its own
+
+    assert of_documents - too_large <= {case.rule for case in CASES}
+
+
+def test_a_must_is_never_broken_beside_another_one() -> None:
+    beside = {
+        (case.rule, other)
+        for case in CASES
+        for other in case.also
+        if RULES[other].level is Level.MUST and other != case.rule
+    }
+
+    assert beside == {("SD01", "CA01"), ("SD01", "CA04"), ("G15", "RM04")}
