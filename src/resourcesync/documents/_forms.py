@@ -23,7 +23,8 @@ logs, and its examples of each version):
 
 A dash means: left out, or `ValueError` where nothing would be left. Without a Source Description
 its entries are written as a Capability List Index. A plain sitemap says ``loc``, ``lastmod`` and
-``changefreq`` of the entries of a Resource List.
+``changefreq`` of the entries of a Resource List. The Atom forms and the native one of the drafts
+say what 0.5 says, for lists and manifests alone, and nothing of other communities.
 """
 
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ class Form:
         nests_manifests: Whether manifests may be indexes.
         has_notifications: Whether there are Change and Framework Notifications.
         is_plain: Whether it knows nothing of ResourceSync.
+        is_feed: Whether it is no sitemap: one of the forms of the drafts that were given up.
     """
 
     dialect: Dialect
@@ -65,6 +67,7 @@ class Form:
     nests_manifests: bool = False
     has_notifications: bool = True
     is_plain: bool = False
+    is_feed: bool = False
 
 
 _FORMS: Final = {
@@ -103,6 +106,10 @@ _FORMS: Final = {
             has_notifications=False,
         ),
         Form(dialect=Dialect.SITEMAP, is_plain=True, has_notifications=False),
+        *(
+            Form(dialect=dialect, times="modified", is_feed=True)
+            for dialect in (Dialect.ATOM_LINKS, Dialect.ATOM_ENTRIES, Dialect.NATIVE)
+        ),
     )
 }
 

@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 from typing import Any, Final
 
 from resourcesync.documents._forms import Form, form_of
+from resourcesync.documents.feeds import KINDS
 from resourcesync.model.capabilities import (
     CapabilityEntry,
     DocumentChange,
@@ -33,6 +34,8 @@ def narrow_header(header: Header, dialect: Dialect) -> Header:
     form = form_of(dialect)
     if form.is_plain:
         return _plain_header(header)
+    if form.is_feed:
+        return _feed_header(header, form)
     kept = _as_kind(header, form)
     links = _kept_links(kept.links, form)
     return replace(kept, links=links, **_times(kept, form))
@@ -52,6 +55,8 @@ def narrow_entry(entry: Entry, header: Header, dialect: Dialect) -> Entry:
     form = form_of(dialect)
     if form.is_plain:
         return _plain_entry(entry)
+    if form.is_feed:
+        return _feed_entry(entry, form)
     if isinstance(entry, CapabilityEntry) and header.capability is Capability.DESCRIPTION:
         entry = _described(entry, form)
     if not form.has_entry_times and isinstance(entry, Part | Package):
@@ -102,6 +107,19 @@ def _plain_header(header: Header) -> Header:
     if header.capability not in _SITEMAPS:
         raise ValueError(f"a plain sitemap cannot say what a {header.phrase} says")
     return Header(capability=None, is_index=header.is_index, foreign=header.foreign)
+
+
+def _feed_header(header: Header, form: Form) -> Header:
+    if header.capability not in KINDS or header.is_index:
+        raise ValueError(f"the form {form.dialect} cannot say what a {header.phrase} says")
+    times = _times(header, form)
+    if header.capability.is_snapshot:
+        times["modified"] = times["at"]
+    return replace(header, links=_bare(header.links), extra=(), foreign=(), **times)
+
+
+def _bare(links: tuple[Link, ...]) -> tuple[Link, ...]:
+    return tuple(replace(link, extra=()) if link.extra else link for link in links)
 
 
 def _as_kind(header: Header, form: Form) -> Header:
@@ -156,6 +174,18 @@ def _plain_entry(entry: Entry) -> Entry:
     if isinstance(entry, Part):
         return Part(uri=entry.uri, lastmod=entry.lastmod, foreign=entry.foreign)
     raise ValueError(f"a plain sitemap has no {type(entry).__name__} in it")
+
+
+def _feed_entry(entry: Entry, form: Form) -> Entry:
+    if isinstance(entry, Change):
+        dated = _undated(entry, form)
+        assert isinstance(dated, Change)
+        resource = _feed_entry(dated.resource, form)
+        assert isinstance(resource, Resource)
+        return replace(dated, resource=resource)
+    if isinstance(entry, Resource):
+        return replace(entry, changefreq="", links=_bare(entry.links), extra=(), foreign=())
+    raise ValueError(f"the form {form.dialect} has no {type(entry).__name__} in it")
 
 
 def _described(entry: CapabilityEntry, form: Form) -> CapabilityEntry | Part:

@@ -24,7 +24,9 @@ from resourcesync.documents._pointers import (
 )
 from resourcesync.documents._rows import change_rows, resource_rows
 from resourcesync.documents._values import ROOT_KNOWN
+from resourcesync.documents.atom import content_row, feed_closing, feed_opening, link_row
 from resourcesync.documents.dialects import date_lastmod, narrow_entry, narrow_header
+from resourcesync.documents.native import native_closing, native_opening, native_row
 from resourcesync.model.capabilities import DocumentChange, Entry, Header, Package, Part
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
@@ -103,6 +105,8 @@ def render(entry: Entry, header: Header, dialect: Dialect = Dialect.V1_1) -> byt
 def _opening(header: Header, form: Form) -> str:
     told = narrow_header(header, form.dialect)
     check_header(told, form)
+    if form.is_feed:
+        return native_opening(told) if form.dialect is Dialect.NATIVE else feed_opening(told)
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', _root(told, form)]
     lines += [link_element(_in_words_of(link, form)) for link in told.links]
     if told.capability is not None:
@@ -121,7 +125,10 @@ def _root(header: Header, form: Form) -> str:
 
 
 def _closing(header: Header, form: Form) -> str:
-    return f"</{_element(narrow_header(header, form.dialect))}>\n"
+    told = narrow_header(header, form.dialect)
+    if form.is_feed:
+        return native_closing() if form.dialect is Dialect.NATIVE else feed_closing()
+    return f"</{_element(told)}>\n"
 
 
 def _element(header: Header) -> str:
@@ -162,6 +169,9 @@ def _renderer(
 
 def _rows_of(header: Header, form: Form) -> Callable[[list[Any]], list[str]]:
     """Return what writes the entries, of the one kind that such a document has."""
+    if form.is_feed:
+        item = _FEED_ROWS[form.dialect]
+        return lambda entries: [item(entry) for entry in entries]
     kind = kind_of(header)
     in_package = header.capability is not None and header.capability.is_manifest
     if kind is Resource:
@@ -179,4 +189,9 @@ def _rows_of(header: Header, form: Form) -> Callable[[list[Any]], list[str]]:
     return lambda entries: [row(entry) for entry in entries]
 
 
+_FEED_ROWS: Final = {
+    Dialect.ATOM_LINKS: link_row,
+    Dialect.ATOM_ENTRIES: content_row,
+    Dialect.NATIVE: native_row,
+}
 _LINKS_DOWN: Final = {"up": "resourcesync", "index": "up"}

@@ -1,0 +1,258 @@
+"""XML of the drafts that are no sitemaps becomes nodes: a head, then entries with what is in them.
+
+The same doors are closed as in `_scanning`; these documents are rare, so nothing here is tuned.
+"""
+
+import pyexpat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from resourcesync.documents._limits import Limits, over
+from resourcesync.documents._scanning import MAX_NAMES, MAX_PREFIXES, MAX_TOKEN
+from resourcesync.documents._tokens import SEPARATOR
+from resourcesync.errors import (
+    DocumentError,
+    MalformedDocumentError,
+    NotAListError,
+    TruncatedDocumentError,
+)
+
+TERMS: Final = frozenset(
+    {"http://www.openarchives.org/rs/", "http://www.openarchives.org/rs/terms/"}
+)
+"""The ResourceSync namespaces that the drafts used."""
+
+_MAX_CHILDREN: Final = 1_000
+_CUT_SHORT: Final = frozenset({3, 5, 6, 20})
+_ENCODINGS: Final = frozenset({"utf-8", "utf8", "utf-16", "utf-16le", "utf-16be"})
+_IN_ROOT: Final = 2
+_IN_ENTRY: Final = 3
+
+
+@dataclass(slots=True)
+class Node:
+    """One element: its name, its attributes and its own text.
+
+    Attributes:
+        name: The local name.
+        attributes: Values by local name; those of other namespaces are left out.
+        text: Its text, blanks around it removed.
+        children: The elements in it.
+        line, column: Its place, 1-based.
+    """
+
+    name: str
+    attributes: Mapping[str, str]
+    line: int
+    column: int
+    text: str = ""
+    children: list["Node"] = field(default_factory=list)
+
+
+class FeedScanner:
+    """Feeds one document through expat.
+
+    Args:
+        roots: The roots that are taken, as namespace and local name, each with the name of its
+            entries.
+        limits: What it may cost at most.
+        uri: Its address, for messages.
+
+    Attributes:
+        root: The root without its entries: complete once `began` is true.
+        began: Whether the first entry or the end of the root was met.
+        entries: Complete entries that nobody took yet.
+    """
+
+    def __init__(self, roots: Mapping[tuple[str, str], str], *, limits: Limits, uri: str) -> None:
+        self.root: Node | None = None
+        self.began = False
+        self.entries: list[Node] = []
+        self._roots = roots
+        self._limits = limits
+        self._uri = uri
+        self._namespace = ""
+        self._entry_name = ""
+        self._open: list[Node | None] = []
+        self._pieces: list[str] = []
+        self._length = 0
+        self._fed = 0
+        self._closed = False
+        self._prefixes: set[str | None] = set()
+        parser = pyexpat.ParserCreate("utf-8", SEPARATOR)
+        parser.buffer_text = True
+        at_once = getattr(parser, "SetReparseDeferralEnabled", None)
+        if at_once is not None:
+            at_once(False)  # noqa: FBT003 - expat's signature
+        parser.XmlDeclHandler = self._declaration
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.StartNamespaceDeclHandler = self._prefix
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
+        self._parser = parser
+
+    def feed(self, block: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            DocumentError: They cannot be used.
+        """
+        self._fed += len(block)
+        try:
+            self._parser.Parse(block, False)  # noqa: FBT003 - expat's signature
+        except pyexpat.ExpatError as error:
+            raise self._malformed(error) from error
+        if self._fed - self._parser.CurrentByteIndex > MAX_TOKEN:
+            raise self._over(MAX_TOKEN, "bytes in one tag or comment")
+        if len(self._parser.intern) > MAX_NAMES:
+            raise self._over(MAX_NAMES, "different names")
+
+    def close(self) -> None:
+        """Tell that the document ends here.
+
+        Raises:
+            TruncatedDocumentError: It is not complete.
+            MalformedDocumentError: It is broken at its very end.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._parser.Parse(b"", True)  # noqa: FBT003 - expat's signature
+        except pyexpat.ExpatError as error:
+            if error.code in _CUT_SHORT:
+                raise TruncatedDocumentError(
+                    "The document stops before its end",
+                    uri=self._uri,
+                    line=error.lineno,
+                    column=error.offset + 1,
+                ) from error
+            raise self._malformed(error) from error
+
+    def take(self) -> list[Node]:
+        """Return the complete entries and forget them."""
+        entries, self.entries = self.entries, []
+        return entries
+
+    # --- what expat calls ----------------------------------------------------------------------
+
+    def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
+        if encoding is not None and encoding.lower() not in _ENCODINGS:
+            raise self._fault("The document is neither in UTF-8 nor in UTF-16", "xml-encoding")
+
+    def _doctype(self, *_: object) -> None:
+        raise self._fault("The document has a DOCTYPE, which no list needs", "xml-dtd")
+
+    def _prefix(self, prefix: str | None, uri: str | None) -> None:
+        self._prefixes.add(prefix)
+        if len(self._prefixes) > MAX_PREFIXES:
+            raise self._over(MAX_PREFIXES, "different namespace prefixes")
+        if max(len(prefix or ""), len(uri or "")) > self._limits.text:
+            raise self._over(self._limits.text, "characters in one name")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._check(name, attributes)
+        namespace, _, local = name.rpartition(SEPARATOR)
+        node: Node | None = Node(
+            local, _known(attributes), self._parser.CurrentLineNumber, self._column()
+        )
+        depth = len(self._open) + 1
+        if depth == 1:
+            self._start_root(namespace, local, node)
+        elif depth > _IN_ENTRY or namespace != self._namespace:
+            node = None
+        elif depth == _IN_ROOT and local == self._entry_name:
+            self.began = True
+        self._open.append(node)
+        self._pieces, self._length = [], 0
+
+    def _start_root(self, namespace: str, local: str, node: Node | None) -> None:
+        if (namespace, local) not in self._roots:
+            line, column = self._place()
+            raise NotAListError(
+                f"The document is no list: its root is <{local[:100]}>",
+                uri=self._uri,
+                line=line,
+                column=column,
+                evidence=(("root", f"<{local[:100]}>"), ("namespace", namespace[:200] or "none")),
+            )
+        self._namespace, self._entry_name = namespace, self._roots[namespace, local]
+        self.root = node
+
+    def _end(self, _name: str) -> None:
+        node = self._open.pop()
+        depth = len(self._open) + 1
+        if node is None:
+            return
+        node.text = "".join(self._pieces).strip(" \t\r\n")
+        self._pieces = []
+        if depth == 1:
+            self.began = True
+            return
+        parent = self._open[-1]
+        if depth == _IN_ROOT and node.name == self._entry_name:
+            self.entries.append(node)
+        elif parent is not None:
+            self._adopt(parent, node)
+
+    def _adopt(self, parent: Node, node: Node) -> None:
+        if parent is self.root and self.began:
+            # The drafts' own sample has the links of an item after it, not in it.
+            if not self.entries:
+                return
+            parent = self.entries[-1]
+        parent.children.append(node)
+        if len(parent.children) > _MAX_CHILDREN:
+            raise self._over(_MAX_CHILDREN, "elements in one entry")
+
+    def _text(self, text: str) -> None:
+        self._length += len(text)
+        if self._length > self._limits.text:
+            raise self._over(self._limits.text, "characters in one text")
+        if self._open and self._open[-1] is not None:
+            self._pieces.append(text)
+
+    # --- faults --------------------------------------------------------------------------------
+
+    def _check(self, name: str, attributes: Mapping[str, str]) -> None:
+        limits = self._limits
+        if len(self._open) >= limits.depth:
+            raise self._over(limits.depth, "levels of elements")
+        if len(attributes) > limits.attributes:
+            raise self._over(limits.attributes, "attributes in one element")
+        if any(len(text) > limits.text for text in (name, *attributes, *attributes.values())):
+            raise self._over(limits.text, "characters in one name or attribute")
+
+    def _column(self) -> int:
+        return self._parser.CurrentColumnNumber + 1
+
+    def _place(self) -> tuple[int, int]:
+        return self._parser.CurrentLineNumber, self._column()
+
+    def _fault(self, message: str, code: str) -> MalformedDocumentError:
+        line, column = self._place()
+        return MalformedDocumentError(message, uri=self._uri, line=line, column=column, code=code)
+
+    def _over(self, limit: int, what: str) -> DocumentError:
+        line, column = self._place()
+        return over(limit, what, uri=self._uri, line=line, column=column)
+
+    def _malformed(self, error: pyexpat.ExpatError) -> MalformedDocumentError:
+        return MalformedDocumentError(
+            f"The document is not well-formed XML: {pyexpat.ErrorString(error.code)}",
+            uri=self._uri,
+            line=error.lineno,
+            column=error.offset + 1,
+        )
+
+
+def _known(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return the attributes by local name; one with the ResourceSync prefix wins."""
+    plain = {name: value for name, value in attributes.items() if SEPARATOR not in name}
+    for name, value in attributes.items():
+        namespace, _, local = name.rpartition(SEPARATOR)
+        if namespace in TERMS:
+            plain[local] = value
+    return {name: value.strip(" \t\r\n") for name, value in plain.items()}
