@@ -80,7 +80,8 @@ def _judge_members(
         else:
             yield from _judge_member(member, entry)
     for name in sorted(by_name.keys() - used - {MANIFEST}):
-        if not name.endswith("/"):
+        misnamed = MANIFEST not in by_name and name.rpartition("/")[2].lower() == MANIFEST
+        if not name.endswith("/") and not misnamed:
             yield without_place("RM06b", f"{name} is in the package and is not listed", uri)
 
 

@@ -133,16 +133,19 @@ def _judge_source(documents: Sequence[DocumentSummary]) -> Iterator[Finding]:
     descriptions = [it for it in documents if it.capability is Capability.DESCRIPTION]
     if documents and not descriptions:
         yield at_root("SD09", "the Source has no Source Description", documents[0])
-    for description in descriptions:
-        is_top = not any(it.is_index for it in descriptions) or description.is_index
-        if is_top and urlsplit(description.uri).path != WELL_KNOWN_PATH:
-            yield at_root("SD08", f"it is served at {description.uri}", description)
+    if descriptions and not any(_is_well_known(it.uri) for it in descriptions):
+        message = f"it is served at {descriptions[0].uri}"
+        yield at_root("SD08", message, descriptions[0])
     yield from _ungrouped(descriptions, "SD10")
     for capability_list in documents:
         if capability_list.capability is Capability.CAPABILITY_LIST:
             below = [it for it in documents if it.link("up") == capability_list.uri]
             lists = [it for it in below if it.capability is Capability.CHANGE_LIST]
             yield from _ungrouped(lists, "CI09")
+
+
+def _is_well_known(uri: str) -> bool:
+    return urlsplit(uri).path == WELL_KNOWN_PATH
 
 
 def _ungrouped(documents: Sequence[DocumentSummary], rule: str) -> Iterator[Finding]:

@@ -1,0 +1,210 @@
+"""For every rule of delivery, packages and messages: facts that keep it, and facts that do not."""
+
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from resourcesync.model.vocabulary import Capability
+from resourcesync.validator.delivery import (
+    Response,
+    judge_document_response,
+    judge_header_link,
+    judge_page_link,
+    judge_resource,
+    judge_robots,
+)
+from resourcesync.validator.findings import Finding
+from resourcesync.validator.notifications import (
+    Verification,
+    judge_message_links,
+    judge_signature,
+    judge_verification,
+)
+from resourcesync.validator.packages import Member, judge_contents_copy, judge_package
+from resourcesync.validator.summaries import ListedResource, Place
+from resourcesync.validator.together import judge_again
+from tests.support.rule_documents import CAP, CDM, CH, CH_1_0, RDM, RL
+from tests.support.rule_source import summarize
+
+Judge = Callable[[], Iterable[Finding]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """A rule, a judgement of facts that keep it, and one of facts that break just it."""
+
+    rule: str
+    keeping: Judge
+    breaking: Judge
+
+
+PAGE: Final = "https://e.example/a"
+SHA: Final = {"sha-256": "0" * 64}
+LISTED: Final = ListedResource(
+    uri=PAGE,
+    document="https://e.example/rl.xml",
+    place=Place(line=7, column=3, length=4),
+    length=10,
+    media_type="text/html",
+    hashes=SHA,
+    lastmod=datetime(2026, 3, 1, tzinfo=UTC),
+    path="/a.html",
+)
+ANSWER: Final = Response(
+    uri=PAGE,
+    status=200,
+    headers={
+        "content-type": "text/html; charset=utf-8",
+        "last-modified": "Sun, 01 Mar 2026 12:00:00 GMT",
+    },
+    length=10,
+    hashes=SHA,
+)
+DELETED: Final = replace(LISTED, change="deleted")
+GONE: Final = replace(ANSWER, status=410)
+DOCUMENT: Final = Response(
+    uri="https://e.example/rl.xml", status=200, headers={"content-type": "text/xml"}
+)
+CAPABILITIES: Final = summarize("https://e.example/cap.xml", CAP)
+RESOURCES: Final = summarize("https://e.example/rl.xml", RL)
+NO_WAY_UP: Final = summarize("https://e.example/rl.xml", RL.replace('rel="up"', 'rel="license"'))
+MANIFEST: Final = summarize("https://e.example/p.zip", RDM)
+CHANGE_MANIFEST: Final = summarize("https://e.example/p.zip", CDM)
+MEMBERS: Final = (
+    Member(name="manifest.xml", length=1),
+    Member(name="a.html", length=10, hashes=SHA),
+)
+CLOSED: Final = summarize("https://e.example/ch.xml", CH)
+OPEN: Final = summarize("https://e.example/ch.xml", CH_1_0)
+SIGNED: Final = "sha256=" + hmac.new(b"secret", b"body", hashlib.sha256).hexdigest()
+VERIFIED: Final = Verification(
+    callback="https://d.example/cb",
+    pending=True,
+    challenge=b"abc",
+    status=200,
+    body=b"abc",
+    lease_seconds=60,
+)
+
+
+def answered(**changes: object) -> Judge:
+    return lambda: judge_resource(LISTED, replace(ANSWER, **changes))  # type: ignore[arg-type]  # fields of Response
+
+
+def served_as(media_type: str) -> Judge:
+    response = replace(DOCUMENT, headers={"content-type": media_type})
+    return lambda: judge_document_response(response)
+
+
+def headed(name: str, value: str) -> Judge:
+    return answered(headers={**ANSWER.headers, name: value})
+
+
+def packed(*members: Member, manifest: object = MANIFEST) -> Judge:
+    assert manifest in (MANIFEST, CHANGE_MANIFEST)
+    found = MANIFEST if manifest is MANIFEST else CHANGE_MANIFEST
+    return lambda: judge_package(
+        "https://e.example/p.zip", members, found, [LISTED], dump=Capability.RESOURCE_DUMP
+    )
+
+
+def packed_changes(manifest: str) -> Judge:
+    found = summarize("https://e.example/p.zip", manifest)
+    return lambda: judge_package(
+        "https://e.example/p.zip", MEMBERS, found, [LISTED], dump=Capability.CHANGE_DUMP
+    )
+
+
+def signed(header: str) -> Judge:
+    return lambda: judge_signature(PAGE, secret=b"secret", header=header, body=b"body")
+
+
+def verified(**changes: object) -> Judge:
+    return lambda: judge_verification(replace(VERIFIED, **changes))  # type: ignore[arg-type]  # fields of Verification
+
+
+def linked(**links: int) -> Judge:
+    return lambda: judge_message_links(PAGE, links)
+
+
+def facts(rule: str, keeping: Judge, *breaking: Judge) -> list[Facts]:
+    return [Facts(rule=rule, keeping=keeping, breaking=it) for it in breaking]
+
+
+FACTS: Final = [
+    *facts(
+        "HT01",
+        answered(),
+        answered(length=11),
+        answered(status=404),
+        headed("content-type", "text/plain"),
+        lambda: judge_resource(replace(LISTED, encoding="gzip"), ANSWER),
+    ),
+    *facts("HT02", answered(), answered(hashes={"sha-256": "1" * 64})),
+    *facts(
+        "HT03",
+        lambda: judge_resource(DELETED, GONE),
+        lambda: judge_resource(DELETED, ANSWER),
+    ),
+    *facts("HT04", answered(), headed("last-modified", "Mon, 02 Mar 2026 00:00:00 GMT")),
+    *facts("HT05", served_as("application/xml; charset=utf-8"), served_as("text/html")),
+    *facts(
+        "DI01",
+        lambda: judge_page_link(PAGE, CAPABILITIES, in_head=True, listed={PAGE}),
+        lambda: judge_page_link(PAGE, CAPABILITIES, in_head=False),
+        lambda: judge_page_link(PAGE, CAPABILITIES, in_head=True, listed=set()),
+    ),
+    *facts(
+        "DI02",
+        lambda: judge_header_link(PAGE, CAPABILITIES),
+        lambda: judge_header_link(PAGE, RESOURCES),
+        lambda: judge_header_link(PAGE, None),
+    ),
+    *facts(
+        "DI03",
+        lambda: judge_robots("https://e.example/robots.txt", [RESOURCES]),
+        lambda: judge_robots("https://e.example/robots.txt", [CAPABILITIES]),
+        lambda: judge_robots("https://e.example/robots.txt", [NO_WAY_UP]),
+    ),
+    *facts("RM01", packed(*MEMBERS), packed(replace(MEMBERS[0], name="Manifest.xml"), MEMBERS[1])),
+    *facts("RM02", packed(*MEMBERS), packed(*MEMBERS, manifest=CHANGE_MANIFEST)),
+    *facts("RM06a", packed(*MEMBERS), packed(MEMBERS[0])),
+    *facts("RM06b", packed(*MEMBERS), packed(*MEMBERS, Member(name="b", length=1))),
+    *facts(
+        "RM07",
+        packed(*MEMBERS),
+        packed(MEMBERS[0], replace(MEMBERS[1], length=9)),
+        packed(MEMBERS[0], replace(MEMBERS[1], hashes={"sha-256": "1" * 64})),
+    ),
+    *facts("CM01", packed_changes(CDM), packed_changes(RDM)),
+    *facts(
+        "RD04b",
+        lambda: judge_contents_copy(MANIFEST, summarize("https://e.example/m.xml", RDM)),
+        lambda: judge_contents_copy(MANIFEST, CHANGE_MANIFEST),
+        lambda: judge_contents_copy(
+            MANIFEST, summarize("x", RDM.replace("example/a", "example/b"))
+        ),
+    ),
+    *facts(
+        "CH10",
+        lambda: judge_again(CLOSED, summarize("https://e.example/ch.xml", CH)),
+        lambda: judge_again(CLOSED, summarize("x", CH.replace("example/c", "example/d"))),
+    ),
+    *facts(
+        "CH11",
+        lambda: judge_again(OPEN, summarize("x", CH_1_0.replace("</urlset>", "<url/></urlset>"))),
+        lambda: judge_again(OPEN, summarize("x", CH_1_0.replace("created", "updated"))),
+    ),
+    *facts("NT02", linked(self=1, hub=2), linked(self=2, hub=1), linked(self=1)),
+    *facts("NT03", signed(SIGNED), signed(""), signed("md5=00"), signed("sha256=00")),
+    *facts(
+        "NT04",
+        verified(),
+        verified(body=b"abd"),
+        verified(pending=False, status=200),
+    ),
+    *facts("NT05", verified(), verified(lease_seconds=None)),
+]

@@ -1,0 +1,179 @@
+"""Bytes that no document should be made of: findings, never exceptions, in bounded memory."""
+
+import gzip
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.model.vocabulary import MAX_BYTES
+from resourcesync.validator.examining import validate_document
+from resourcesync.validator.findings import Finding
+from resourcesync.validator.rule import Profile, Severity
+from resourcesync.validator.rules import RULES
+from resourcesync.validator.summaries import ListedResource
+from tests.support.rule_documents import CH, GOOD, NS, PLAIN, RL
+
+
+def judged(data: bytes, *, size: int = 65_536) -> list[Finding]:
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    return list(validate_document(pieces, uri="u"))
+
+
+def ids(findings: list[Finding]) -> list[str]:
+    return [finding.rule.id for finding in findings]
+
+
+MANY_ATTRIBUTES = " ".join(f"b{number}='1'" for number in range(65))
+MANY_NAMES = "".join(f"<n{number}/>" for number in range(1_200))
+ENTITIES = b'<!DOCTYPE urlset [<!ENTITY a "b"><!ENTITY c "&a;&a;">]>'
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\0" * 100,
+        b"not xml",
+        b"<!DOCTYPE html><html></html>",
+        ENTITIES + RL.encode(),
+        RL.encode().replace(b"<urlset", b'<!DOCTYPE urlset SYSTEM "file:///etc/passwd"><urlset'),
+        gzip.compress(RL.encode())[:-20],
+        gzip.compress(RL.encode())[:50] + b"x" * 50,
+        RL.encode()[:-1],
+        RL.encode("utf-32"),
+        b'<?xml version="1.0" encoding="ISO-8859-1"?>' + RL.encode(),
+        RL.replace("/a<", "/ä<").encode("latin-1"),
+        f"<urlset {NS}>{'<a>' * 20}".encode(),
+        f'<urlset {NS}><url><loc x="{"y" * 200_000}"/></url></urlset>'.encode(),
+        f"<urlset {NS}><url>{'<priority/>' * 1_001}</url></urlset>".encode(),
+        f"<urlset {NS}><url><a {MANY_ATTRIBUTES}/></url>".encode(),
+        f"<urlset {NS}><a xmlns='x:y'>{MANY_NAMES}</a>".encode() + b" " * 70_000,
+    ],
+    ids=range(17),
+)
+def test_what_is_no_sound_xml_is_one_finding_of_g01(data: bytes) -> None:
+    found = judged(data)
+
+    assert [it for it in ids(found) if RULES[it].severity is Severity.ERROR] == ["G01"]
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_a_document_that_is_cut_short_is_never_complete(kind: str) -> None:
+    data = GOOD[kind].encode()
+
+    for length in range(0, len(data), 7):
+        examination = validate_document([data[:length]], uri="u")
+        found = list(examination)
+        assert "G01" in ids(found)
+        assert not examination.summary.complete
+
+
+def test_gzip_and_pieces_of_any_size_change_nothing() -> None:
+    broken = CH.replace('length="10"', 'length="ten"').encode()
+    whole = judged(broken)
+
+    assert ids(whole) == ["G26"]
+    assert judged(broken, size=1) == whole
+    assert judged(gzip.compress(broken)) == whole
+
+
+def test_utf_16_is_read_and_told() -> None:
+    assert ids(judged(RL.encode("utf-16"))) == ["G01"]
+
+
+def test_a_document_of_too_many_bytes_is_told_and_not_held_in_memory() -> None:
+    def pieces() -> Iterator[bytes]:
+        yield f"<urlset {NS}>".encode()
+        for _ in range(MAX_BYTES // 65_536 + 1):
+            yield b" " * 65_536
+        yield b"</urlset>"
+
+    tracemalloc.start()
+    examination = validate_document(pieces(), uri="u", profile=Profile.SITEMAP)
+    found = list(examination)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert ids(found) == ["G20"]
+    assert examination.summary.complete
+    assert peak < 4 * 2**20
+
+
+def test_a_bomb_is_not_unpacked() -> None:
+    bomb = gzip.compress(f"<urlset {NS}>".encode() + b" " * 80 * 2**20)
+
+    examination = validate_document([bomb], uri="u", profile=Profile.SITEMAP)
+
+    assert ids(list(examination)) == ["G20"]
+    assert not examination.summary.complete
+
+
+def test_a_place_after_far_more_text_than_is_kept_is_still_a_place() -> None:
+    filler = "<!--" + "x" * 60_000 + "-->"
+    text = RL.replace("</url>", f'{filler * 20}<rs:ln rel="up" href="x:y"/></url>', 1)
+
+    (finding,) = judged(text.encode())
+
+    assert finding.rule.id == "LK11"
+    assert finding.line == text[: text.index('<rs:ln rel="up" href="x:y"')].count("\n") + 1
+
+
+def test_lines_may_end_as_on_any_system_and_columns_count_characters() -> None:
+    text = CH.replace('length="10"', 'note="ä" length="ten"').replace('note="ä" ', "")
+    text = text.replace(
+        '<url><loc>https://e.example/a</loc><rs:md change="created"',
+        '<url><!-- ä ö --><loc>https://e.example/a</loc><rs:md change="created"',
+        1,
+    )
+    for ending in ("\n", "\r\n", "\r"):
+        (finding,) = judged(text.replace("\n", ending).encode())
+        line = text.split("\n")[finding.line - 1]
+        assert line[finding.column - 1 :].startswith('ten"')
+
+
+def test_an_attribute_on_a_line_of_its_own_is_found_there() -> None:
+    text = CH.replace(' length="10"', "\n      length = 'ten'")
+
+    (finding,) = judged(text.encode())
+
+    assert text.split("\n")[finding.line - 1] == "      length = 'ten'/></url>"
+    assert (finding.column, finding.length) == (17, 3)
+    assert finding.excerpt == "      length = 'ten'/></url>"
+
+
+@given(data=st.binary(max_size=300))
+def test_no_bytes_raise(data: bytes) -> None:
+    assert "G01" in ids(judged(data))
+
+
+@given(at=st.integers(0, len(RL)), put=st.text(max_size=8), profile=st.sampled_from(Profile))
+def test_no_edit_raises(at: int, put: str, profile: Profile) -> None:
+    text = RL[:at] + put + RL[at + len(put) :]
+    found = list(validate_document([text.encode("utf-8", "replace")], uri="u", profile=profile))
+
+    assert all(it.line >= 1 and it.column >= 1 and it.length >= 1 for it in found)
+    assert all(profile in it.rule.profiles for it in found)
+
+
+def test_a_plain_sitemap_is_judged_as_one() -> None:
+    def under(profile: Profile) -> list[str]:
+        return ids(list(validate_document([PLAIN.encode()], uri="u", profile=profile)))
+
+    assert under(Profile.SITEMAP) == []
+    assert under(Profile.RS_1_1) == ["G05"]
+
+
+def test_every_resource_is_handed_on() -> None:
+    seen: list[ListedResource] = []
+
+    assert list(validate_document([RL.encode()], uri="u", on_resource=seen.append)) == []
+
+    assert [it.uri for it in seen] == ["https://e.example/a", "https://e.example/b"]
+    assert (seen[0].length, seen[0].media_type, len(seen[0].hashes["sha-256"])) == (
+        10,
+        "text/html",
+        64,
+    )

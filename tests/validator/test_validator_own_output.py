@@ -1,0 +1,44 @@
+"""What we publish, under our own validator."""
+
+from resourcesync.validator.examining import validate_document
+from resourcesync.validator.findings import Finding
+from resourcesync.validator.summaries import DocumentSummary
+from resourcesync.validator.together import judge_again, judge_together
+from tests.support.publishing import BASE, Source, split_source
+
+
+def examined(source: Source) -> tuple[list[DocumentSummary], list[Finding]]:
+    summaries, findings = [], []
+    for name, data in source.contents().items():
+        examination = validate_document([data], uri=BASE + name)
+        findings += list(examination)
+        summaries.append(examination.summary)
+    return summaries, findings
+
+
+UNTOLD = {"SD02", "SD06", "CA02"}
+"""``describedby``: only an operator knows a page about the Source and its set."""
+
+
+def test_what_we_publish_keeps_every_rule() -> None:
+    summaries, findings = examined(split_source())
+
+    assert {finding.rule.id for finding in findings} == UNTOLD
+    together = [it.rule.id for it in judge_together(summaries, whole_source=True)]
+    assert together == ["SD08"]  # the test's Source lives in a folder, not at its host's top
+    assert {it.phrase for it in summaries} >= {"Resource List Index", "Change List Index"}
+
+
+def test_what_we_publish_again_only_grows() -> None:
+    source = split_source()
+    before = {it.uri: it for it in examined(source)[0]}
+    source.put("z")
+    source.remove("a")
+    source.publish()
+
+    after, findings = examined(source)
+
+    assert {finding.rule.id for finding in findings} == UNTOLD
+    again = [it for it in after if it.uri in before]
+    assert len(again) > 3
+    assert [f.rule.id for it in again for f in judge_again(before[it.uri], it)] == []
