@@ -37,6 +37,7 @@ GROUPS: Final = {
     "Look": {
         "explore": "show a Source's documents as a tree",
         "diff": "compare two Sources, lists or mirrors",
+        "convert": "write a document in another version of the format",
         "rule": "explain an error or rule code",
     },
     "Try out": {

@@ -1,0 +1,137 @@
+"""``resourcesync convert``: write a document in another dialect."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from resourcesync.cli import options
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.job import Job
+from resourcesync.cli.options import option
+from resourcesync.cli.output import Outcome, OutputLostError, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, Line
+
+if TYPE_CHECKING:
+    from resourcesync.documents.converting import Conversion
+    from resourcesync.model.capabilities import RefusedEntry
+
+DIALECTS: Final = (
+    "0.5",
+    "0.6",
+    "0.9",
+    "0.9.1",
+    "1.0",
+    "1.1",
+    "sitemap",
+    "atom-links",
+    "atom-entries",
+    "native",
+)
+"""What can be written."""
+_MAX_SHOWN: Final = 10
+
+
+@click.command("convert")
+@click.argument("file", metavar="FILE|-")
+@option(
+    "--to",
+    type=click.Choice(DIALECTS),
+    required=True,
+    metavar="DIALECT",
+    help=f"What to write: {', '.join(DIALECTS)}.",
+)
+@option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write to this file, replaced at once; else to standard output.",
+)
+@option(
+    "--lastmod",
+    is_flag=True,
+    help="With 1.1: repeat the time of each change as lastmod, for readers of 1.0.",
+)
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Write a document in another version of the format.
+
+    FILE is a document of any version, of a plain sitemap, or of one of the forms that were given
+    up: two of Atom, and a native one; gzip is unpacked. What the new version cannot say is left
+    out, and named on standard error. Nothing is written unless all of the document can be.
+
+    \b
+    resourcesync convert changelist.xml --to 1.0 --out changelist-1.0.xml
+    """  # noqa: D301 - click's mark for lines that are not to be filled
+    if output.json and values["out"] is None:
+        raise click.UsageError("--json needs --out: standard output is the document's")
+    if values["lastmod"] and values["to"] != "1.1":
+        raise click.UsageError("--lastmod is for --to 1.1; older versions always have it")
+
+    def work(screen: Screen) -> Outcome:
+        return _convert(values["file"], values["out"], values["to"], values["lastmod"], screen)
+
+    return Job(
+        command="convert",
+        output=output,
+        work=work,
+        fields={"source": values["file"], "dialect": values["to"]},
+    )
+
+
+def _convert(source: str, out: Path | None, to: str, lastmod: bool, screen: Screen) -> Outcome:  # noqa: FBT001 - an option
+    from resourcesync.model.vocabulary import Dialect  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import converting, machine  # noqa: PLC0415 - help stays quick
+
+    refused: list[RefusedEntry] = []
+    count = 0
+
+    def on_refused(entry: "RefusedEntry") -> None:
+        nonlocal count
+        count += 1
+        if count <= _MAX_SHOWN:
+            refused.append(entry)
+
+    try:
+        conversion, before = converting.convert(
+            source,
+            out,
+            Dialect(to),
+            clock=machine.system_clock(),
+            on_refused=on_refused,
+            lastmod_compat=lastmod,
+        )
+    except OSError as error:  # of standard output alone: the wiring's own errors are ours
+        raise OutputLostError(error) from error
+    for entry in refused:
+        _warn(screen, entry.code, f"line {entry.line}: {entry.reason}; the entry is left out")
+    for code, text in _findings(conversion, to):
+        _warn(screen, code, text)
+    line = Line(
+        f"{out}  {conversion.header.phrase}, {conversion.entries:,} entries, {before} to {to}",
+        "Wrote",
+        QUIET,
+    )
+    return Outcome(
+        exit=ExitCode.PARTIAL if count else ExitCode.OK,
+        closing=(line,) if out is not None else (),
+        fields={"entries": conversion.entries, "refused": count, "from_dialect": before.value},
+        says_exit=out is None,
+    )
+
+
+def _findings(conversion: "Conversion", to: str) -> Iterator[tuple[str, str]]:
+    """Yield what the reader of the new document should know, as codes and sentences."""
+    phrase = conversion.header.phrase
+    if conversion.left_out_of_header:
+        names = ", ".join(sorted(conversion.left_out_of_header))
+        yield "left-out", f"{to} does not say of the {phrase}: {names}"
+    for name, count in sorted(conversion.left_out_of_entries.items()):
+        entries = "1 entry" if count == 1 else f"{count:,} entries"
+        yield "left-out", f"{to} does not say of {entries}: {name}"
+    for text in conversion.added:
+        yield "added", f"{to} asks for what the {phrase} does not say; {text}"
+
+
+def _warn(screen: Screen, code: str, message: str) -> None:
+    screen.report("warning", {"code": code, "message": message})

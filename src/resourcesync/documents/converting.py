@@ -1,0 +1,168 @@
+"""Turn an open document into another dialect, and tell what that dialect could not say.
+
+Where `writing` is exact, this bends: documents that are met say less, or more, than the rules of
+the new dialect ask for. What had to be added or left out is counted, so that nobody is surprised.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain
+from typing import TypeVar
+
+from resourcesync.documents._forms import form_of
+from resourcesync.documents.any_form import AnyDocument
+from resourcesync.documents.dialects import left_out, narrow_entry, narrow_header
+from resourcesync.documents.writing import write
+from resourcesync.errors import UnexpectedDocumentError
+from resourcesync.model.capabilities import (
+    CapabilityEntry,
+    DocumentChange,
+    Entry,
+    Header,
+    Package,
+    Part,
+)
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import Capability, Dialect
+
+T = TypeVar("T", Header, Part, Package)
+
+
+class Conversion:
+    """One document on its way into another dialect.
+
+    Args:
+        document: The open document; its entries are read while it is converted.
+        dialect: What to write.
+        now: The time of writing, for dialects that ask for it.
+        lastmod_compat: As `writing.write` has it.
+
+    Attributes:
+        header: What the document's root says.
+        entries: Entries written so far.
+        left_out_of_header: What the new dialect does not say of the document.
+        left_out_of_entries: The same of the entries: how many said it.
+        added: What the new dialect asks for and the document did not say, in words.
+    """
+
+    def __init__(
+        self,
+        document: AnyDocument,
+        dialect: Dialect,
+        *,
+        now: datetime,
+        lastmod_compat: bool = False,
+    ) -> None:
+        self.header = document.header
+        self.entries = 0
+        self.left_out_of_header: frozenset[str] = frozenset()
+        self.left_out_of_entries: Counter[str] = Counter()
+        self.added: list[str] = []
+        self._document = document
+        self._dialect = dialect
+        self._now = now
+        self._lastmod_compat = lastmod_compat
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the document in the new dialect.
+
+        Raises:
+            DocumentError: The document cannot be read, or the dialect cannot say it at all.
+        """
+        try:
+            yield from self._chunks()
+        except ValueError as error:
+            raise UnexpectedDocumentError(
+                f"{self._dialect} cannot say this {self.header.phrase}: {error}",
+                uri=self._document.uri,
+            ) from error
+
+    def _chunks(self) -> Iterator[bytes]:
+        entries = self._document.entries()
+        first = next(entries, None)
+        header = self._fitted(_without_strange_times(self.header, self.header.capability), first)
+        self.left_out_of_header = left_out(self.header, narrow_header(header, self._dialect))
+        all_entries = entries if first is None else chain([first], entries)
+        yield from write(
+            header,
+            self._counted(all_entries, header),
+            self._dialect,
+            lastmod_compat=self._lastmod_compat,
+        )
+
+    def _fitted(self, header: Header, first: Entry | None) -> Header:
+        """Return the header with the times that the dialect asks for."""
+        form = form_of(self._dialect)
+        kind = header.capability
+        if kind is None or form.is_plain:
+            return header
+        if kind.is_snapshot and header.at is None and header.modified is not None:
+            header = replace(header, at=header.modified)
+            self.added.append("at: the time of its last update")
+        if kind.is_log and header.from_ is None and form.times != "modified":
+            header = self._with_from(header, first)
+        told = header.modified or header.until or header.at
+        if told is None and (form.times == "modified" or (form.times == "from" and kind.is_log)):
+            header = replace(header, modified=self._now)
+            self.added.append(f"{'until' if form.times == 'from' else 'modified'}: now")
+        return header
+
+    def _with_from(self, header: Header, first: Entry | None) -> Header:
+        """Begin where the first change is: from there on, all changes are listed."""
+        time = first.time if isinstance(first, Change) else None
+        if isinstance(first, Part | Package):
+            time = first.from_ or first.lastmod
+        if time is not None:
+            self.added.append("from: the time of its first entry")
+        elif header.modified is not None:
+            time = header.modified
+            self.added.append("from: the time of its last update")
+        return replace(header, from_=time)
+
+    def _counted(self, entries: Iterable[Entry], header: Header) -> Iterator[Entry]:
+        for entry in entries:
+            fitting = _fitting_entry(entry, header)
+            told = narrow_entry(fitting, header, self._dialect)
+            self.left_out_of_entries.update(left_out(entry, told))
+            self.entries += 1
+            yield fitting
+
+
+def _fitting_entry(entry: Entry, header: Header) -> Entry:
+    """Return the entry as a strict writer takes it."""
+    match entry:
+        case CapabilityEntry() | DocumentChange():
+            return replace(entry, label="") if entry.capability else entry
+        case Part():
+            return _without_strange_times(entry, _told_of(header))
+        case Package():
+            return _without_strange_times(entry, _told_of(header))
+        case Change():
+            resource = _with_slash(entry.resource)
+            return entry if resource is entry.resource else replace(entry, resource=resource)
+        case Resource():
+            return _with_slash(entry)
+
+
+def _with_slash(resource: Resource) -> Resource:
+    """Return the resource with the slash that some programs leave out of paths."""
+    if not resource.path or resource.path.startswith("/"):
+        return resource
+    return replace(resource, path=f"/{resource.path}")
+
+
+def _without_strange_times(told: T, kind: Capability | None) -> T:
+    """Return the header or entry without times that such documents do not have (Appendix A)."""
+    if (told.at or told.completed) and not (kind and kind.is_snapshot):
+        told = replace(told, at=None, completed=None)
+    if (told.from_ or told.until) and not (kind and kind.is_log):
+        told = replace(told, from_=None, until=None)
+    return told
+
+
+def _told_of(header: Header) -> Capability | None:
+    """Return what the entries point to: in an archive, documents of the past."""
+    kind = header.capability
+    return kind.archived if kind is not None and kind.is_archive else kind
