@@ -83,6 +83,17 @@ class LocalDocuments:
             media_type="",
         )
 
+    def is_same(self, uri: str, place: str) -> bool:
+        """Whether an address names the document that is in this place.
+
+        Raises:
+            StorageError: A file cannot be looked at.
+        """
+        try:
+            return self._find(uri).samefile(place)
+        except (ResourceMissingError, OSError):
+            return False
+
     def _find(self, uri: str) -> Path:
         if uri == str(self._place):
             candidates = [self._place]

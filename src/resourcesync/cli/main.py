@@ -36,6 +36,7 @@ GROUPS: Final = {
     },
     "Look": {
         "explore": "show a Source's documents as a tree",
+        "validate": "check documents against the specification",
         "diff": "compare two Sources, lists or mirrors",
         "convert": "write a document in another version of the format",
         "rule": "explain an error or rule code",

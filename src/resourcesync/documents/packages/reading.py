@@ -191,6 +191,14 @@ class PackageReader:
             )
         return document
 
+    def manifest_chunks(self) -> Iterator[bytes]:
+        """Yield the manifest as it is, sound or not, for who judges it.
+
+        Raises:
+            PackageError: It is damaged.
+        """
+        return self._manifest_chunks()
+
     def _copied_manifest(self) -> bytes:
         """Return the manifest, compressed: beside the members it could be read only in turns."""
         packer = zlib.compressobj(1)

@@ -1,0 +1,182 @@
+"""``resourcesync validate``: judge documents, packages and Sources by the standard."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from resourcesync import config
+from resourcesync.cli import options
+from resourcesync.cli.exit_codes import ExitCode, worst
+from resourcesync.cli.job import Job
+from resourcesync.cli.looking import Asking, asking_options
+from resourcesync.cli.options import option
+from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+
+if TYPE_CHECKING:
+    from resourcesync.cli.findings_sheets import Sheet
+    from resourcesync.cli.validate_words import Tally
+    from resourcesync.wiring.validating import Judge, Judgement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The command line of ``validate``, understood."""
+
+    targets: tuple[str, ...]
+    live: bool
+    sample: config.Limit | None
+    profile: str
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    fail_on: Literal["error", "warning"]
+    format: Literal["text", "json", "sarif", "junit", "github", "html"]
+
+
+@click.command("validate")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@option("--live", is_flag=True, help="Judge all documents of the Source at an address.")
+@option(
+    "--sample",
+    type=options.LIMIT,
+    metavar="N|P%",
+    help="Fetch that many of the listed resources and judge their delivery; implies --live.",
+)
+@option(
+    "--profile",
+    type=click.Choice(["rs-1.1", "rs-1.0", "sitemap"]),
+    default="rs-1.1",
+    show_default=True,
+    help="The text to judge by.",
+)
+@option(
+    "--select", multiple=True, metavar="CODES", help="Only these rules, such as RS4 or CH05,RS101."
+)
+@option("--ignore", multiple=True, metavar="CODES", help="None of these rules.")
+@option(
+    "--fail-on",
+    type=click.Choice(["error", "warning"]),
+    default="error",
+    show_default=True,
+    help="The weakest finding for which the exit code is 1.",
+)
+@option(
+    "--format",
+    type=click.Choice(["text", "json", "sarif", "junit", "github", "html"]),
+    default="text",
+    show_default=True,
+    help="What is written to stdout.",
+)
+@asking_options
+@options.output_options
+def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
+    """Judge documents, packages and Sources by the standard.
+
+    TARGET is a document, a package or the folder of a published tree; or the address of a
+    document, a package or a Source. Each finding names its rule, place, clause and mend.
+    Exit 0 when there is no error, 1 when there is one; nothing is changed anywhere.
+
+    \b
+    resourcesync validate ./public
+    resourcesync validate https://museum.example --live --sample 20
+    """  # noqa: D301 - click's mark for lines that are not to be filled
+    arguments = Arguments(**values)
+    if arguments.format == "json":
+        output = replace(output, json=True)
+    elif output.json and arguments.format != "text":
+        raise click.UsageError("--json is a format of its own: leave --format out")
+    elif arguments.format != "text":
+        output = replace(output, quiet=max(output.quiet, 1), progress="off")
+
+    def work(screen: Screen) -> Outcome:
+        return _validate(arguments, asking, screen, output)
+
+    from resourcesync.cli.validate_words import ValidateWords  # noqa: PLC0415 - help stays quick
+
+    return Job(
+        command="validate",
+        output=output,
+        work=work,
+        words=ValidateWords(),
+        subject="validate",
+        fields={"targets": list(arguments.targets), "profile": arguments.profile},
+        again=f"resourcesync validate {' '.join(arguments.targets)}",
+    )
+
+
+def _validate(
+    arguments: Arguments, asking: Asking, screen: Screen, output: OutputOptions
+) -> Outcome:
+    from resourcesync.cli.validate_words import Tally  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import machine, validating  # noqa: PLC0415 - help stays quick
+
+    judge = validating.Judge(
+        _judgement(arguments), network=asking.network(), clock=machine.system_clock()
+    )
+    tally = Tally(fail_on=arguments.fail_on)
+    codes = [ExitCode.OK]
+    sheet = _sheet(arguments) if not output.json and output.quiet <= 1 else None
+    for target in arguments.targets:
+        try:
+            codes.append(_judge_one(judge, target, tally, screen, sheet))
+        except ResourceSyncError as error:
+            problem = problem_of(error)
+            screen.problem(problem)
+            codes.append(problem.exit)
+    if sheet is not None:
+        sheet.end(tally)
+    codes.append(ExitCode.FINDINGS if tally.fails else ExitCode.OK)
+    lines = () if sheet is not None else tally.lines()
+    is_other = arguments.format not in {"text", "json"}
+    return Outcome(exit=worst(codes), closing=lines, fields=tally.fields(), says_exit=is_other)
+
+
+def _judge_one(
+    judge: "Judge", target: str, tally: "Tally", screen: Screen, sheet: "Sheet | None"
+) -> ExitCode:
+    from resourcesync.cli.validate_words import event_of  # noqa: PLC0415 - help stays quick
+
+    before = tally.unreached
+    for event in judge.judge(target):
+        tally.add(event)
+        screen.report(*event_of(event))
+        if sheet is not None:
+            sheet.add(event)
+    return ExitCode.PARTIAL if tally.unreached > before else ExitCode.OK
+
+
+def _judgement(arguments: Arguments) -> "Judgement":
+    from resourcesync.validator.rule import Profile  # noqa: PLC0415 - help stays quick
+    from resourcesync.validator.rules import selected  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.sampling import SampleSize  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.validating import Judgement  # noqa: PLC0415 - help stays quick
+
+    select, ignore = (_codes(it) for it in (arguments.select, arguments.ignore))
+    rules = selected(select, ignore)
+    if not rules:
+        raise ConfigurationError(
+            "no rule is left to judge by",
+            evidence=(("select", " ".join(select)), ("ignore", " ".join(ignore))),
+            hint="resourcesync rule RS4 lists a family",
+        )
+    size = arguments.sample
+    return Judgement(
+        profile=Profile(arguments.profile),
+        rules=rules,
+        live=arguments.live,
+        sample=None if size is None else SampleSize(count=size.count, percent=size.percent),
+    )
+
+
+def _codes(texts: tuple[str, ...]) -> list[str]:
+    return [code for text in texts for code in text.split(",") if code.strip()]
+
+
+def _sheet(arguments: Arguments) -> "Sheet | None":
+    """Return what writes the findings in a format of others; ``None`` for our own."""
+    if arguments.format == "text":
+        return None
+    from resourcesync.cli.findings_sheets import open_sheet  # noqa: PLC0415 - seldom needed
+
+    return open_sheet(arguments.format, fail_on=arguments.fail_on)

@@ -1,0 +1,190 @@
+"""What ``validate`` says: the fields of an event, the lines of a finding, the closing line."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from resourcesync.cli import words
+from resourcesync.cli.rule import clause_of
+from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
+from resourcesync.validator.findings import Finding
+from resourcesync.validator.rule import Severity
+from resourcesync.wiring.sampling import Unreached
+from resourcesync.wiring.validating import Event, Judged, Sampled
+
+SHOWN_OF_A_RULE: Final = 10
+"""Findings of one rule in one document that are shown one by one unless ``-v`` is given."""
+_GUTTER: Final = 5
+_BLANK: Final = " " * (_GUTTER + 1)
+_MOST_RULES: Final = 10_000
+
+
+def event_of(event: Event) -> tuple[str, dict[str, object]]:
+    """Return an event's name and its fields."""
+    match event:
+        case Finding():
+            return "finding", finding_fields(event)
+        case Judged(summary, place):
+            return "document", {
+                "uri": place,
+                "kind": summary.phrase,
+                "dialect": summary.dialect.value,
+                "entries": summary.entries,
+                "bytes": summary.size,
+                "complete": summary.complete,
+            }
+        case Sampled(uri, checked, listed):
+            return "sample", {"uri": uri, "checked": checked, "listed": listed}
+        case Unreached():
+            error = event.error
+            return "unreached", {"uri": event.uri, "code": error.code, "message": error.message}
+
+
+def finding_fields(finding: Finding) -> dict[str, object]:
+    """Return a finding as the fields of its event."""
+    rule = finding.rule
+    return {
+        "code": rule.code,
+        "rule": rule.id,
+        "level": rule.level.value,
+        "severity": finding.severity.value,
+        "uri": finding.uri,
+        "line": finding.line,
+        "column": finding.column,
+        "length": finding.length,
+        "message": finding.message,
+        "sentence": rule.sentence,
+        "clause": rule.clause,
+        "fix": rule.fix,
+        "excerpt": finding.excerpt,
+        "excerpt_column": finding.excerpt_column,
+    }
+
+
+class Tally:
+    """What was judged and found so far.
+
+    Args:
+        fail_on: The weakest severity that counts as a failure.
+    """
+
+    def __init__(self, *, fail_on: str) -> None:
+        self._failing = failing(fail_on)
+        self.documents = 0
+        self.entries = 0
+        self.checked = 0
+        self.listed = 0
+        self.unreached = 0
+        self.found: Counter[Severity] = Counter()
+
+    def add(self, event: Event) -> None:
+        """Count an event."""
+        match event:
+            case Finding():
+                self.found[event.severity] += 1
+            case Judged(summary):
+                self.documents += 1
+                self.entries += summary.entries
+            case Sampled(_, checked, listed):
+                self.checked += checked
+                self.listed += listed
+            case Unreached():
+                self.unreached += 1
+
+    @property
+    def fails(self) -> bool:
+        """Whether there is a finding that counts as a failure."""
+        return any(self.found[severity] for severity in self._failing)
+
+    def sentence(self) -> str:
+        """Return what was checked and found, in one line."""
+        parts = [
+            words.counted(self.documents, "document"),
+            f"{words.count(self.entries)} {'entry' if self.entries == 1 else 'entries'}",
+        ]
+        if self.listed:
+            parts.append(f"{words.count(self.checked)} of {words.counted(self.listed, 'resource')}")
+        if self.unreached:
+            parts.append(f"{words.count(self.unreached)} not to be had")
+        found = [
+            words.counted(self.found[Severity.ERROR], "error"),
+            words.counted(self.found[Severity.WARNING], "warning"),
+        ]
+        if advice := self.found[Severity.ADVICE]:
+            found.append(f"{words.count(advice)} advice")
+        return f"Checked {', '.join(parts)}: {', '.join(found)}"
+
+    def lines(self) -> tuple[Line, ...]:
+        """Return the closing line."""
+        return (Line(self.sentence(), level=QUIET),)
+
+    def fields(self) -> dict[str, object]:
+        """Return the same for ``run.end``."""
+        return {
+            "documents": self.documents,
+            "entries": self.entries,
+            "resources_checked": self.checked,
+            "resources_listed": self.listed,
+            "unreached": self.unreached,
+            "errors": self.found[Severity.ERROR],
+            "warnings": self.found[Severity.WARNING],
+            "advice": self.found[Severity.ADVICE],
+        }
+
+
+def failing(fail_on: str) -> frozenset[Severity]:
+    """Return the severities that count as failures."""
+    errors = frozenset({Severity.ERROR})
+    return errors if fail_on == "error" else errors | {Severity.WARNING}
+
+
+class ValidateWords:
+    """Turns findings into lines: the place and rule, the line at fault, the clause, the mend."""
+
+    def __init__(self) -> None:
+        self._shown: Counter[tuple[str, str]] = Counter()
+
+    def __call__(self, event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
+        """Yield the lines for one event."""
+        if event == "finding":
+            yield from self._finding(fields)
+        elif event == "unreached":
+            yield Line(f"{fields['uri']}: {fields['code']} failed: {fields['message']}")
+        elif event == "document":
+            counted = f"{words.count(fields['entries'])} entries"
+            yield Line(f"{fields['uri']}: {fields['kind'].lower()}, {counted}", level=DETAIL)
+
+    def _finding(self, fields: Mapping[str, Any]) -> Iterator[Line]:
+        key = (str(fields["uri"]), str(fields["code"]))
+        if len(self._shown) > _MOST_RULES:
+            self._shown.clear()
+        self._shown[key] += 1
+        number = self._shown[key]
+        level = NORMAL if number <= SHOWN_OF_A_RULE else DETAIL
+        for text in finding_lines(fields, brief=number > 1):
+            yield Line(text, level=level)
+        if number == SHOWN_OF_A_RULE + 1:
+            yield Line(f"{key[0]}: more of {key[1]} is not shown; -v shows all")
+
+
+def finding_lines(fields: Mapping[str, Any], *, brief: bool = False) -> Iterator[str]:
+    """Yield a finding as lines of text.
+
+    Args:
+        fields: The fields of its event.
+        brief: Leave out the clause and the mend: they stand above.
+    """
+    place = str(fields["uri"])
+    if fields["line"]:
+        place += f":{fields['line']}"
+        place += f":{fields['column']}" if fields["column"] else ""
+    yield f"{place}: {fields['code']} {fields['severity']}: {fields['message']}"
+    if fields["excerpt"]:
+        excerpt = "".join(c if c.isprintable() else "·" for c in fields["excerpt"])
+        yield f"{fields['line']:>{_GUTTER}} |  {excerpt}"
+        if start := fields["excerpt_column"]:
+            marks = "^" * max(1, min(fields["length"], len(excerpt) - start + 1))
+            yield f"{_BLANK}|  {' ' * (start - 1)}{marks}"
+    if not brief:
+        yield f"{_BLANK}= {fields['sentence']} ({clause_of(fields['clause'])})"
+        yield f"{_BLANK}= fix: {fields['fix']}"

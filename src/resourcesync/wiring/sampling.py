@@ -1,0 +1,167 @@
+"""A sample of what a Source lists is fetched and held against its entries."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+from typing import Final, NamedTuple
+
+from resourcesync.errors import ResourceSyncError
+from resourcesync.model.digests import ALGORITHMS
+from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response
+from resourcesync.validator import delivery
+from resourcesync.validator.findings import Finding
+from resourcesync.validator.summaries import DocumentSummary, ListedResource
+
+_MOST: Final = 100_000
+"""Resources that one sample may have, and changes that are remembered for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleSize:
+    """How much is fetched: a number of resources, or a share of them in percent."""
+
+    count: int | None = None
+    percent: float | None = None
+
+
+class _Seen(NamedTuple):
+    """An entry, and the moment that its document tells of."""
+
+    listed: ListedResource
+    moment: datetime | None
+
+
+class Sample:
+    """Chooses resources as they are listed, in memory that is bounded by the sample.
+
+    Args:
+        size: How many.
+        random: Chooses.
+    """
+
+    def __init__(self, size: SampleSize, random: Random) -> None:
+        self._size = size
+        self._random = random
+        self._resources: list[_Seen] = []
+        self._changes: dict[str, _Seen] = {}
+        self.listed = 0
+
+    def see(self, listed: ListedResource, document: DocumentSummary) -> None:
+        """Take the next entry of a Resource List, a sitemap or a Change List."""
+        if listed.change:
+            if listed.uri in self._changes or len(self._changes) < _MOST:
+                self._changes[listed.uri] = _Seen(listed, document.from_)
+            return
+        self.listed += 1
+        seen = _Seen(listed, document.at)
+        if self._size.count is None:
+            if len(self._resources) < _MOST and self._is_drawn():
+                self._resources.append(seen)
+            return
+        if len(self._resources) < min(self._size.count, _MOST):
+            self._resources.append(seen)
+        else:
+            place = self._random.randrange(self.listed)
+            if place < len(self._resources):
+                self._resources[place] = seen
+
+    def _is_drawn(self) -> bool:
+        return self._random.uniform(0, 100) < (self._size.percent or 0.0)
+
+    def chosen(self) -> list[ListedResource]:
+        """Return what is to be fetched: each resource as the Source told of it last.
+
+        Where a list and a change cannot be put in order, the resource is left out: nobody can say
+        then what is right.
+        """
+        changes = dict(self._changes)
+        found: list[ListedResource] = []
+        for seen in self._resources:
+            last = _later(seen, changes.pop(seen.listed.uri, None))
+            if last is not None:
+                found.append(last)
+        rest = [seen.listed for seen in changes.values()]
+        if self._size.count is None:
+            return found + [listed for listed in rest if self._is_drawn()]
+        both = found + rest
+        return self._random.sample(both, min(self._size.count, len(both)))
+
+
+def _later(resource: _Seen, change: _Seen | None) -> ListedResource | None:
+    if change is None:
+        return resource.listed
+    if resource.moment is not None and change.moment is not None:
+        if change.moment >= resource.moment:
+            return change.listed
+        if resource.listed.hashes and resource.listed.hashes == change.listed.hashes:
+            return resource.listed
+    one, other = resource.listed.lastmod, change.listed.lastmod
+    if one is None or other is None or change.listed.change == "deleted":
+        return None
+    return change.listed if other >= one else resource.listed
+
+
+class Meter:
+    """Takes a resource's bytes, counts and digests them, and keeps none."""
+
+    def __init__(self, listed: ListedResource) -> None:
+        self.listed = listed
+        self.restart()
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes."""
+        self.length += len(chunk)
+        for digest in self._digests.values():
+            digest.update(chunk)
+
+    def restart(self) -> None:
+        """Begin anew: the transfer starts again from the first byte."""
+        self.length = 0
+        self._digests = {
+            name: hashlib.new(name.replace("-", ""), usedforsecurity=False)
+            for name in self.listed.hashes
+            if name in ALGORITHMS
+        }
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """The digests of the bytes so far."""
+        return {name: digest.hexdigest() for name, digest in self._digests.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreached:
+    """Something could not be had, so it could not be judged."""
+
+    uri: str
+    error: ResourceSyncError
+
+
+def judge_delivery(fetcher: Fetcher, chosen: list[ListedResource]) -> Iterator[Finding | Unreached]:
+    """Fetch resources and judge how they are delivered; nothing is kept."""
+    requests = (
+        Request(uri=listed.uri, sink=Meter(listed), purpose=Purpose.RESOURCE) for listed in chosen
+    )
+    for outcome in fetcher.fetch(requests):
+        meter = outcome.request.sink
+        assert isinstance(meter, Meter)
+        uri = meter.listed.uri
+        match outcome:
+            case Response():
+                answer = delivery.Response(
+                    uri=uri,
+                    status=outcome.status,
+                    headers=outcome.headers,
+                    length=meter.length,
+                    hashes=meter.hashes,
+                )
+                yield from delivery.judge_resource(meter.listed, answer)
+            case Failure():
+                status = getattr(outcome.error, "status", 0)
+                if status:
+                    answer = delivery.Response(uri=uri, status=status)
+                    yield from delivery.judge_resource(meter.listed, answer)
+                else:
+                    yield Unreached(uri=uri, error=outcome.error)

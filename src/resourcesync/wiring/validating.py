@@ -1,0 +1,265 @@
+"""Judge documents, packages and whole Sources; nothing is written and little is kept."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import BinaryIO, Final
+from urllib.parse import urljoin
+
+from resourcesync.adapters.local_documents import LocalDocuments
+from resourcesync.discovery.documents import FetchedDocument
+from resourcesync.discovery.search import Documents, fetch, use_first
+from resourcesync.errors import DocumentError, SourceError, StorageError
+from resourcesync.model.vocabulary import Capability
+from resourcesync.ports import Clock, Fetcher, Purpose
+from resourcesync.validator.delivery import Response, judge_document_response
+from resourcesync.validator.examining import validate_document
+from resourcesync.validator.findings import Finding
+from resourcesync.validator.rule import Profile
+from resourcesync.validator.rules import RULES
+from resourcesync.validator.summaries import DocumentSummary, ListedResource
+from resourcesync.validator.together import judge_announced, judge_together
+from resourcesync.wiring.exploring import is_address, open_documents, open_fetcher, over_network
+from resourcesync.wiring.mirrors import Network
+from resourcesync.wiring.opening_packages import PackageJudge, is_package_name
+from resourcesync.wiring.sampling import Sample, SampleSize, Unreached, judge_delivery
+
+_BLOCK: Final = 65_536
+_MAX_DOCUMENTS: Final = 10_000
+_LISTS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
+_FOLLOWED: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
+_CHANNELS: Final = frozenset(
+    {Capability.CHANGE_NOTIFICATION.value, Capability.FRAMEWORK_NOTIFICATION.value}
+)
+_KNOWN: Final = frozenset(capability.value for capability in Capability)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """How something is judged.
+
+    Attributes:
+        profile: By which text.
+        rules: The ids of the rules that count.
+        live: Whether all documents of a Source are judged, and not only the one at its address.
+        sample: How many resources are fetched; ``None`` for none.
+    """
+
+    profile: Profile = Profile.RS_1_1
+    rules: frozenset[str] = frozenset(RULES)
+    live: bool = False
+    sample: SampleSize | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A document was read to its end, or as far as it could be."""
+
+    summary: DocumentSummary
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Resources were fetched, or the members of a package were read."""
+
+    uri: str
+    checked: int
+    listed: int
+
+
+Event = Finding | Judged | Sampled | Unreached
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One Source, while its documents are judged."""
+
+    documents: Documents
+    sample: Sample | None
+    is_local: bool
+    summaries: list[DocumentSummary] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    places: dict[str, str] = field(default_factory=dict)
+
+
+class Judge:
+    """Judges targets.
+
+    Args:
+        judgement: How.
+        network: How Sources are asked.
+        clock: Time.
+    """
+
+    def __init__(self, judgement: Judgement, *, network: Network, clock: Clock) -> None:
+        self._judgement = judgement
+        self._network = network
+        self._clock = clock
+
+    def judge(self, target: str) -> Iterator[Event]:
+        """Yield what is wrong with a target, and what was read.
+
+        Args:
+            target: A document, a package or the folder of a published tree; or the address of a
+                document, a package or a Source.
+
+        Raises:
+            SourceError: Nothing was found at the address, or it cannot be had.
+            StorageError: A file cannot be read.
+            ConfigurationError: There is no such file, or a setting cannot work.
+        """
+        for event in self._judge(target):
+            if not isinstance(event, Finding) or self._counts(event):
+                yield event
+
+    def _counts(self, finding: Finding) -> bool:
+        rule = finding.rule
+        return rule.id in self._judgement.rules and self._judgement.profile in rule.profiles
+
+    def _judge(self, target: str) -> Iterator[Event]:
+        judgement = self._judgement
+        with ExitStack() as held:
+            fetcher: Fetcher | None = None
+            documents: Documents
+            if is_address(target):
+                opened = open_fetcher(target, self._network, self._clock)
+                fetcher = held.enter_context(opened)
+                documents, first = over_network(fetcher), target
+            else:
+                opening = open_documents(target, self._network, self._clock)
+                documents, first = held.enter_context(opening)
+            if is_package_name(first):
+                yield from self._judge_package(documents, first)
+                return
+            random = Random()  # noqa: S311 - a sample, no secret
+            sample = Sample(judgement.sample, random) if judgement.sample and fetcher else None
+            walk = _Walk(documents, sample, is_local=fetcher is None)
+            yield from self._judge_source(walk, target, first)
+            if fetcher is not None and sample is not None:
+                chosen = sample.chosen()
+                yield Sampled(target, len(chosen), max(sample.listed, len(chosen)))
+                yield from judge_delivery(fetcher, chosen)
+
+    # --- packages ---
+
+    def _judge_package(self, documents: Documents, uri: str) -> Iterator[Event]:
+        fetched = documents.get(uri, purpose=Purpose.RESOURCE)
+        assert fetched is not None, "an unconditional request is never answered with 304"
+        with fetched:
+            judge = PackageJudge(uri, self._judgement.profile)
+            yield from judge.judge(fetched.stream)
+        if judge.manifest is not None:
+            yield Judged(judge.manifest, judge.manifest.uri)
+            yield Sampled(uri, judge.members, judge.manifest.entries)
+
+    # --- documents ---
+
+    def _judge_source(self, walk: _Walk, target: str, first: str) -> Iterator[Event]:
+        whole = self._judgement.live or self._judgement.sample is not None
+        whole = whole or (walk.is_local and Path(target).is_dir())
+        address = _first_uri(walk.documents, first)
+        yield from self._visit(walk, address, "", follow=whole)
+        if not walk.summaries:
+            return
+        if walk.is_local:
+            _name_first(walk)
+        is_top = walk.summaries[0].capability in (*_FOLLOWED, None)
+        for finding in judge_together(walk.summaries, whole_source=whole and is_top):
+            yield _placed(finding, walk)
+
+    def _visit(self, walk: _Walk, uri: str, announced: str, *, follow: bool) -> Iterator[Event]:
+        waiting = [(uri, announced)]
+        while waiting and len(walk.seen) < _MAX_DOCUMENTS:
+            uri, announced = waiting.pop(0)
+            if uri in walk.seen:
+                continue
+            walk.seen.add(uri)
+            try:
+                with fetch(walk.documents, uri) as fetched:
+                    walk.places[uri] = fetched.final_uri if walk.is_local else uri
+                    yield from self._examine(walk, fetched, announced)
+            except (SourceError, StorageError) as error:
+                if not walk.summaries:
+                    raise
+                yield Unreached(uri=uri, error=error)
+                continue
+            if follow:
+                waiting += _below(walk.summaries[-1])
+
+    def _examine(self, walk: _Walk, fetched: FetchedDocument, announced: str) -> Iterator[Event]:
+        sample = walk.sample
+        fetched.stream.seek(0)
+
+        def see(listed: ListedResource) -> None:
+            if sample is not None and examination.summary.capability in _LISTS:
+                sample.see(listed, examination.summary)
+
+        examination = validate_document(
+            _chunks(fetched.stream),
+            uri=fetched.uri,
+            profile=self._judgement.profile,
+            on_resource=see,
+        )
+        for finding in examination:
+            yield _placed(finding, walk)
+        summary = examination.summary
+        walk.summaries.append(summary)
+        if announced:
+            for finding in judge_announced(announced, summary):
+                yield _placed(finding, walk)
+        if not walk.is_local:
+            headers = {"content-type": fetched.media_type}
+            yield from judge_document_response(
+                Response(uri=fetched.uri, status=200, headers=headers)
+            )
+        yield Judged(summary, walk.places[fetched.uri])
+
+
+def _first_uri(documents: Documents, address: str) -> str:
+    """Return where the first document is; one that is broken is there, too."""
+    if "://" not in address:
+        return address
+    try:
+        return use_first(documents, address, lambda _, fetched: fetched.uri)
+    except DocumentError as error:
+        return error.uri or address
+
+
+def _below(summary: DocumentSummary) -> list[tuple[str, str]]:
+    """Return the documents that one lists, each with the capability it is announced as."""
+    capability = summary.capability
+    if capability in _FOLLOWED:
+        return [
+            (urljoin(summary.uri, it.uri), it.label)
+            for it in summary.targets
+            if it.uri and it.label not in _CHANNELS and (not it.label or it.label in _KNOWN)
+        ]
+    if summary.is_index and not (capability is not None and capability.is_archive):
+        return [(urljoin(summary.uri, it.uri), "") for it in summary.targets if it.uri]
+    return [(urljoin(summary.uri, it.contents), "") for it in summary.targets if it.contents]
+
+
+def _name_first(walk: _Walk) -> None:
+    """Give the first document of a folder the address that the others know it by."""
+    first = walk.summaries[0]
+    assert isinstance(walk.documents, LocalDocuments)
+    for other in walk.summaries[1:]:
+        above = other.link("up") or ""
+        if "://" in above and walk.documents.is_same(above, walk.places[first.uri]):
+            walk.places[above] = walk.places[first.uri]
+            first.uri = above
+            return
+
+
+def _placed(finding: Finding, walk: _Walk) -> Finding:
+    """Name the file where the document is on this machine."""
+    place = walk.places.get(finding.uri, finding.uri)
+    return finding if place == finding.uri else replace(finding, uri=place)
+
+
+def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+    while chunk := stream.read(_BLOCK):
+        yield chunk

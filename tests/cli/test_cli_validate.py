@@ -1,0 +1,367 @@
+"""``validate``: findings with place, clause and mend; whole Sources, samples, packages."""
+
+import hashlib
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from resourcesync.validator.rules import RULES
+from tests.support.command_line import FILES, LATER, Said, rows
+from tests.support.tiny_source import Answer, TinySource, dead_address
+
+OPEN = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n'
+    '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    ' xmlns:rs="http://www.openarchives.org/rs/terms/">\n'
+)
+UP = '<rs:ln rel="up" href="http://h.example/capabilitylist.xml"/>\n'
+CHANGES = (
+    OPEN
+    + UP
+    + '<rs:md capability="changelist" from="2026-11-20T00:00:00Z"/>\n'
+    + "<url>\n <loc>http://h.example/b</loc>\n"
+    + ' <rs:md change="updated" datetime="2026-11-20T11:04:09Z"/>\n</url>\n'
+    + "<url>\n <loc>http://h.example/a</loc>\n"
+    + ' <rs:md change="updated" datetime="2026-11-20T10:58:00Z"/>\n</url>\n</urlset>\n'
+)
+GOOD = CHANGES.replace("10:58:00Z", "11:58:00Z")
+
+
+def code(rule: str) -> str:
+    return RULES[rule].code
+
+
+def codes(text: str) -> list[str]:
+    return re.findall(r"^\S+: (RS\d+) ", text, re.MULTILINE)
+
+
+def write(name: str, text: str) -> str:
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return name
+
+
+def offer(source: TinySource) -> None:
+    """Serve the files and their documents with all links that the standard asks for."""
+    source.offer(FILES)
+    entries = [source.entry(target, body) for target, body in FILES.items()]
+    described = f'<rs:ln rel="describedby" href="{source.url}/about.html"/>'
+    up = f'<rs:ln rel="up" href="{source.url}/%s"/>'
+    pointer = f'<rs:md capability="capabilitylist"/>{described}'
+    source.put_document(
+        "/.well-known/resourcesync",
+        f'{described}<rs:md capability="description"/>',
+        [f"<url><loc>{source.url}/capabilitylist.xml</loc>{pointer}</url>"],
+    )
+    source.put_document(
+        "/capabilitylist.xml",
+        f'{up % ".well-known/resourcesync"}{described}<rs:md capability="capabilitylist"/>',
+        [source.pointer("/resourcelist.xml", "resourcelist")],
+    )
+    source.put_document(
+        "/resourcelist.xml",
+        f'{up % "capabilitylist.xml"}<rs:md capability="resourcelist" at="2026-01-02T00:00:00Z"/>',
+        entries,
+    )
+
+
+def test_a_finding_shows_its_place_its_clause_and_its_mend(said: Said) -> None:
+    name = write("changelist.xml", CHANGES)
+
+    assert run(["validate", name]) == 1
+
+    rule = RULES["CH05"]
+    lines = said.readouterr().out.splitlines()
+    head = next(index for index, line in enumerate(lines) if rule.code in line)
+    assert re.fullmatch(rf"changelist\.xml:11:\d+: {rule.code} error: .*10:58:00.*", lines[head])
+    assert lines[head + 1] == '   11 |   <rs:md change="updated" datetime="2026-11-20T10:58:00Z"/>'
+    marks = lines[head + 2]
+    start = marks.index("^")
+    assert lines[head + 1][start:].startswith(('datetime="', "2026-11-20T10:58:00Z"))
+    assert set(marks[start:]) == {"^"}
+    assert lines[head + 3] == f"      = {rule.sentence} (section 12.1)"
+    assert lines[head + 4] == f"      = fix: {rule.fix}"
+    assert lines[-2].startswith("Checked 1 document, 2 entries: 1 error, 0 warnings")
+    assert lines[-1] == "exit 1"
+
+
+def test_what_is_right_has_no_finding(said: Said) -> None:
+    assert run(["validate", write("changelist.xml", GOOD)]) == 0
+
+    assert said.readouterr().out == "Checked 1 document, 2 entries: 0 errors, 0 warnings\n"
+
+
+def test_rules_are_selected_and_ignored(said: Said) -> None:
+    name = write("changelist.xml", CHANGES)
+
+    assert run(["validate", name, "--ignore", "RS101", "--ignore", "CH05,RS9"]) == 0
+    assert run(["validate", name, "--select", "RS1"]) == 0
+    assert run(["validate", name, "--select", code("CH05")]) == 1
+    assert codes(said.readouterr().out) == [code("CH05")]
+    assert run(["validate", name, "--select", "RS4", "--ignore", "RS4"]) == 2
+    assert run(["validate", name, "--select", "XY"]) == 2
+
+
+def test_warnings_fail_when_they_are_asked_to(said: Said) -> None:
+    text = OPEN + UP + '<rs:md capability="capabilitylist"/>\n</urlset>\n'
+    name = write("capabilitylist.xml", text)
+
+    assert run(["validate", name]) == 0
+    assert run(["validate", name, "--fail-on", "warning"]) == 1
+    assert code("CA02") in codes(said.readouterr().out)
+
+
+def test_bytes_that_are_no_xml_are_a_finding(said: Said) -> None:
+    names = [write("a.xml", "<urlset"), write("b.xml", ""), write("c.xml", "<html></html>")]
+
+    assert run(["validate", *names]) == 1
+
+    assert {code("G01"), code("G02")} <= set(codes(said.readouterr().out))
+
+
+def test_very_many_findings_of_a_rule_are_cut_short(said: Said) -> None:
+    entries = "".join(f"<url><loc>relative/{number}</loc></url>\n" for number in range(50))
+    text = f'{OPEN}{UP}<rs:md capability="resourcelist" at="2026-01-01"/>\n{entries}</urlset>'
+    name = write("list.xml", text)
+
+    assert run(["validate", name, "--select", code("G13a")]) == 1
+    short = said.readouterr().out
+    assert run(["validate", name, "--select", code("G13a"), "-v"]) == 1
+
+    assert len(codes(short)) == 10
+    assert "-v shows all" in short
+    assert ": 50 errors, " in short
+    assert len(codes(said.readouterr().out)) == 50
+
+
+def test_what_an_author_writes_cannot_fool_the_terminal(said: Said) -> None:
+    text = f"{OPEN}{UP}<rs:md capability='x\x9b\u202e'/></urlset>"
+
+    run(["validate", write("list.xml", text)])
+
+    assert not re.search("[\x80-\x9f\u202e]", said.readouterr().out)
+
+
+# --- Sources ---
+
+
+def test_an_address_is_one_document_and_live_is_all_of_them(source: TinySource, said: Said) -> None:
+    offer(source)
+
+    assert run(["validate", source.url]) == 0
+    assert said.readouterr().out == "Checked 1 document, 1 entry: 0 errors, 0 warnings\n"
+    assert run(["validate", source.url, "--live"]) == 0
+    assert said.readouterr().out == "Checked 3 documents, 14 entries: 0 errors, 0 warnings\n"
+    assert not {it.target for it in source.asked} & set(FILES)
+
+
+def test_documents_that_contradict_each_other_are_found(source: TinySource, said: Said) -> None:
+    offer(source)
+    source.answers["/resourcelist.xml"] = source.answers["/capabilitylist.xml"]
+
+    assert run(["validate", source.url, "--live"]) == 1
+
+    assert code("G08") in codes(said.readouterr().out)
+
+
+def test_a_document_that_cannot_be_had_is_named_and_the_rest_is_judged(
+    source: TinySource, said: Said
+) -> None:
+    offer(source)
+    del source.answers["/resourcelist.xml"]
+
+    assert run(["validate", source.url, "--live"]) == 3
+
+    lines = said.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{source.url}/resourcelist.xml: missing failed: ")
+    assert lines[-2] == ("Checked 2 documents, 2 entries, 1 not to be had: 0 errors, 0 warnings")
+
+
+def test_a_document_served_as_something_else_is_told(source: TinySource, said: Said) -> None:
+    offer(source)
+    body = source.answers["/resourcelist.xml"].body
+    source.put("/resourcelist.xml", body, "text/plain")
+
+    run(["validate", source.url, "--live", "--select", "HT05"])
+
+    assert f"{source.url}/resourcelist.xml: {code('HT05')} " in said.readouterr().out
+
+
+def test_a_sample_is_fetched_and_held_against_the_list(source: TinySource, said: Said) -> None:
+    offer(source)
+
+    assert run(["validate", source.url, "--sample", "100%"]) == 0
+    assert "14 entries, 12 of 12 resources: 0 errors" in said.readouterr().out
+    assert {it.target for it in source.asked} >= set(FILES)
+
+    source.put("/objects/0001.txt", b"objecT 1\n")
+    source.put("/objects/0002.txt", b"longer than it was\n")
+    del source.answers["/objects/0003.txt"]
+    assert run(["validate", source.url, "--sample", "12"]) == 1
+
+    found = codes(said.readouterr().out)
+    assert found.count(code("HT02")) == 2  # another length has another hash, too
+    assert found.count(code("HT01")) == 2
+
+
+def test_a_sample_is_no_larger_than_asked(source: TinySource, said: Said) -> None:
+    offer(source)
+
+    assert run(["validate", source.url, "--sample", "5"]) == 0
+
+    assert "5 of 12 resources" in said.readouterr().out
+    asked = [it.target for it in source.asked]
+    assert len(set(asked) & set(FILES)) == 5
+
+
+def test_of_a_resource_that_changed_since_the_last_telling_counts(
+    source: TinySource, said: Said
+) -> None:
+    offer(source)
+    source.put("/objects/0001.txt", b"new")
+    del source.answers["/objects/0002.txt"]
+    digest = hashlib.sha256(b"new").hexdigest()
+    changes = [
+        f"<url><loc>{source.url}/objects/000{name}.txt</loc>"
+        f'<rs:md change="{change}" datetime="{LATER}"{more}/></url>'
+        for name, change, more in [
+            ("1", "updated", f' hash="sha-256:{digest}" length="3"'),
+            ("2", "deleted", ""),
+            ("3", "deleted", ""),
+        ]
+    ]
+    up = f'<rs:ln rel="up" href="{source.url}/capabilitylist.xml"/>'
+    head = f'{up}<rs:md capability="changelist" from="{LATER}"/>'
+    source.put_document("/changelist.xml", head, changes)
+    body = source.answers["/capabilitylist.xml"].body.decode()
+    more = source.pointer("/changelist.xml", "changelist")
+    body = body.replace("</urlset>", f"{more}</urlset>")
+    source.put("/capabilitylist.xml", body.encode(), "application/xml")
+
+    run(["validate", source.url, "--sample", "100%", "--select", "HT"])
+
+    assert codes(said.readouterr().out) == [code("HT03")]  # number 3 is still there
+
+
+def test_a_published_tree_is_judged_where_it_lies(tree: Path, said: Said) -> None:
+    run(["publish", str(tree), "--url", "https://museum.example", "-q"])
+    said.readouterr()
+
+    assert run(["validate", str(tree)]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert lines[-1].startswith("Checked 4 documents, 15 entries: 0 errors, ")
+    assert {line.partition(":")[0] for line in lines if code("CA02") in line} == {
+        "public/resourcesync/capabilitylist.xml"
+    }
+    assert code("SD08") not in codes("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"), [("no-such-file.xml", 2), ("http://{}/none.xml", 4)]
+)
+def test_a_target_that_cannot_be_had_does_not_stop_the_others(
+    target: str, expected: int, said: Said
+) -> None:
+    with dead_address() as dead:
+        target = target.format(dead.removeprefix("http://"))
+
+        assert run(["validate", target, write("a.xml", GOOD), "--retries", "0"]) == expected
+
+    captured = said.readouterr()
+    assert captured.err.startswith("error[")
+    assert "Checked 1 document" in captured.out
+
+
+# --- packages ---
+
+MANIFEST = (
+    OPEN
+    + UP
+    + '<rs:md capability="resourcedump-manifest" at="2026-01-01T00:00:00Z"/>\n'
+    + "<url><loc>http://h.example/a</loc>"
+    + '<rs:md type="text/plain" path="/a.txt" length="5" hash="md5:{}"/></url>\n</urlset>\n'
+)
+HELLO = hashlib.md5(b"hello").hexdigest()
+
+
+def package(manifest: str | None, **members: bytes) -> str:
+    with zipfile.ZipFile("part.zip", "w") as writing:
+        if manifest is not None:
+            writing.writestr("manifest.xml", manifest)
+        for name, body in members.items():
+            writing.writestr(name.replace("_", "."), body)
+    return "part.zip"
+
+
+def test_a_sound_package_has_no_finding(said: Said) -> None:
+    assert run(["validate", package(MANIFEST.format(HELLO), a_txt=b"hello")]) == 0
+
+    text = said.readouterr().out
+    assert text == "Checked 1 document, 1 entry, 1 of 1 resource: 0 errors, 0 warnings\n"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "members", "rule"),
+    [
+        (None, {"a_txt": b"hello"}, "RM01"),
+        (MANIFEST.format(HELLO), {}, "RM06a"),
+        (MANIFEST.format(HELLO), {"a_txt": b"hallo"}, "RM07"),
+        (MANIFEST.format(HELLO), {"a_txt": b"hello!"}, "RM07"),
+        (MANIFEST.format(HELLO), {"a_txt": b"hello", "b_txt": b""}, "RM06b"),
+        (MANIFEST.format(HELLO).replace("/a.txt", "a.txt/"), {"a_txt": b"hello"}, "RM05a"),
+    ],
+)
+def test_a_package_that_is_not_what_its_manifest_says_is_found(
+    manifest: str | None, members: dict[str, bytes], rule: str, said: Said
+) -> None:
+    run(["validate", package(manifest, **members)])
+
+    assert code(rule) in codes(said.readouterr().out)
+
+
+def test_a_file_that_is_no_package_fails(said: Said) -> None:
+    assert run(["validate", write("part.zip", "no zip at all")]) != 0
+
+
+def test_a_package_is_judged_over_the_network_too(source: TinySource, said: Said) -> None:
+    name = package(MANIFEST.format(HELLO), a_txt=b"hallo")
+    source.put("/part.zip", Path(name).read_bytes(), "application/zip")
+
+    assert run(["validate", f"{source.url}/part.zip"]) == 1
+
+    text = said.readouterr().out
+    assert f"{source.url}/part.zip#/manifest.xml:5:" in text
+    assert codes(text) == [code("RM07")]
+
+
+# --- JSON ---
+
+
+@pytest.mark.parametrize("asked", [["--json"], ["--format", "json"]])
+def test_every_finding_is_a_json_line(asked: list[str], said: Said) -> None:
+    assert run(["validate", write("changelist.xml", CHANGES), *asked]) == 1
+
+    found = rows(said)
+    (finding,) = [it for it in found if it["type"] == "finding"]
+    assert (finding["code"], finding["severity"], finding["line"]) == (code("CH05"), "error", 11)
+    assert [it["kind"] for it in found if it["type"] == "document"] == ["Change List"]
+    assert (found[-1]["errors"], found[-1]["documents"], found[-1]["exit"]) == (1, 1, 1)
+
+
+def test_two_formats_at_a_time_are_a_mistake(said: Said) -> None:
+    assert run(["validate", "a.xml", "--json", "--format", "sarif"]) == 2
+
+
+def test_an_answer_with_an_odd_status_is_no_crash(source: TinySource, said: Said) -> None:
+    offer(source)
+    for target in FILES:
+        source.answers[target] = Answer(status=418)
+
+    assert run(["validate", source.url, "--sample", "3", "--retries", "0"]) == 0
+
+    assert codes(said.readouterr().out) == [code("HT01")] * 3
