@@ -174,6 +174,8 @@ class Writer:
     def _root_metadata(self, kind: Capability) -> str:
         random = self._random
         names = [name for name in ("at", "completed", "from", "until") if probably(random, 3)]
+        if probably(random, 2):  # as the specification says
+            names = ["at"] * kind.is_snapshot + ["from"] * kind.is_log
         attributes = self._attributes(names)
         if not probably(random, 60):
             attributes.append(("capability", kind.value))

@@ -9,7 +9,7 @@ from fuzz.campaign import Target
 from fuzz.documents import generate
 from fuzz.packages import Files, files, read_package, tarred, zipped
 from fuzz.randomness import chance
-from fuzz.xml_target import read_twice
+from fuzz.xml_target import judge, read_twice
 from resourcesync.discovery.links import find_target
 from resourcesync.documents.packages.naming import (
     find_clash,
@@ -61,6 +61,16 @@ class Documents:
     def run(self, data: bytes) -> str:
         """Read it as entries and as rows."""
         return read_twice(data)
+
+
+class Validator(Documents):
+    """Whole documents once more: `validator.examining.validate_document`."""
+
+    name = "validator"
+
+    def run(self, data: bytes) -> str:
+        """Judge it."""
+        return judge(data)
 
 
 class Datetimes:
@@ -252,6 +262,7 @@ def _clash(names: list[str]) -> bool:
 
 _ALL: Final[tuple[Target, ...]] = (
     Documents(),
+    Validator(),
     Datetimes(),
     Hashes(),
     LinkFields(),

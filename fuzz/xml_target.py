@@ -4,50 +4,49 @@ import io
 from typing import Final
 
 from resourcesync.documents.reading import Document, read
+from resourcesync.documents.writing import write
 from resourcesync.errors import DocumentError
-from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.model.capabilities import Entry, RefusedEntry
 from resourcesync.model.vocabulary import Capability
+from resourcesync.validator.examining import validate_document
 
 URI: Final = "https://source.example/list.xml"
 _ROWED: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
 
 
 def read_twice(data: bytes) -> str:
-    """Read a document as entries and, where it can be, as rows.
+    """Read a document as entries and, where it can be, as rows; write what was read.
 
     Returns:
         What it said; a failure begins with its code.
 
     Raises:
-        AssertionError: An error without a place, or two ways of reading that do not agree.
+        AssertionError: An error without a place, two ways of reading that do not agree, or
+            something else in what was written than in what was read.
     """
-    opened, told = _open(data)
-    if opened is None:
-        return told
+    refused: list[RefusedEntry] = []
+    try:
+        opened = read(io.BytesIO(data), uri=URI, on_refused=refused.append)
+    except DocumentError as error:
+        return _said(error)
     entries, ending = _entries(opened)
     if opened.header.capability in _ROWED and not opened.header.is_index:
         _compare_rows(data, entries, ending)
-    return f"{ending} {opened.header!r} {opened.dialect} {entries!r} {told}"
+    if ending == "read":
+        _write_again(opened, entries)
+    return f"{ending} {opened.header!r} {opened.dialect} {entries!r} {refused!r}"
 
 
-def _open(data: bytes) -> tuple[Document | None, str]:
-    refused: list[RefusedEntry] = []
+def _entries(opened: Document) -> tuple[list[Entry], str]:
+    entries: list[Entry] = []
     try:
-        return read(io.BytesIO(data), uri=URI, on_refused=refused.append), ""
-    except DocumentError as error:
-        return None, _said(error)
-
-
-def _entries(opened: Document) -> tuple[list[str], str]:
-    entries: list[str] = []
-    try:
-        entries.extend(map(repr, opened.entries()))
+        entries.extend(opened.entries())
     except DocumentError as error:
         return entries, _said(error)
     return entries, "read"
 
 
-def _compare_rows(data: bytes, entries: list[str], ending: str) -> None:
+def _compare_rows(data: bytes, entries: list[Entry], ending: str) -> None:
     """Check that rows end as entries do; rows check less, so there may be more of them."""
     again = read(io.BytesIO(data), uri=URI)
     count = 0
@@ -61,9 +60,39 @@ def _compare_rows(data: bytes, entries: list[str], ending: str) -> None:
     assert count >= len(entries), f"{count} rows, {len(entries)} entries"
 
 
+def _write_again(opened: Document, entries: list[Entry]) -> None:
+    """Check that what can be written says the same when it is read."""
+    try:
+        written = b"".join(write(opened.header, entries))
+    except ValueError:  # read with tolerance, but nothing that we would write
+        return
+    again = read(io.BytesIO(written), uri=URI)
+    assert list(again.entries()) == entries, "the entries change when they are written"
+    assert again.header == opened.header, "the header changes when it is written"
+
+
 def _said(error: DocumentError) -> str:
+    has_place = error.line >= 0 and error.column >= 0
     assert error.uri == URI
-    assert str(error)
-    assert error.line >= 0
-    assert error.column >= 0
+    assert has_place
     return f"{error.code} {type(error).__name__} {error} {error.line}:{error.column}"
+
+
+def judge(data: bytes) -> str:
+    """Validate a document, whole and in small pieces.
+
+    Raises:
+        AssertionError: The pieces matter, or what cannot be read is found without fault.
+    """
+    findings = [repr(finding) for finding in validate_document([data], uri=URI)]
+    pieces = [data[at : at + 61] for at in range(0, len(data), 61)]
+    again = [repr(finding) for finding in validate_document(pieces, uri=URI)]
+    assert again == findings, "the pieces in which a document comes matter"
+    refused: list[RefusedEntry] = []
+    try:
+        list(read(io.BytesIO(data), uri=URI, on_refused=refused.append).entries())
+        is_sound = not refused
+    except DocumentError:
+        is_sound = False
+    assert findings or is_sound, "what cannot be read is found without fault"
+    return f"{'found' if findings else 'clean'} {findings!r}"

@@ -14,7 +14,8 @@ from fuzz.targets import SEEDS, TARGETS, WrongAnswerError, hold
 from resourcesync.documents.packages.reading import open_package
 
 COUNTS = {
-    "documents": 1200,
+    "documents": 1000,
+    "validator": 200,
     "datetimes": 6000,
     "hashes": 3000,
     "link-fields": 3000,
@@ -44,12 +45,12 @@ def test_nothing_but_the_documented_errors_comes_out(name: str) -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_good_part_of_the_inputs_is_understood(name: str) -> None:
-    good = {"documents": "read", "datetimes": "moment", "hashes": "digests"}
+    good = {"documents": "read", "validator": "found", "datetimes": "moment", "hashes": "digests"}
     good |= {"link-fields": "link", "zips": "read", "tars": "read", "paths": "names"}
 
-    outcome = campaign(TARGETS[name], count=400, seed="understood")
+    outcome = campaign(TARGETS[name], count=200, seed="understood")
 
-    assert outcome.answers[good[name]] >= 40
+    assert outcome.answers[good[name]] >= 20
 
 
 KEPT = [path for path in sorted(SEEDS.rglob("*")) if path.is_file() and path.suffix != ".md"]

@@ -22,6 +22,7 @@ KIB, MIB = 2**10, 2**20
 HEAD: Final = document().removesuffix(b"</urlset>\n")
 TAIL: Final = b"</urlset>\n"
 LIST: Final = document(url("http://a/1"))
+OTHERS: Final = b'<y xmlns=""/>' * 1000
 LAUGHS: Final = "".join(f'<!ENTITY a{i + 1} "{f"&a{i};" * 10}">' for i in range(9))
 
 Pieces = Callable[[], Iterable[bytes]]
@@ -149,6 +150,14 @@ ROWS: Final[dict[str, tuple[Hostile, ...]]] = {
         Hostile(
             pieces=repeated(HEAD + b"<url><loc>", b"x" * 64 * KIB, 176), outcome="document-limit"
         ),
+        # Elements of others are kept up to a limit; those beyond it must cost nothing.
+        Hostile(
+            pieces=repeated(HEAD + b"<url><loc>1</loc>", OTHERS, 100, b"</url>" + TAIL),
+            outcome="read",
+            entries=1,
+            seconds=3.0,
+        ),
+        Hostile(pieces=repeated(HEAD, OTHERS, 100), outcome="read", seconds=3.0),
     ),
     "X10": (
         Hostile(
