@@ -8,21 +8,30 @@ import ast
 import inspect
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from difflib import SequenceMatcher
+from functools import partial
 from pathlib import Path
 
 import click
 
 from resourcesync import config, errors
 from resourcesync.adapters.catalogue import database
-from resourcesync.adapters.mirror import state
+from resourcesync.adapters.mirror import schema
 from resourcesync.cli import main
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
+from resourcesync.validator.rule import Checked, Rule, Severity
+from resourcesync.validator.rules import FAMILIES, RULES
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 WIDTH = 88
+MOST_SHOWN = 400
+
+sys.path.insert(0, str(ROOT))  # the examples of rules are the cases of their tests
+from tests.support.rule_cases import CASES  # noqa: E402 - as above
+from tests.support.rule_source import EDITS, SOURCE  # noqa: E402 - as above
+
 PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end: \2 -->)", re.DOTALL)
 
 
@@ -38,13 +47,6 @@ def first_line(it: object) -> str:
 
 
 # --- conformance -------------------------------------------------------------------------------
-
-
-def rules() -> list[dict[str, str]]:
-    """Return the rules of the standard in the order of the page."""
-    text = (DOCS / "reference" / "conformance-rules.toml").read_text("utf-8")
-    found: list[dict[str, str]] = tomllib.loads(text)["rule"]
-    return found
 
 
 def marks(node: ast.FunctionDef) -> Iterator[str]:
@@ -71,27 +73,119 @@ def sentence(name: str) -> str:
     return name.removeprefix("test_").replace("_", " ")
 
 
+CHECKS = {
+    Checked.DOCUMENT: "in one document",
+    Checked.TOGETHER: "between documents",
+    Checked.DELIVERY: "in answers and messages",
+    Checked.PACKAGE: "in packages",
+}
+
+
+def check_of(rule: Rule) -> str:
+    """Return where the validator looks for a rule, or why it looks for part of it or nothing."""
+    if rule.checked in CHECKS:
+        return CHECKS[rule.checked]
+    how = "in part" if rule.checked is Checked.PARTLY else "not at all"
+    return f"{how}: {rule.reason}"
+
+
+def code_link(rule: Rule) -> str:
+    """Return a rule's code as a link to its explanation."""
+    return f"[{rule.code}](rules/{rule.family}.md#{rule.code.lower()})"
+
+
 def conformance() -> str:
-    """Return the table of rules and the tests that prove them."""
+    """Return the table of rules, the validator's codes and the tests that prove them."""
     tested = proofs()
-    listed = rules()
-    count = sum(1 for rule in listed if rule["id"] in tested)
-    parts = [f"{count} of {len(listed)} rules are proved by a test.\n"]
-    for document in dict.fromkeys(rule["document"] for rule in listed):
+    listed = list(RULES.values())
+    proved = {rule.id: tested.get(rule.id, tested.get(rule.id.rstrip("abc"))) for rule in listed}
+    count = sum(1 for tests in proved.values() if tests)
+    checked = sum(1 for rule in listed if rule.checked is not Checked.LIVE)
+    head = (
+        f"The validator looks for {checked} of {len(listed)} rules; each of these has a test with "
+        "a case that breaks it and one that keeps it. "
+        f"That we keep them ourselves is proved for {count} by a test of its own.\n"
+    )
+    parts = [head]
+    for document in dict.fromkeys(rule.document for rule in listed):
         rows = [
             (
-                rule["id"],
-                rule["level"],
-                rule["clause"],
-                rule["sentence"],
-                "<br>".join(tested.get(rule["id"], ["not yet"])),
+                rule.id,
+                code_link(rule),
+                rule.level,
+                rule.clause,
+                rule.sentence,
+                check_of(rule),
+                "<br>".join(proved[rule.id] or ["by the validator only"]),
             )
             for rule in listed
-            if rule["document"] == document
+            if rule.document == document
         ]
-        head = ("Rule", "Level", "Clause", "What it asks", "Tested by")
-        parts.append(f"## {document}\n\n{table(head, rows)}")
+        columns = (
+            "Rule",
+            "Code",
+            "Level",
+            "Clause",
+            "What it asks",
+            "Validator looks",
+            "We keep it",
+        )
+        parts.append(f"## {document}\n\n{table(columns, rows)}")
     return "\n".join(parts)
+
+
+def shown(text: str) -> str:
+    """Return a piece of a document as a block of code, cut to a few lines."""
+    text = text.strip()
+    return f"```xml\n{text[:MOST_SHOWN]}{'...' if len(text) > MOST_SHOWN else ''}\n```\n"
+
+
+def example(rule: Rule) -> str:
+    """Return the lines of a document that keep a rule, and those that break it, if it has some."""
+    for good, broken in documents(rule):
+        old, new = different(good, broken)
+        if old or new:
+            kept = shown(old) if old else "The same document without it.\n"
+            wrong = shown(new) if new else "The same document without it.\n"
+            return f"Keeps it:\n\n{kept}\nBreaks it:\n\n{wrong}"
+    return ""
+
+
+def documents(rule: Rule) -> Iterator[tuple[str, str]]:
+    """Yield documents that keep a rule, each with one that breaks it: the cases of its test."""
+    yield from ((it.good, it.broken) for it in CASES if it.rule == rule.id)
+    for edit in EDITS:
+        if edit.rule == rule.id and edit.old:
+            yield SOURCE[edit.uri], edit.applied()[edit.uri]
+
+
+def different(good: str, broken: str) -> tuple[str, str]:
+    """Return the lines that only one of two documents has."""
+    one, other = good.split("\n"), broken.split("\n")
+    old, new = [], []
+    for tag, from_, to, from_other, to_other in SequenceMatcher(None, one, other).get_opcodes():
+        if tag != "equal":
+            old += one[from_:to]
+            new += other[from_other:to_other]
+    return "\n".join(old), "\n".join(new)
+
+
+def explained(rule: Rule) -> str:
+    """Return the explanation of one rule."""
+    versions = "" if len(rule.profiles) > 1 else f" in {next(iter(rule.profiles)).value}"
+    told = "" if rule.severity is not Severity.WARNING or not rule.softened else ", a warning"
+    return (
+        f"## {rule.code}\n\n**{rule.sentence}**\n\n"
+        f"{rule.document}, {rule.level}{told}{versions}, clause {rule.clause}, rule {rule.id}; "
+        f"the validator looks {check_of(rule)}\n\n"
+        f"*Why.* {rule.why}\n\n*Fix.* {rule.fix}\n\n{example(rule)}"
+    ).replace("\n\n\n", "\n\n")
+
+
+def family(prefix: str) -> str:
+    """Return the explanations of one family of codes."""
+    rules = sorted((it for it in RULES.values() if it.family == prefix), key=lambda it: it.code)
+    return "\n".join(explained(rule) for rule in rules)
 
 
 # --- errors and stores -------------------------------------------------------------------------
@@ -124,7 +218,7 @@ def sql(*scripts: str) -> str:
 
 def state_schema() -> str:
     """Return the schema of a mirror's memory."""
-    return sql(state._SCHEMA)  # noqa: SLF001 - documented for readers of the file, not for code
+    return sql(*schema.MIGRATIONS)
 
 
 def catalogue_schema() -> str:
@@ -154,6 +248,7 @@ def commands() -> str:
 
 
 PARTS: dict[str, Callable[[], str]] = {
+    **{f"rules-{prefix}": partial(family, prefix) for prefix in FAMILIES},
     "conformance": conformance,
     "errors": error_codes,
     "commands": commands,

@@ -4,13 +4,14 @@ import re
 import sqlite3
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from resourcesync.adapters.catalogue import database
 from resourcesync.adapters.mirror import state
+from resourcesync.validator.rule import Level
+from resourcesync.validator.rules import FAMILIES, RULES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -71,23 +72,32 @@ def test_every_table_and_column_of_a_store_is_explained(page: str, scripts: list
     assert sorted({*own, *columns} - explained) == []
 
 
-def rules() -> list[dict[str, str]]:
-    text = (DOCS / "reference" / "conformance-rules.toml").read_text("utf-8")
-    found: list[dict[str, str]] = tomllib.loads(text)["rule"]
-    return found
-
-
 def test_every_rule_of_the_standard_is_told_once_and_whole() -> None:
-    ids = [rule["id"] for rule in rules()]
+    codes = [rule.code for rule in RULES.values()]
 
-    assert ids
-    assert sorted(ids) == sorted(set(ids))
-    assert {rule["level"] for rule in rules()} == {"MUST", "SHOULD", "GUIDE"}
-    assert [it for it in rules() if not it["sentence"].endswith(".") or not it["clause"]] == []
+    assert codes
+    assert sorted(codes) == sorted(set(codes))
+    assert {rule.level for rule in RULES.values()} == set(Level)
+    texts = [text for it in RULES.values() for text in (it.sentence, it.why, it.fix)]
+    assert [text for text in texts if not text.endswith((".", "`"))] == []
+    assert [it.id for it in RULES.values() if not it.clause or not it.document] == []
+
+
+def test_the_code_of_a_rule_tells_its_family_and_what_is_only_advice() -> None:
+    assert {rule.family for rule in RULES.values()} == set(FAMILIES)
+    advice = {rule.family for rule in RULES.values() if rule.level is Level.GUIDE}
+    assert advice == {"RS8", "RS9"}
+    assert {rule.level for rule in RULES.values() if rule.family == "RS9"} == {Level.GUIDE}
+
+
+def test_every_family_of_rules_has_its_page() -> None:
+    pages = {path.stem for path in (DOCS / "reference" / "rules").glob("RS*.md")}
+
+    assert pages == set(FAMILIES)
 
 
 def test_a_test_names_only_rules_that_exist() -> None:
-    ids = {rule["id"] for rule in rules()}
+    ids = {name for rule in RULES for name in (rule, rule.rstrip("abc"))}
     mark = re.compile(r'mark\.conformance\(((?:\s*"\w+",?)*)\s*\)')
     named = {
         rule

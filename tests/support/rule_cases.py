@@ -38,7 +38,6 @@ class Case:
         broken: The document that breaks it.
         also: Rules that it cannot help breaking too.
         shown: The text that the finding points at, when that is worth a check.
-        edit: What the good document has, and what the broken one has instead.
     """
 
     rule: str
@@ -48,7 +47,6 @@ class Case:
     shown: str = ""
     profile: Profile = Profile.RS_1_1
     uri: str = "https://e.example/list.xml"
-    edit: tuple[str, str] = ("", "")
 
 
 def case(rule: str, good: str, old: str, new: str, *also: str, shown: str = "") -> Case:
@@ -59,7 +57,6 @@ def case(rule: str, good: str, old: str, new: str, *also: str, shown: str = "") 
         broken=good.replace(old, new, 1),
         also=frozenset(also),
         shown=shown,
-        edit=(old, new),
     )
 
 
