@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 __all__ = ["MANIFEST", "member_name", "name_key", "new_path"]
 
@@ -69,9 +69,7 @@ def find_clash(names: Sequence[str]) -> tuple[str, str] | None:
 
 def new_path(index: int, uri: str) -> str:
     """Return the path for the entry at ``index`` (from 0) of a manifest."""
-    try:
-        tail = unquote(urlsplit(uri).path.rstrip("/").rpartition("/")[2], errors="replace")
-    except ValueError:  # an address that urlsplit does not take for one
-        tail = ""
+    way = uri.partition("#")[0].partition("?")[0].rstrip("/")
+    tail = unquote(way.rpartition("/")[2], errors="replace")
     tail = _UNSAFE.sub("-", tail)[-_MAX_TAIL:].strip(".-")
     return f"/resources/{index // 1000:02}/{index:05}" + (f"-{tail}" if tail else "")

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 from resourcesync.documents.packages.naming import new_path
-from resourcesync.documents.writing import render
+from resourcesync.documents.writing import render, write
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, ChangeKind
@@ -22,22 +23,26 @@ class PackageSize:
     Attributes:
         max_entries: Entries, 1 to 50,000: a manifest is a document like any other (§7).
         max_bytes: Bytes of all contents, not compressed; one larger entry still gets a package.
+        max_manifest: Bytes of the manifest, 1 to 52,428,800.
     """
 
     max_entries: int = MAX_ENTRIES
     max_bytes: int = 256 * 2**20
+    max_manifest: int = MAX_BYTES
 
     def __post_init__(self) -> None:
         """Refuse what the specification does not allow."""
         if not 1 <= self.max_entries <= MAX_ENTRIES or self.max_bytes < 1:
             raise ValueError(f"a package holds 1 to {MAX_ENTRIES:,} entries and at least 1 byte")
+        if not 1 <= self.max_manifest <= MAX_BYTES:
+            raise ValueError(f"the manifest of a package has 1 to {MAX_BYTES:,} bytes")
 
 
-DEFAULT_SIZE = PackageSize()
+_DEFAULT_SIZE: Final = PackageSize()
 
 
 def plan_packages(
-    header: Header, entries: Iterable[ManifestEntry], *, size: PackageSize = DEFAULT_SIZE
+    header: Header, entries: Iterable[ManifestEntry], *, size: PackageSize = _DEFAULT_SIZE
 ) -> Iterator[list[ManifestEntry]]:
     """Yield the entries of one package after the other, in order, each with its new ``path``.
 
@@ -53,29 +58,68 @@ def plan_packages(
     Raises:
         ValueError: An entry has no ``length``, or could not be in such a manifest.
     """
-    package: list[ManifestEntry] = []
-    content = text = 0
+    package = _Growing(header, size)
     for entry in entries:
         length = length_of(entry)
-        placed = _placed(entry, len(package))
-        more = len(render(placed, header))
-        if package and (
-            len(package) >= size.max_entries
-            or content + length > size.max_bytes
-            or text + more > MAX_BYTES - _FRAME
+        if not package.has_room(entry, length):
+            yield package.entries
+            package = _Growing(header, size)
+        package.add(entry, length)
+    if package.entries:
+        yield package.entries
+
+
+class _Growing:
+    """A package while it is planned."""
+
+    def __init__(self, header: Header, size: PackageSize) -> None:
+        self.entries: list[ManifestEntry] = []
+        self._header = header
+        self._size = size
+        self._content = 0
+        self._frame = sum(map(len, write(header, ())))
+        self._text = self._frame  # of the entries that were measured
+        self._measured = 0
+        self._most = 0  # a bound for the others
+
+    def has_room(self, entry: ManifestEntry, length: int) -> bool:
+        """Whether the entry may go into this package; the first one always may."""
+        if not self.entries:
+            return True
+        if (
+            len(self.entries) >= self._size.max_entries
+            or self._content + length > self._size.max_bytes
         ):
-            yield package
-            package, content, text = [], 0, 0
-            placed = _placed(entry, 0)
-        package.append(placed)
-        content += length
-        text += more
-    if package:
-        yield package
+            return False
+        more = _most_text(entry, self._header)
+        if self._text + self._most + more > self._size.max_manifest:
+            # The bounds are generous, but measuring means writing: so that only where it matters.
+            tail = self.entries[self._measured :]
+            self._text += sum(map(len, write(self._header, tail))) - self._frame
+            self._measured, self._most = len(self.entries), 0
+        return self._text + self._most + more <= self._size.max_manifest
+
+    def add(self, entry: ManifestEntry, length: int) -> None:
+        """Put the entry into this package."""
+        self._content += length
+        self._most += _most_text(entry, self._header)
+        self.entries.append(_placed(entry, len(self.entries)))
 
 
-_FRAME = 65_536
-"""Bytes kept free in a manifest for its root and links."""
+_MARKUP: Final = 512
+"""Bytes of an entry's elements, times and numbers, and of its new path: never as many."""
+_ESCAPED: Final = 6
+"""Bytes that one character takes at most, as in ``&quot;``."""
+
+
+def _most_text(entry: ManifestEntry, header: Header) -> int:
+    """Return a bound for the bytes that an entry takes in its manifest."""
+    resource = entry if isinstance(entry, Resource) else entry.resource
+    if resource.links or resource.extra or resource.foreign:
+        return _MARKUP + len(render(_placed(entry, 0), header))
+    free = len(resource.uri) + len(resource.media_type) + len(resource.encoding)
+    free += len(resource.changefreq) + sum(len(str(digest)) for digest in resource.digests)
+    return _MARKUP + _ESCAPED * free
 
 
 def content_of(entry: ManifestEntry) -> Resource | None:

@@ -151,7 +151,7 @@ class _MemberWriter:
 
     def pieces(self, content: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the whole member: header, data, and for a long one its descriptor."""
-        chunks = iter(content)
+        chunks = _even(content)
         held: list[bytes] = []
         for chunk in chunks:
             held.append(self._seen(chunk))
@@ -255,6 +255,18 @@ class _MemberWriter:
     @property
     def _version(self) -> int:
         return 45 if self._wide else 20
+
+
+def _even(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the bytes in pieces of 64 KiB: what deflate makes depends on how it is fed."""
+    held = bytearray()
+    for chunk in chunks:
+        held += chunk
+        while len(held) >= _CHUNK:
+            yield bytes(held[:_CHUNK])
+            del held[:_CHUNK]
+    if held:
+        yield bytes(held)
 
 
 def _zip64_extra(*values: int) -> bytes:

@@ -1,0 +1,62 @@
+"""Others accept our packages, and we read theirs."""
+
+import hashlib
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+from resync.dump import Dump
+from resync.resource import Resource as TheirResource
+from resync.resource_list import ResourceList
+
+from resourcesync.documents.packages.reading import open_package
+from resourcesync.documents.packages.writing import write_package
+from tests.support.packages import RESOURCES, resource
+
+FILES = {"a.txt": b"one " * 100, "b.bin": bytes(range(256)) * 2000, "e": b""}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package of ours, with members short, long and empty."""
+    entries = [resource(f"http://h/{name}", data, f"/d/{name}") for name, data in FILES.items()]
+    path = tmp_path / "ours.zip"
+    with path.open("wb") as file:
+        for piece in write_package(RESOURCES, entries, lambda it: [FILES[it.path[3:]]]):
+            file.write(piece)
+    return path
+
+
+def test_the_zip_of_the_standard_library_takes_our_packages(package: Path) -> None:
+    with zipfile.ZipFile(package) as peer:
+        assert peer.testzip() is None
+        assert {it: peer.read(f"d/{it}") for it in FILES} == FILES
+
+
+@pytest.mark.skipif(shutil.which("unzip") is None, reason="Info-ZIP is not installed")
+def test_info_zip_takes_our_packages(package: Path) -> None:
+    done = subprocess.run(["unzip", "-t", package], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0
+    assert "No errors detected" in done.stdout
+
+
+@pytest.mark.parametrize("compress", [True, False])
+def test_the_dumps_of_resync_are_read(tmp_path: Path, compress: bool) -> None:
+    theirs = ResourceList()
+    for name, data in FILES.items():
+        path = tmp_path / name
+        path.write_bytes(data)
+        digest = hashlib.md5(data, usedforsecurity=False).hexdigest()
+        theirs.add(TheirResource(uri=f"http://h/{name}", path=str(path), md5=digest))
+    Dump(resources=theirs, compress=compress).write(basename=f"{tmp_path}/dump_")
+
+    with (tmp_path / "dump_00000.zip").open("rb") as file:
+        reader = open_package(file, uri="http://h/dump_00000.zip")
+        found = {it.entry.uri: b"".join(it.chunks()) for it in reader.members()}
+        unlisted = reader.unlisted
+
+    assert found == {f"http://h/{name}": data for name, data in FILES.items()}
+    assert unlisted == []

@@ -1,0 +1,297 @@
+"""Directories of ZIP packages that were made to hurt: Z10 to Z16 of the threat model."""
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from resourcesync.documents.packages.limits import PackageLimits
+from resourcesync.documents.packages.reading import open_package
+from resourcesync.documents.packages.records import END, END64, LOCATOR
+from resourcesync.documents.reading import Limits
+from resourcesync.errors import PackageError, TruncatedPackageError
+from tests.support.packages import (
+    MANIFEST_OF_A as MANIFEST,
+)
+from tests.support.packages import (
+    A,
+    Forged,
+    forge,
+    manifest,
+    opened,
+    refusal,
+    sound,
+    unpack,
+    with_a,
+)
+
+TEXT = MANIFEST.data
+
+
+# --- Z10-Z12: names that clash, odd names, odd methods -----------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("x", "x"), ("x", "/x"), ("x", "X"), ("é", "e\u0301"), ("ß", "SS"), ("x", "x/y"),
+     ("X", "x/y/z")],
+)  # fmt: skip
+def test_names_that_some_system_takes_for_one_are_refused(one: str, other: str) -> None:
+    more = [Forged(it.encode(), local={"flags": 0x800}, central={"flags": 0x800})
+            for it in (one, "x-y", "w", other)]  # fmt: skip
+
+    assert refusal(sound(A, more=more)) == "zip-duplicate"
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "code"),
+    [
+        (b"", 0, "zip-name"),
+        (b"x\0.txt", 0, "zip-name"),
+        (b"x" * 4097, 0, "zip-name"),
+        (b"\xff\xfe", 0x800, "zip-name"),
+    ],
+)
+def test_a_name_that_is_none_is_refused(name: bytes, flags: int, code: str) -> None:
+    more = Forged(name, local={"flags": flags}, central={"flags": flags})
+
+    assert refusal(sound(A, more=[more])) == code
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"), [("é".encode(), "é"), (b"\x82", "é"), (b"\xff\xfe", "\xa0\u25a0")]
+)
+def test_a_name_without_the_flag_is_utf_8_or_else_code_page_437(raw: bytes, name: str) -> None:
+    assert unpack(sound(A, more=[Forged(raw)])).unlisted == [name]
+
+
+@pytest.mark.parametrize("flags", [0x1, 0x41, 0x2000])
+def test_an_encrypted_member_is_told(flags: int) -> None:
+    told = {"flags": flags}
+
+    assert unpack(with_a(local=told, central=told)).faults == [("http://h/a", "zip-encrypted")]
+
+
+@pytest.mark.parametrize("method", [1, 6, 9, 12, 14, 93, 95, 99])
+def test_only_two_methods_are_accepted(method: int) -> None:
+    told = {"method": method}
+
+    assert unpack(with_a(local=told, central=told)).faults == [("http://h/a", "zip-method")]
+
+
+@pytest.mark.parametrize(("key", "value"), [("flags", 1), ("method", 12), ("mode", 0o120777 << 16)])
+def test_a_manifest_that_cannot_be_unpacked_makes_no_package(key: str, value: int) -> None:
+    local = {} if key == "mode" else {key: value}
+    told = Forged(b"manifest.xml", TEXT, local=local, central={key: value})
+
+    assert refusal(forge(told, Forged(b"a", A[1]))).startswith("zip-")
+
+
+def test_a_folder_is_no_member_and_has_no_bytes() -> None:
+    assert unpack(sound(A, more=[Forged(b"d/"), Forged(b"d/e/")])).unlisted == []
+    assert refusal(sound(A, more=[Forged(b"d/", b"x")])) == "zip-mismatch"
+
+
+# --- Z13: two readings of one file -------------------------------------------------------------
+
+
+@pytest.mark.conformance("RM01")
+def test_a_package_cut_at_any_byte_is_no_package() -> None:
+    data = sound(A, ("b", b"two"))
+
+    for end in range(len(data)):
+        with pytest.raises(PackageError):
+            opened(data[:end])
+    for end in range(4, len(data)):
+        with pytest.raises(TruncatedPackageError):
+            opened(data[:end])
+
+
+def test_bytes_before_or_after_a_package_are_refused() -> None:
+    data = sound(A)
+
+    assert refusal(b"#!/bin/sh\n" + data) == "package-unknown"
+    assert refusal(b"PK\3\4" + data) == "zip-junk"
+    assert refusal(forge(MANIFEST, before=b"PK\3\4" + bytes(26), offset=len(forge(MANIFEST)))) in {
+        "zip-junk",
+        "zip-overlap",
+    }
+    assert refusal(data + b"\0") == "package-truncated"
+    assert refusal(data + sound(A)) == "zip-junk"
+
+
+def test_bytes_between_members_are_refused() -> None:
+    assert refusal(with_a(after=b"hidden")) == "zip-junk"
+    assert refusal(forge(replace(MANIFEST, after=b"hidden"), Forged(b"a", A[1]))) == "zip-junk"
+
+
+def test_a_comment_may_be_long_but_hold_no_second_end() -> None:
+    plain = forge(MANIFEST, Forged(b"a", A[1]), comment=b"c" * 65_535)
+    fake = END.pack(b"PK\5\6", 0, 0, 0, 0, 0, 0, 0)
+    other = forge(MANIFEST, Forged(b"a", A[1]), comment=b"c" * 65_000 + fake)
+    part = forge(MANIFEST, Forged(b"a", A[1]), comment=b"PK\5\6" * 16_000)
+
+    assert unpack(plain).given == [("http://h/a", A[1])]
+    assert refusal(other) == "zip-ambiguous"
+    assert refusal(part) == "zip-ambiguous"
+
+
+def test_a_package_of_several_disks_is_refused() -> None:
+    assert refusal(forge(MANIFEST, disk=1)) == "zip-disks"
+    assert refusal(forge(MANIFEST, start=1)) == "zip-disks"
+
+
+def test_a_package_with_records_elsewhere_is_refused() -> None:
+    assert refusal(forge(MANIFEST, here=0)) == "zip-disks"
+    assert refusal(with_a(central={"disk": 1})) == "zip-disks"
+
+
+# --- Z14, Z15: counts and offsets --------------------------------------------------------------
+
+
+def widen(data: bytes, *, end64: dict[str, int] | None = None, disks: int = 1) -> bytes:
+    """Give a package a ZIP64 record, with these numbers in place of the right ones."""
+    _, *_, count, size, offset, _ = END.unpack(data[-END.size :])
+    told = {"length": 44, "disk": 0, "count": count, "size": size, "offset": offset}
+    told |= end64 or {}
+    start = len(data) - END.size
+    record = END64.pack(
+        b"PK\6\6", told["length"], 45, 45, told["disk"], 0, told["count"], told["count"],
+        told["size"], told["offset"],
+    )  # fmt: skip
+    end = END.pack(b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    return data[:start] + record + LOCATOR.pack(b"PK\6\7", 0, start, disks) + end
+
+
+def test_a_zip64_record_is_read() -> None:
+    assert unpack(widen(sound(A))).given == [("http://h/a", A[1])]
+
+
+@pytest.mark.parametrize(
+    ("end64", "code"),
+    [
+        ({"count": 2**63}, "zip-limit"),
+        ({"count": 100_000}, "zip-mismatch"),
+        ({"count": 1}, "zip-mismatch"),
+        ({"count": 3}, "zip-mismatch"),
+        ({"size": 2**63}, "zip-overlap"),
+        ({"size": 1}, "zip-junk"),
+        ({"offset": 2**63}, "zip-overlap"),
+        ({"offset": 0}, "zip-junk"),
+        ({"length": 45}, "zip-mismatch"),
+        ({"disk": 1}, "zip-disks"),
+    ],
+)
+def test_a_zip64_record_is_believed_only_as_far_as_there_are_bytes(
+    end64: dict[str, int], code: str
+) -> None:
+    assert refusal(widen(sound(A), end64=end64)) == code
+
+
+def test_a_zip64_record_stands_where_its_locator_says_and_agrees_with_the_end() -> None:
+    data = bytearray(widen(sound(A)))
+    data[-END.size - 12] ^= 1
+    several = widen(sound(A), disks=2)
+    narrow = bytearray(widen(sound(A)))
+    narrow[-12:-10] = narrow[-14:-12] = b"\x07\0"
+
+    assert refusal(bytes(data)) == "zip-junk"
+    assert refusal(several) == "zip-disks"
+    assert refusal(bytes(narrow)) == "zip-mismatch"
+
+
+FULL = 0xFFFFFFFF
+
+
+@pytest.mark.parametrize(
+    ("fields", "tail"),
+    [
+        ({"size": FULL}, b""),
+        ({"size": FULL, "packed": FULL}, b"\1\0\x08\0" + bytes(8)),
+        ({"offset": FULL}, b"\1\0\x08\0" + (2**63).to_bytes(8, "little")),
+        ({"size": FULL, "packed": FULL}, b"\1\0\x10\0" + b"\xff" * 16),
+        ({"offset": FULL}, b"\1\0\xff\xff"),
+    ],
+)
+def test_zip64_numbers_of_a_member_are_believed_only_if_they_add_up(
+    fields: dict[str, int], tail: bytes
+) -> None:
+    assert refusal(with_a(central={**fields, "tail": tail})) in {
+        "zip-mismatch",
+        "zip-overlap",
+        "zip-junk",
+        "zip-size",
+    }
+
+
+def test_zip64_numbers_of_a_small_member_are_read() -> None:
+    sizes = b"\1\0\x10\0" + len(A[1]).to_bytes(8, "little") * 2
+    wide = {"size": FULL, "packed": FULL, "tail": sizes}
+
+    assert unpack(with_a(central=wide)).given == [("http://h/a", A[1])]
+    assert unpack(with_a(central=wide, local=wide)).given == [("http://h/a", A[1])]
+
+
+def test_a_count_that_wrapped_around_is_refused() -> None:
+    members = [Forged(b"%05d" % i) for i in range(65_536)]
+
+    assert refusal(forge(*members)) == "zip-mismatch"
+
+
+def test_too_many_members_are_refused_before_a_list_is_made() -> None:
+    class Watched(io.BytesIO):
+        most = 0
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            data = super().read(size)
+            Watched.most = max(Watched.most, len(data))
+            return data
+
+    data = widen(sound(A, more=[Forged(b"n%d" % i) for i in range(5000)]))
+    limits = PackageLimits(members=4000)
+    assert refusal(data, limits) == "zip-limit"
+    assert refusal(data, PackageLimits(directory=200_000)) == "zip-limit"
+    assert len(opened(data).unlisted) == 5001
+
+    with pytest.raises(PackageError):
+        open_package(Watched(data), limits=limits)
+    assert Watched.most < 70_000
+
+
+# --- Z16: the manifest -------------------------------------------------------------------------
+
+
+@pytest.mark.conformance("RM01")
+@pytest.mark.parametrize(
+    "names", [[], [b"MANIFEST.XML"], [b"Manifest.xml"], [b"d/manifest.xml"], [b"manifest.xml/x"]]
+)
+def test_a_package_needs_a_manifest_at_its_root_in_exact_case(names: list[bytes]) -> None:
+    members = [Forged(name, TEXT) for name in names]
+
+    assert refusal(forge(*members, Forged(b"a", A[1]))) == "manifest-missing"
+
+
+@pytest.mark.parametrize("other", [b"manifest.xml", b"MANIFEST.XML", b"/manifest.xml"])
+def test_a_second_manifest_is_refused(other: bytes) -> None:
+    assert refusal(sound(A, more=[Forged(other, TEXT)])) == "manifest-duplicate"
+
+
+def test_a_manifest_has_the_budget_of_a_document() -> None:
+    big = manifest(*(["<x/>" * 1000] * 100))
+    bomb = Forged(b"manifest.xml", big, 8)
+
+    assert refusal(forge(bomb), PackageLimits(manifest=Limits(bytes=100_000))) == "manifest-limit"
+
+
+def test_a_damaged_manifest_is_told_while_it_is_read() -> None:
+    wrong = {"crc": 1}
+    told = Forged(b"manifest.xml", TEXT, local=wrong, central=wrong)
+
+    assert refusal(forge(told, Forged(b"a", A[1]))) == "zip-crc"
+
+
+def test_the_error_names_what_was_found_instead() -> None:
+    with pytest.raises(PackageError) as caught:
+        opened(forge(Forged(b"d/MANIFEST.XML", TEXT)))
+
+    assert caught.value.evidence == (("found", "d/MANIFEST.XML"),)

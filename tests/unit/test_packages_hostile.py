@@ -1,0 +1,262 @@
+"""ZIP packages that were made to hurt: Z01 to Z09 of the threat model."""
+
+import zlib
+
+import pytest
+
+from resourcesync.documents.packages.limits import PackageLimits
+from resourcesync.documents.packages.records import END
+from resourcesync.errors import DocumentLimitError
+from tests.support.packages import (
+    MANIFEST_OF_A as MANIFEST,
+)
+from tests.support.packages import (
+    A,
+    Forged,
+    forge,
+    listed,
+    manifest,
+    refusal,
+    sound,
+    unpack,
+    with_a,
+)
+
+
+def test_a_sound_package_is_read() -> None:
+    found = unpack(sound(A, ("d/b", b"")))
+
+    assert found.given == [("http://h/a", A[1]), ("http://h/d/b", b"")]
+    assert (found.faults, found.unlisted) == ([], [])
+
+
+# --- Z01-Z03: names, paths, attributes ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["../../evil", "/etc/evil", "C:/evil", "..\\evil", "\\\\host\\x", "d/../../x"]
+)
+def test_a_name_is_never_used_as_a_path_only_reported(name: str) -> None:
+    found = unpack(sound(A, more=[Forged(name.encode(), b"evil")]))
+
+    assert found.given == [("http://h/a", A[1])]
+    assert found.unlisted == [name.removeprefix("/")]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/../a", "//a", "/d/./a", "/d//a", "/a/", "/", ".", "..", "a/..", "/manifest.xml",
+     "/MANIFEST.xml", "manifest.xml", "/d\\a", "/a&#9;b", "/" + "a" * 4096],
+)  # fmt: skip
+def test_a_path_that_cannot_be_used_costs_its_entry_alone(path: str) -> None:
+    text = manifest(listed(path, loc="http://h/bad"), listed("/a", A[1]))
+    found = unpack(forge(Forged(b"manifest.xml", text), Forged(b"a", A[1])))
+
+    assert found.faults == [("http://h/bad", "manifest-path")]
+    assert found.given == [("http://h/a", A[1])]
+
+
+def test_a_path_beyond_the_length_of_any_text_is_a_fault_of_the_manifest() -> None:
+    text = manifest(listed("/" + "a" * 70_000, loc="http://h/bad"))
+
+    with pytest.raises(DocumentLimitError):
+        unpack(forge(Forged(b"manifest.xml", text)))
+
+
+@pytest.mark.parametrize("name", [b"a", b"/a"])
+@pytest.mark.parametrize("path", ["a", "/a"])
+def test_the_slash_before_a_path_or_a_name_may_be_missing(path: str, name: bytes) -> None:
+    text = manifest(listed(path, A[1], loc="http://h/a"))
+    found = unpack(forge(Forged(b"manifest.xml", text), Forged(name, A[1])))
+
+    assert found.given == [("http://h/a", A[1])]
+
+
+def test_a_symbolic_link_is_refused_and_the_rest_is_read() -> None:
+    text = manifest(listed("/link", b"/etc/passwd"), listed("/a", A[1]))
+    link = Forged(b"link", b"/etc/passwd", central={"mode": 0o120777 << 16})
+    found = unpack(forge(Forged(b"manifest.xml", text), link, Forged(b"a", A[1])))
+
+    assert found.faults == [("http://h/link", "zip-link")]
+    assert found.given == [("http://h/a", A[1])]
+
+
+@pytest.mark.parametrize("mode", [0o104755, 0o020666, 0o060666, 0o010644, 0])
+def test_other_attributes_mean_nothing(mode: int) -> None:
+    assert unpack(with_a(central={"mode": mode << 16})).given == [("http://h/a", A[1])]
+
+
+# --- Z04-Z06: overlap and bombs ----------------------------------------------------------------
+
+
+def ghost(name: bytes, at: int, data: bytes, method: int) -> Forged:
+    """A record for a member that stands at an offset already."""
+    return Forged(name, data, method, central={"offset": at}, is_ghost=True)
+
+
+def test_many_records_for_one_member_are_refused_before_it_is_unpacked() -> None:
+    at = len(forge(MANIFEST)) - END.size - 46 - len(MANIFEST.name)
+    zeros = bytes(2**20)
+    same = [ghost(b"a%d" % i, at, zeros, 8) for i in range(1, 20)]
+
+    assert unpack(forge(MANIFEST, Forged(b"b", zeros, 8))).unlisted == ["b"]
+    assert refusal(forge(MANIFEST, Forged(b"a", zeros, 8), *same)) == "zip-overlap"
+
+
+def test_a_member_that_is_quoted_inside_another_is_refused() -> None:
+    inner = forge(Forged(b"a", A[1]))[: 30 + 1 + len(A[1])]
+    at = len(MANIFEST.data) + 30 + len(MANIFEST.name) + 30 + 1
+    quoted = ghost(b"a", at, A[1], 0)
+
+    assert unpack(forge(MANIFEST, Forged(b"b", inner))).unlisted == ["b"]
+    assert refusal(forge(MANIFEST, Forged(b"b", inner), quoted)) == "zip-overlap"
+
+
+@pytest.mark.parametrize("more", [1, 40, 46, 100])
+def test_a_member_that_reaches_over_its_end_is_refused(more: int) -> None:
+    longer = {"packed": len(A[1]) + more, "size": len(A[1]) + more}
+    last = with_a(local=longer, central=longer)
+    before = forge(Forged(b"a", A[1], local=longer, central=longer), MANIFEST)
+
+    assert refusal(last) == "zip-overlap"
+    assert refusal(before) == "zip-overlap"
+
+
+def test_the_extra_field_of_a_header_hides_no_overlap() -> None:
+    assert refusal(with_a(local={"extra": 60_000})) == "zip-overlap"
+
+
+def test_a_package_that_unpacks_to_far_more_than_its_size_is_refused_from_its_directory() -> None:
+    data = forge(MANIFEST, Forged(b"a", bytes(8 * 2**20), method=8))
+    limits = PackageLimits(free=2**20)
+
+    assert len(data) < 10_000
+    assert refusal(data, limits) == "zip-ratio"
+    assert unpack(data, PackageLimits(free=9 * 2**20)).faults == [("http://h/a", "length-mismatch")]
+
+
+def test_the_budget_holds_for_all_that_is_read_however_often_a_member_is_listed() -> None:
+    block = b"x" * 1000
+    text = manifest(*(listed("/a", block, loc=f"http://h/{i}") for i in range(10)))
+    data = forge(Forged(b"manifest.xml", text), Forged(b"a", block))
+    limits = PackageLimits(free=len(text) + 4 * len(block), ratio=0)
+
+    found = unpack(data, limits)
+
+    assert len(found.given) == (len(text) + 4000) // 1000
+    assert {code for _, code in found.faults} == {"zip-ratio"}
+
+
+def test_a_package_in_a_package_is_bytes_like_any_other() -> None:
+    inner = sound(("b", bytes(5000)))
+
+    assert unpack(sound(("in.zip", inner))).given == [("http://h/in.zip", inner)]
+
+
+# --- Z07-Z09: sizes, checksums, two opinions ---------------------------------------------------
+
+LONG = bytes(300_000)
+
+
+@pytest.mark.parametrize("size", [0, 1, len(LONG) - 1, len(LONG) + 1, 2 * len(LONG)])
+def test_a_size_that_is_not_the_size_of_the_data_is_told(size: int) -> None:
+    text = manifest(listed("/a", more=f' length="{size}"'))
+    told = {"size": size}
+    member = Forged(b"a", LONG, 8, local=told, central=told)
+    found = unpack(forge(Forged(b"manifest.xml", text), member))
+
+    assert found.faults == [("http://h/a", "zip-size")]
+
+
+@pytest.mark.parametrize(
+    ("packed", "code"),
+    [
+        (zlib.compress(LONG, 9, -15)[:-3], "zip-size"),
+        (zlib.compress(LONG, 9, -15) + b"more", "zip-size"),
+        (b"\xff" * 40, "zip-data"),
+        (b"", "zip-size"),
+    ],
+)
+def test_data_that_is_no_deflate_or_goes_on_after_it_is_told(packed: bytes, code: str) -> None:
+    text = manifest(listed("/a", LONG))
+    found = unpack(forge(Forged(b"manifest.xml", text), Forged(b"a", LONG, 8, packed)))
+
+    assert found.faults == [("http://h/a", code)]
+
+
+@pytest.mark.conformance("RM07")
+def test_length_crc_and_hash_are_all_checked() -> None:
+    data, other = b"right", b"wrong"
+    text = manifest(
+        listed("/crc", data),
+        listed("/hash", other),
+        listed("/length", data, more="").replace('length="5"', 'length="6"'),
+        listed("/none"),
+    )
+    wrong = {"crc": 1}
+    members = [
+        Forged(b"crc", data, local=wrong, central=wrong),
+        Forged(b"hash", data),
+        Forged(b"length", data),
+        Forged(b"none", data),
+    ]
+    found = unpack(forge(Forged(b"manifest.xml", text), *members))
+
+    assert found.faults == [
+        ("http://h/crc", "zip-crc"),
+        ("http://h/hash", "hash-mismatch"),
+        ("http://h/length", "length-mismatch"),
+    ]
+    assert found.given == [("http://h/none", data)]
+
+
+@pytest.mark.parametrize(
+    "local",
+    [
+        {"raw": b"b"},
+        {"raw": b"aa", "name": 2},
+        {"flags": 0x800},
+        {"flags": 1},
+        {"method": 8},
+        {"crc": 1},
+        {"size": 1},
+        {"packed": 1},
+        {"mark": b"PK\1\2"},
+        {"size": 0xFFFFFFFF, "packed": 0xFFFFFFFF},
+    ],
+)
+def test_a_header_that_says_otherwise_than_the_directory_is_refused(
+    local: dict[str, int | bytes],
+) -> None:
+    assert refusal(with_a(local=local)) == "zip-mismatch"
+
+
+def descriptor(data: bytes, *, mark: bytes = b"PK\7\x08", width: int = 4, crc: int = 0) -> bytes:
+    sizes = len(data).to_bytes(width, "little") * 2
+    return mark + (zlib.crc32(data) ^ crc).to_bytes(4, "little") + sizes
+
+
+LATE = {"flags": 8, "crc": 0, "packed": 0, "size": 0}
+
+
+@pytest.mark.parametrize("mark", [b"PK\7\x08", b""])
+@pytest.mark.parametrize("width", [4, 8])
+def test_a_descriptor_may_follow_the_data(mark: bytes, width: int) -> None:
+    after = descriptor(A[1], mark=mark, width=width)
+
+    data = with_a(local=LATE, central={"flags": 8}, after=after)
+
+    assert unpack(data).given == [("http://h/a", A[1])]
+
+
+@pytest.mark.parametrize(
+    ("after", "code"),
+    [
+        (descriptor(A[1], crc=1), "zip-mismatch"),
+        (descriptor(A[1] + b"!"), "zip-mismatch"),
+        (b"", "zip-junk"),
+        (descriptor(A[1]) + b"!", "zip-junk"),
+    ],
+)
+def test_a_descriptor_that_says_otherwise_is_refused(after: bytes, code: str) -> None:
+    assert refusal(with_a(local=LATE, central={"flags": 8}, after=after)) == code

@@ -1,0 +1,255 @@
+"""Manifests against their packages and dumps: Z17 to Z22 of the threat model."""
+
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from resourcesync.documents.packages.agreement import check_copy, check_manifest
+from resourcesync.documents.packages.reading import open_package
+from resourcesync.documents.reading import Document, read
+from resourcesync.errors import PackageError, TruncatedPackageError
+from resourcesync.model.capabilities import Header, Package, RefusedEntry
+from resourcesync.model.links import Link
+from resourcesync.model.vocabulary import Capability
+from tests.support.packages import (
+    CHANGES,
+    CHANGES_MD,
+    MOMENT,
+    RESOURCES,
+    Forged,
+    forge,
+    listed,
+    manifest,
+    opened,
+    proof_of,
+    sound,
+    tarball,
+    unpack,
+)
+
+ONE, TWO = b"one", b"two"
+
+
+def packed(text: bytes, *members: tuple[str, bytes]) -> bytes:
+    files = [Forged(name.encode(), data) for name, data in members]
+    return forge(Forged(b"manifest.xml", text), *files)
+
+
+@pytest.mark.conformance("RM06")
+def test_what_is_missing_and_what_is_too_much_is_reported() -> None:
+    text = manifest(listed("/a", ONE), listed("/gone", TWO), listed("/b", TWO))
+    found = unpack(packed(text, ("a", ONE), ("b", TWO), ("extra", ONE)))
+
+    assert found.given == [("http://h/a", ONE), ("http://h/b", TWO)]
+    assert found.faults == [("http://h/gone", "member-missing")]
+    assert found.unlisted == ["extra"]
+
+
+def test_a_fault_can_be_seen_before_the_bytes_are_asked_for() -> None:
+    text = manifest(listed("/gone", TWO), listed("/a", TWO), listed("/b", ONE))
+    members = list(opened(packed(text, ("a", ONE + TWO), ("b", ONE))).members())
+
+    assert [it.fault.code if it.fault else "" for it in members] == [
+        "member-missing",
+        "length-mismatch",
+        "",
+    ]
+    with pytest.raises(PackageError, match="lacks"):
+        members[0].chunks()
+
+
+@pytest.mark.conformance("RM04")
+def test_an_entry_without_a_path_is_left_to_its_uri() -> None:
+    text = manifest(listed("", ONE, loc="http://h/a"), listed("/b", TWO))
+    found = unpack(packed(text, ("a", ONE), ("b", TWO)))
+
+    assert [uri for uri, _ in found.given] == ["http://h/b"]
+    assert found.unlisted == ["a"]
+
+
+@pytest.mark.conformance("RM02", "RM09")
+@pytest.mark.parametrize(
+    "text",
+    [
+        manifest(listed("/a", ONE), md='<rs:md capability="resourcelist" at="2013-01-03"/>'),
+        manifest(listed("/a", ONE), md=""),
+        manifest(listed("/a", ONE))
+        .replace(b"urlset", b"sitemapindex")
+        .replace(b"url>", b"sitemap>"),
+    ],
+)
+def test_a_manifest_that_is_none_is_refused(text: bytes) -> None:
+    with pytest.raises(PackageError) as caught:
+        unpack(packed(text, ("a", ONE)))
+
+    assert caught.value.code == "manifest-mismatch"
+
+
+def changed(path: str, kind: str, data: bytes | None, loc: str = "http://h/a") -> str:
+    when = ' datetime="2013-01-03T09:00:00Z"'
+    return listed(path, data, loc=loc, more=f' change="{kind}"{when}')
+
+
+@pytest.mark.conformance("CM01", "CM02", "CM03")
+def test_the_changes_of_one_uri_come_in_the_order_of_the_manifest() -> None:
+    text = manifest(
+        changed("/1", "created", ONE),
+        changed("/2", "updated", TWO),
+        changed("", "deleted", None),
+        changed("/3", "created", b"three"),
+        md=CHANGES_MD,
+    )
+    data = packed(text, ("3", b"three"), ("2", TWO), ("1", ONE))
+    told = [
+        "" if it.is_deletion else b"".join(it.chunks()).decode() for it in opened(data).members()
+    ]
+
+    assert told == ["one", "two", "", "three"]
+
+
+@pytest.mark.conformance("CM03", "CM04")
+def test_a_deletion_with_a_path_deletes_and_an_update_without_one_is_left_to_its_uri() -> None:
+    text = manifest(
+        changed("/1", "deleted", None),
+        changed("", "updated", TWO, loc="http://h/b"),
+        md=CHANGES_MD,
+    )
+    found = unpack(packed(text, ("1", ONE)))
+
+    assert found.deleted == ["http://h/a"]
+    assert found.given == []
+    assert found.unlisted == []
+
+
+def test_a_deletion_has_no_bytes() -> None:
+    text = manifest(changed("/1", "deleted", None), md=CHANGES_MD)
+    [member] = opened(packed(text, ("1", ONE))).members()
+
+    assert member.fault is None
+    with pytest.raises(RuntimeError):
+        member.chunks()
+
+
+@pytest.mark.conformance("CM07")
+def test_a_patch_is_read_by_the_path_of_its_link() -> None:
+    rel = "http://www.openarchives.org/rs/terms/patch"
+    patch = b'[{"op": "remove", "path": "/x"}]'
+    ln = f'<rs:ln rel="{rel}" href="http://h/p" path="/p.json"{proof_of(patch)}/></url>'
+    entry = changed("/1", "updated", ONE).replace("</url>", ln)
+    wrong = changed("/1", "updated", ONE).replace("</url>", ln.replace('length="', 'length="1'))
+    reader = opened(packed(manifest(entry, wrong, md=CHANGES_MD), ("1", ONE), ("p.json", patch)))
+    links = [link for it in reader.members() for link in it.entry.resource.links]  # type: ignore[union-attr]  # a Change Dump
+
+    assert b"".join(reader.linked(links[0])) == patch
+    assert reader.unlisted == []
+    with pytest.raises(Exception, match="as many"):
+        reader.linked(links[1])
+    with pytest.raises(PackageError, match="no path"):
+        reader.linked(Link(rel=rel, href="http://h/p"))
+
+
+# --- Z18: the dump's own words -----------------------------------------------------------------
+
+DUMP = Header(capability=Capability.RESOURCE_DUMP, at=MOMENT)
+CHANGE_DUMP = Header(capability=Capability.CHANGE_DUMP, from_=MOMENT)
+LATER = MOMENT + timedelta(hours=1)
+
+
+def test_a_manifest_that_fits_its_dump_is_accepted() -> None:
+    entry = Package(uri="http://h/1.zip", at=LATER)
+
+    check_manifest(replace(RESOURCES, at=LATER), dump=DUMP, package=entry)
+    check_manifest(CHANGES, dump=CHANGE_DUMP, package=Package(uri="http://h/1.zip", from_=MOMENT))
+    check_manifest(RESOURCES, dump=DUMP)
+
+
+@pytest.mark.parametrize(
+    ("told", "dump", "entry"),
+    [
+        (CHANGES, DUMP, None),
+        (RESOURCES, CHANGE_DUMP, None),
+        (RESOURCES, Header(capability=Capability.RESOURCE_LIST, at=MOMENT), None),
+        (RESOURCES, replace(DUMP, at=LATER), None),
+        (RESOURCES, DUMP, Package(uri="http://h/1.zip", at=LATER)),
+        (CHANGES, CHANGE_DUMP, Package(uri="http://h/1.zip", from_=LATER)),
+    ],
+)
+def test_a_manifest_of_another_dump_is_refused(
+    told: Header, dump: Header, entry: Package | None
+) -> None:
+    with pytest.raises(PackageError) as caught:
+        check_manifest(told, dump=dump, package=entry)
+
+    assert caught.value.code == "manifest-mismatch"
+
+
+def copy(text: bytes) -> Document:
+    return read(io.BytesIO(text), uri="http://h/copy.xml")
+
+
+@pytest.mark.conformance("RD04")
+def test_a_copy_of_the_manifest_must_say_the_same() -> None:
+    text = manifest(listed("/a", ONE))
+    reader = opened(packed(text, ("a", ONE)))
+
+    check_copy(reader.manifest(), copy(text))
+    for other in (
+        manifest(listed("/a", TWO)),
+        manifest(listed("/a", ONE), listed("/b", TWO)),
+        manifest(),
+        manifest(listed("/a", ONE), md='<rs:md capability="resourcedump-manifest" at="2014"/>'),
+    ):
+        with pytest.raises(PackageError) as caught:
+            check_copy(reader.manifest(), copy(other))
+        assert caught.value.code == "manifest-mismatch"
+
+
+# --- Z21, Z22: interruptions -------------------------------------------------------------------
+
+THREE = [("a", ONE), ("b", TWO), ("c", b"three")]
+
+
+@pytest.mark.parametrize("make", [lambda: sound(*THREE), lambda: tarball(
+    ("manifest.xml", manifest(*(listed(f"/{n}", d) for n, d in THREE))), *THREE)])  # fmt: skip
+def test_reading_goes_on_at_any_entry(make: object) -> None:
+    data = make()  # type: ignore[operator]
+
+    for start in range(5):
+        assert unpack(data, start=start).given == [(f"http://h/{n}", d) for n, d in THREE[start:]]
+        assert unpack(data, start=start).unlisted == []
+
+
+def test_a_package_that_became_shorter_while_it_was_read_is_told() -> None:
+    file = io.BytesIO(sound(("a", bytes(200_000))))
+    [member] = open_package(file).members()
+    file.truncate(100_000)
+
+    with pytest.raises(TruncatedPackageError):
+        list(member.chunks())
+
+
+def test_refused_entries_of_the_manifest_are_told() -> None:
+    refused: list[RefusedEntry] = []
+    text = manifest("<url><loc></loc></url>", listed("/a", ONE))
+    reader = opened(packed(text, ("a", ONE)))
+
+    def members() -> Iterator[str]:
+        return (it.entry.uri for it in reader.members(on_refused=refused.append))
+
+    assert list(members()) == ["http://h/a"]
+    assert len(refused) == 1
+    assert list(members()) == ["http://h/a"]
+
+
+@pytest.mark.parametrize("data", [b"<html>404</html>" * 99, b"PDF", bytes(1000), b"\x1f\x8b" * 9])
+def test_what_is_no_package_is_refused(data: bytes) -> None:
+    with pytest.raises(PackageError):
+        opened(data)
+
+
+def test_an_empty_file_is_a_package_cut_short() -> None:
+    with pytest.raises(TruncatedPackageError):
+        opened(b"")

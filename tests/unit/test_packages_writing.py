@@ -1,0 +1,341 @@
+"""Writing packages: reproducible bytes, bounded memory, nothing that lies."""
+
+import io
+import os
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from resourcesync.documents.packages.planning import (
+    ManifestEntry,
+    PackageSize,
+    content_of,
+    plan_packages,
+)
+from resourcesync.documents.packages.records import END, END64, LOCAL, LOCATOR
+from resourcesync.documents.packages.writing import end_records, is_compact, write_package
+from resourcesync.documents.writing import write
+from resourcesync.errors import DigestMismatchError, LengthMismatchError, PackageError
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import MAX_ENTRIES, ChangeKind, Relation
+from tests.support.packages import (
+    CHANGES,
+    RESOURCES,
+    change,
+    opened,
+    resource,
+    unpack,
+)
+
+CREATED, UPDATED, DELETED = ChangeKind.CREATED, ChangeKind.UPDATED, ChangeKind.DELETED
+ONE, TWO = b"one " * 50, b"two"
+PAIR = [resource("http://h/1", ONE, "/a/1.txt"), resource("http://h/2", TWO, "/2.txt")]
+
+
+def held(**data: bytes) -> Callable[[Resource | Link], Iterable[bytes]]:
+    """Contents by the last letters of their paths."""
+    return lambda it: [data[it.path.rpartition("/")[2].partition(".")[0]]]
+
+
+BOTH = held(**{"1": ONE, "2": TWO})
+
+
+def packed(entries: list[ManifestEntry], content: object = BOTH) -> bytes:
+    return b"".join(write_package(RESOURCES, entries, content))  # type: ignore[arg-type]
+
+
+@pytest.mark.conformance("RM01", "RM02", "RM05", "RM06", "RM07")
+def test_what_is_written_is_read() -> None:
+    found = unpack(packed([*PAIR]))
+
+    assert found.given == [("http://h/1", ONE), ("http://h/2", TWO)]
+    assert (found.faults, found.unlisted) == ([], [])
+
+
+def test_the_manifest_comes_first_and_says_what_the_entries_say() -> None:
+    data = packed([*PAIR])
+    document = opened(data).manifest()
+
+    with zipfile.ZipFile(io.BytesIO(data)) as package:
+        assert package.namelist() == ["manifest.xml", "a/1.txt", "2.txt"]
+    assert document.header == RESOURCES
+    assert list(document.entries()) == PAIR
+
+
+def test_every_member_has_the_same_time_and_attributes_and_no_extra_field() -> None:
+    with zipfile.ZipFile(io.BytesIO(packed([*PAIR]))) as package:
+        told = {
+            (it.date_time, it.external_attr, it.create_system, it.extra, it.comment, it.flag_bits)
+            for it in package.infolist()
+        }
+
+    assert told == {((1980, 1, 1, 0, 0, 0), 0o100644 << 16, 3, b"", b"", 0)}
+
+
+def test_how_the_content_is_cut_into_chunks_changes_nothing() -> None:
+    def drops(it: Resource | Link) -> Iterator[bytes]:
+        for byte in next(iter(BOTH(it))):
+            yield bytes([byte])
+
+    assert packed([*PAIR], drops) == packed([*PAIR])
+
+
+@pytest.mark.parametrize("media_type", ["text/plain", "application/pdf"])
+@pytest.mark.parametrize("size", [262_144, 262_145, 1_000_000])
+def test_a_long_member_is_written_as_it_comes(media_type: str, size: int) -> None:
+    data = bytes(range(256)) * (size // 256 + 1)
+    entry = resource("http://h/long", data[:size], "/long", media_type)
+    given = packed(
+        [entry], lambda _: (data[at : min(at + 9999, size)] for at in range(0, size, 9999))
+    )
+
+    assert unpack(given).given == [("http://h/long", data[:size])]
+    with zipfile.ZipFile(io.BytesIO(given)) as package:
+        assert package.testzip() is None
+
+
+def test_what_is_compressed_already_is_stored() -> None:
+    text, image = bytes(1000), bytes(1000)
+    entries: list[ManifestEntry] = [
+        resource("http://h/1", text, "/t"),
+        resource("http://h/2", image, "/i", "image/jpeg"),
+        resource("http://h/3", b"", "/e"),
+    ]
+    given = packed(entries, held(t=text, i=image, e=b""))
+
+    with zipfile.ZipFile(io.BytesIO(given)) as package:
+        methods = {it.filename: it.compress_type for it in package.infolist()}
+    assert methods == {"manifest.xml": 8, "t": 8, "i": 0, "e": 0}
+
+
+@pytest.mark.parametrize(
+    ("media_type", "expected"),
+    [("text/plain", False), ("image/svg+xml", False), ("IMAGE/PNG; q=1", True),
+     ("application/zip", True), ("application/json", False), ("", False)],
+)  # fmt: skip
+def test_which_types_are_compressed_already(media_type: str, expected: bool) -> None:
+    assert is_compact(Resource(uri="http://h/", media_type=media_type)) is expected
+    assert is_compact(Resource(uri="http://h/", media_type=media_type, encoding="gzip"))
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (ONE[:-1], LengthMismatchError),
+        (ONE + b"!", LengthMismatchError),
+        (b"", LengthMismatchError),
+        (ONE[::-1], DigestMismatchError),
+    ],
+)
+def test_content_that_is_not_what_the_entry_says_leaves_no_package(
+    content: bytes, error: type[Exception]
+) -> None:
+    written: list[bytes] = []
+
+    with pytest.raises(error, match="list says"):
+        written.extend(write_package(RESOURCES, [*PAIR], held(**{"1": content, "2": TWO})))
+    with pytest.raises(PackageError):
+        opened(b"".join(written))
+
+
+@pytest.mark.conformance("RM05", "RM06")
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [replace(PAIR[0], path="")],
+        [replace(PAIR[0], path="a")],
+        [replace(PAIR[0], path="/a/")],
+        [replace(PAIR[0], path="/../a")],
+        [replace(PAIR[0], path="/Manifest.xml")],
+        [replace(PAIR[0], length=None)],
+        [PAIR[0], replace(PAIR[1], path="/A/1.txt")],
+        [PAIR[0], replace(PAIR[1], path="/a")],
+        [PAIR[0]] * (MAX_ENTRIES + 1),
+        [change(CREATED, "http://h/1", ONE, "/1")],
+    ],
+)
+def test_entries_that_no_manifest_may_have_are_refused_at_once(
+    entries: list[ManifestEntry],
+) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        packed(entries)
+
+
+def test_a_package_has_a_manifest_and_nothing_else_for_a_root() -> None:
+    with pytest.raises(ValueError, match="Dump"):
+        list(write_package(replace(RESOURCES, is_index=True), [*PAIR], BOTH))
+
+
+# --- Change Dumps ------------------------------------------------------------------------------
+
+
+@pytest.mark.conformance("CM01", "CM02", "CM03", "CM04")
+def test_each_version_of_a_resource_has_its_own_member() -> None:
+    changes = [
+        change(CREATED, "http://h/res7.html", ONE, ""),
+        change(UPDATED, "http://h/res7.html", TWO, ""),
+        change(DELETED, "http://h/res7.html", b"", ""),
+    ]
+    [planned] = plan_packages(CHANGES, changes)
+    versions = iter([ONE, TWO])
+    given = b"".join(write_package(CHANGES, planned, lambda _: [next(versions)]))
+    found = unpack(given)
+
+    assert [data for _, data in found.given] == [ONE, TWO]
+    assert found.deleted == ["http://h/res7.html"]
+    assert [it.resource.path for it in planned if isinstance(it, Change)] == [
+        "/resources/00/00000-res7.html",
+        "/resources/00/00001-res7.html",
+        "",
+    ]
+
+
+@pytest.mark.conformance("CM07")
+def test_a_patch_is_packed_with_its_change() -> None:
+    patch = Link(rel=Relation.PATCH, href="http://h/p", length=len(TWO), path="/2.json")
+    entry = change(UPDATED, "http://h/1", ONE, "/1.txt")
+    entry = replace(entry, resource=replace(entry.resource, links=(patch,)))
+    reader = opened(b"".join(write_package(CHANGES, [entry], BOTH)))
+
+    assert b"".join(reader.linked(patch)) == TWO
+    assert [b"".join(it.chunks()) for it in reader.members()] == [ONE]
+
+
+def test_a_deletion_that_has_a_path_is_refused() -> None:
+    entry = Change(kind=DELETED, resource=Resource(uri="http://h/1", path="/1"))
+
+    with pytest.raises(ValueError, match="deleted"):
+        list(write_package(CHANGES, [entry], BOTH))
+
+
+# --- planning ----------------------------------------------------------------------------------
+
+
+def sized(*lengths: int) -> list[Resource]:
+    return [Resource(uri=f"http://h/{i}", length=it) for i, it in enumerate(lengths)]
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (PackageSize(max_entries=2), [2, 2, 1]),
+        (PackageSize(max_bytes=10), [2, 1, 1, 1]),
+        (PackageSize(max_bytes=1), [1, 1, 1, 1, 1]),
+        (PackageSize(max_bytes=1000), [5]),
+        (PackageSize(), [5]),
+    ],
+)
+def test_packages_are_as_full_as_they_may_be(size: PackageSize, expected: list[int]) -> None:
+    entries = sized(5, 5, 9, 100, 0)
+    packages = list(plan_packages(RESOURCES, entries, size=size))
+
+    assert [len(it) for it in packages][: len(expected)] == expected[: len(packages)]
+    assert [it.uri for package in packages for it in package] == [it.uri for it in entries]
+
+
+def test_more_entries_at_the_end_change_only_the_last_package() -> None:
+    size = PackageSize(max_bytes=20)
+    short = list(plan_packages(RESOURCES, sized(*range(1, 15)), size=size))
+    long = list(plan_packages(RESOURCES, sized(*range(1, 30)), size=size))
+
+    assert long[: len(short) - 1] == short[:-1]
+
+
+@pytest.mark.parametrize("links", [(), (Link(rel="via", href="http://h/" + "&" * 200),)])
+def test_a_manifest_never_grows_over_its_limit_and_uses_it(links: tuple[Link, ...]) -> None:
+    most = 100_000
+    entries = [
+        Resource(uri=f"http://h/{i:05}/{'&é' * (i % 30)}", length=0, links=links)
+        for i in range(1000)
+    ]
+    packages = list(plan_packages(RESOURCES, entries, size=PackageSize(max_manifest=most)))
+    sizes = [sum(map(len, write(RESOURCES, package))) for package in packages]
+
+    assert [it.uri for package in packages for it in package] == [it.uri for it in entries]
+    assert max(sizes) <= most
+    assert min(sizes[:-1]) >= most - 4000
+    assert len(sizes) >= 2
+
+
+def test_nothing_to_pack_makes_no_package() -> None:
+    assert list(plan_packages(RESOURCES, [])) == []
+
+
+def test_an_entry_without_a_length_cannot_be_planned() -> None:
+    with pytest.raises(ValueError, match="length"):
+        list(plan_packages(RESOURCES, [Resource(uri="http://h/1")]))
+
+
+@pytest.mark.parametrize(
+    "size",
+    [{"max_entries": 0}, {"max_entries": 50_001}, {"max_bytes": 0}, {"max_manifest": 0},
+     {"max_manifest": 52_428_801}],
+)  # fmt: skip
+def test_a_size_that_no_package_may_have_is_refused(size: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="package"):
+        PackageSize(**size)
+
+
+@pytest.mark.parametrize(
+    ("uri", "tail"),
+    [
+        ("http://h/a/b.html?q=1#f", "-b.html"),
+        ("http://h/a%20%C3%BC/..%2Fx", "-x"),
+        ("http://h/d/", "-d"),
+        ("http://h/" + "n" * 99 + ".pdf", "-" + "n" * 60 + ".pdf"),
+        ("http://h/...", ""),
+        ("urn:x", "-urn-x"),
+        ("http://h/%00CON", "-CON"),
+    ],
+)
+def test_a_new_path_is_safe_and_tells_of_its_uri(uri: str, tail: str) -> None:
+    [[entry]] = plan_packages(RESOURCES, [Resource(uri=uri, length=0)])
+    found = content_of(entry)
+
+    assert found is not None
+    assert found.path == "/resources/00/00000" + tail
+
+
+# --- ZIP64 -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "offset", "is_wide"),
+    [
+        (0xFFFE, 1, 1, False),
+        (0xFFFF, 1, 1, True),
+        (1, 2**32 - 2, 1, False),
+        (1, 2**32 - 1, 1, True),
+        (1, 1, 2**40, True),
+    ],
+)
+def test_the_end_is_as_wide_as_its_numbers(
+    count: int, size: int, offset: int, is_wide: bool
+) -> None:
+    data = end_records(count, size, offset)
+
+    assert len(data) == END.size + is_wide * (END64.size + LOCATOR.size)
+    if is_wide:
+        assert END64.unpack(data[: END64.size])[7:] == (count, size, offset)
+        assert LOCATOR.unpack(data[END64.size : -END.size]) == (b"PK\6\7", 0, offset + size, 1)
+    assert END.unpack(data[-END.size :])[4:7] == (
+        min(count, 0xFFFF),
+        min(size, 2**32 - 1),
+        min(offset, 2**32 - 1),
+    )
+
+
+def test_a_member_that_may_pass_4_gib_says_its_sizes_in_64_bits_from_the_start() -> None:
+    entry = Resource(uri="http://h/1", length=2**32, path="/1")
+    pieces: list[bytes] = []
+
+    with pytest.raises(LengthMismatchError):
+        pieces.extend(write_package(RESOURCES, [entry], lambda _: [os.urandom(400_000)]))
+    data = b"".join(pieces)
+    at = data.index(b"PK\3\4", 1)
+    fields = LOCAL.unpack_from(data, at)
+    assert fields[7:11] == (2**32 - 1, 2**32 - 1, 1, 20)
+    assert data[at + LOCAL.size :][:21] == b"1" + b"\1\0\x10\0" + bytes(16)
