@@ -28,6 +28,7 @@ from resourcesync.ports.copies import (
 from resourcesync.ports.fetching import (
     Failure,
     Fetcher,
+    Part,
     Purpose,
     Request,
     Response,
@@ -47,6 +48,7 @@ __all__ = [
     "Omission",
     "Original",
     "Originals",
+    "Part",
     "Purpose",
     "Recording",
     "Removal",

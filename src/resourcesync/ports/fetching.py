@@ -1,6 +1,6 @@
 """What a Destination needs of the network: requests, and how each ends."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -32,6 +32,20 @@ class Sink(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The beginning of a body, kept in a sink, that a later request may go on from.
+
+    Attributes:
+        length: Bytes that are there.
+        validator: What tells that the rest is of the same body: a strong ``ETag``, or a
+            ``Last-Modified`` that was old when it was served (RFC 9110 §13.1.5).
+    """
+
+    length: int
+    validator: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Request:
     """One thing to fetch with GET.
@@ -44,6 +58,10 @@ class Request:
         last_modified: Send ``If-Modified-Since`` with this value when not empty.
         limit: Most bytes of the body to accept (decoded); ``None`` takes the purpose's default.
         uncached: Ask caches on the way for a fresh copy.
+        part: What the sink holds already; the server is asked for the rest, and the sink is
+            restarted when it sends something else.
+        on_start: Told the validator of a body that begins at its first byte, before that byte;
+            empty when nothing could tell later that it is still the same body.
     """
 
     uri: str
@@ -53,11 +71,13 @@ class Request:
     last_modified: str = ""
     limit: int | None = None
     uncached: bool = False
+    part: Part | None = None
+    on_start: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Response:
-    """The end of a fetch: 200 with the whole body in the sink, or 304.
+    """The end of a fetch: 200 with the whole body in the sink (in one or more parts), or 304.
 
     Attributes:
         request: What was asked.
@@ -65,7 +85,7 @@ class Response:
         uri: Where the answer came from, after redirects.
         headers: The final answer's fields, names in lower case; the first value counts, but
             ``link`` joins all of them with commas.
-        received: Bytes of the body as handed to the sink.
+        received: Bytes of the body in the sink, those of ``Request.part`` included.
         tries: Requests it took, redirects not counted.
     """
 

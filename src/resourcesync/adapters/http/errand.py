@@ -2,7 +2,7 @@
 
 from resourcesync.adapters.http.addresses import Address
 from resourcesync.adapters.http.redirects import crosses
-from resourcesync.ports import Request
+from resourcesync.ports import Part, Request
 
 
 class Errand:
@@ -18,6 +18,8 @@ class Errand:
         delay: Seconds of the last back-off.
         probe: Whether this try asks if the origin is back.
         for_robots: Whether it fetches ``robots.txt`` for ourselves.
+        part: What the sink holds of a body that broke off; ``None`` to begin at the first byte.
+        whole: Whether ranges failed, so that a body which breaks off begins anew.
     """
 
     __slots__ = (
@@ -27,10 +29,12 @@ class Errand:
         "first",
         "for_robots",
         "hops",
+        "part",
         "probe",
         "request",
         "tries",
         "uri",
+        "whole",
     )
 
     def __init__(self, request: Request, address: Address, *, for_robots: bool = False) -> None:
@@ -40,6 +44,8 @@ class Errand:
         self.delay = 0.0
         self.probe = False
         self.for_robots = for_robots
+        self.part: Part | None = request.part
+        self.whole = False
         self.start_over()
 
     def start_over(self) -> None:
@@ -48,6 +54,15 @@ class Errand:
         self.authority = self.first.authority
         self.crossed = False
         self.hops = 0
+
+    def without_ranges(self) -> None:
+        """Ask for the whole body from now on.
+
+        Raises:
+            StorageError: The sink cannot forget its bytes.
+        """
+        self.part, self.whole = None, True
+        self.request.sink.restart()
 
     def go_on_to(self, address: Address) -> None:
         """Follow a redirect."""

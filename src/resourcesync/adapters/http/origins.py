@@ -7,6 +7,7 @@ from resourcesync.adapters.http.addresses import host_of, origin_of
 from resourcesync.adapters.http.egress import is_address, is_odd_number, is_public
 from resourcesync.adapters.http.errand import Errand
 from resourcesync.adapters.http.politeness import Circuit, Patience, Politeness, Window
+from resourcesync.adapters.http.ranges import range_fields
 from resourcesync.adapters.http.robots import Rules
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import SourceError, SourceRefusedError
@@ -56,7 +57,7 @@ class Origin:
             secrets = [] if errand.crossed else self._secrets
             usual = [f"Accept-Encoding: {coding}", *self._from, *secrets]
             self._usual[key] = usual
-        if not (request.uncached or errand.conditional):
+        if not (request.uncached or errand.conditional or errand.part):
             return usual
         return [*usual, *_special(errand)]
 
@@ -76,6 +77,8 @@ def _special(errand: Errand) -> list[str]:
         fields.append(f"If-None-Match: {request.etag}")
     if request.last_modified:
         fields.append(f"If-Modified-Since: {request.last_modified}")
+    if errand.part is not None:
+        fields += range_fields(errand.part)
     return fields
 
 

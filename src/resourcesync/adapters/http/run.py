@@ -42,6 +42,8 @@ _BURST = 0.05
 _SHARE = 16 * 1024
 _LANES = 2048
 _ROBOTS_RETRIES = 1
+_OK = 200
+_NOT_MODIFIED = 304
 _CROWDED = frozenset({"connect", "reset", "timeout", "too-slow"})
 
 
@@ -245,8 +247,11 @@ class Run:
         self._counts.received += transfer.wire
         self._learn(lane, transfer, now)
         error, head = transfer.error, transfer.head
-        if error is not None:
+        if transfer.broken_range:
+            self._ask_for_all(errand, now)
+        elif error is not None:
             if error.transient and not isinstance(error, StorageError):
+                errand.part = transfer.part()
                 self._try_again(lane, errand, error, now)
             else:
                 self._fail(errand, error)
@@ -274,7 +279,8 @@ class Run:
             self._fail(errand, error)
             return
         try:
-            errand.request.sink.restart()
+            if errand.part is None:
+                errand.request.sink.restart()
         except StorageError as storage:
             self._fail(errand, storage)
             return
@@ -283,6 +289,18 @@ class Run:
         errand.delay = decorrelated(self._random, settings.backoff, errand.delay, settings.max_wait)
         again = self._lanes[errand.authority]
         again.add_again(errand, now + errand.delay)
+        self._busy[again] = None
+
+    def _ask_for_all(self, errand: Errand, now: float) -> None:
+        """Begin at the first byte, since the server does not give the rest as it should."""
+        try:
+            errand.without_ranges()
+        except StorageError as error:
+            self._fail(errand, error)
+            return
+        errand.start_over()
+        again = self._lanes[errand.authority]
+        again.add_again(errand, now)
         self._busy[again] = None
 
     def _redirect(self, errand: Errand, transfer: Transfer, location: str, now: float) -> None:
@@ -311,7 +329,7 @@ class Run:
         self._conclude(
             Response(
                 request=errand.request,
-                status=head.status,
+                status=_NOT_MODIFIED if head.status == _NOT_MODIFIED else _OK,
                 uri=errand.uri,
                 headers=head.fields,
                 received=received,

@@ -10,9 +10,10 @@ from resourcesync.adapters.http import verdicts
 from resourcesync.adapters.http.coding import GzipDecoder
 from resourcesync.adapters.http.errand import Errand
 from resourcesync.adapters.http.head import Head, printable, read_head, read_retry_after
+from resourcesync.adapters.http.ranges import WORTH, is_the_rest, validator_of
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import BadResponseError, SourceError, StorageError
-from resourcesync.ports import Clock, Purpose
+from resourcesync.ports import Clock, Part, Purpose
 
 DISCARDED = 64 * 1024
 """Bytes of a body that nobody wants which are read, so that the connection can be kept."""
@@ -21,6 +22,8 @@ _STOP = 0
 _IDENTITY = ("", "identity")
 _GZIP = ("gzip", "x-gzip")
 _OK = 200
+_PARTIAL = 206
+_NO_SUCH_RANGE = 416
 _NOT_MODIFIED = 304
 
 
@@ -39,7 +42,8 @@ class Transfer:
         crash: An exception that is not about this transfer; the loop raises it again.
         began: When it was sent, in seconds of the clock.
         wire: Bytes received, head included.
-        received: Bytes handed to the sink.
+        received: Bytes in the sink, with those that it held before.
+        broken_range: Whether the server answered a range with what cannot be joined.
         wait: Seconds that the server asks to wait (``Retry-After``).
         disturbed: Whether the loop stood still meanwhile, so that times say nothing.
     """
@@ -56,6 +60,7 @@ class Transfer:
         "_settings",
         "_write",
         "began",
+        "broken_range",
         "crash",
         "curl",
         "disturbed",
@@ -86,6 +91,7 @@ class Transfer:
         self.began = self._marked_at = now
         self.wire = self._mark = self.received = 0
         self.disturbed = False
+        self.broken_range = False
         self.lines.clear()
         self.wait: float | None = None
         self._discard = DISCARDED
@@ -116,9 +122,35 @@ class Transfer:
         except BadResponseError as error:
             self.error = error
             return None
-        if head is not None and head.status == _OK:
-            self._accept(head)
+        if head is not None:
+            self._judge(head)
         return head
+
+    def _judge(self, head: Head) -> None:
+        """Decide what becomes of the body that follows a head."""
+        part = self.errand.part
+        if head.status == _OK:
+            try:
+                self._start_anew(head, part)
+            except StorageError as error:
+                self.error = error
+                return
+            self._accept(head)
+        elif part is not None and head.status in (_PARTIAL, _NO_SUCH_RANGE):
+            if head.status == _PARTIAL and is_the_rest(head, part):
+                self.received = part.length
+                self._accept(head)
+            else:
+                self.broken_range = True
+
+    def _start_anew(self, head: Head, part: Part | None) -> None:
+        """Make ready for a body from its first byte on."""
+        request = self.errand.request
+        if part is not None:
+            self.errand.part = None
+            request.sink.restart()
+        if request.on_start is not None:
+            request.on_start(validator_of(head.fields))
 
     def _accept(self, head: Head) -> None:
         request = self.errand.request
@@ -134,9 +166,9 @@ class Transfer:
             )
         limit = request.limit
         self._limit = self._settings.body_limits[request.purpose] if limit is None else limit
-        if head.length is not None and head.length > self._limit:
+        if head.length is not None and self.received + head.length > self._limit:
             self.error = verdicts.too_big(
-                self.errand.uri, self._limit, f"Content-Length: {head.length}"
+                self.errand.uri, self._limit, f"Content-Length: {self.received + head.length}"
             )
         self._write = request.sink.write
 
@@ -191,12 +223,12 @@ class Transfer:
         head = self.head
         if self.error is None and self.crash is None and head is None:
             head = self._read_head()
-        if self.error is not None or self.crash is not None:
+        if self.error is not None or self.crash is not None or self.broken_range:
             return
-        if head is None or (number and head.status == _OK):
+        if head is None or (number and self._write is not None):
             self.error = self._broken(number, text)
             return
-        if head.status == _OK:
+        if self._write is not None:
             if self._decoder is not None and not self._decoder.complete:
                 self.error = verdicts.truncated(self.errand.uri, "a gzip stream without its end")
             return
@@ -214,6 +246,18 @@ class Transfer:
         if not number:  # libcurl is content with a head that stops before its end
             return verdicts.truncated(self.errand.uri, "a head without its end")
         return verdicts.transport_error(number, text, self.errand.uri)
+
+    def part(self) -> Part | None:
+        """Return what the sink holds, if the rest of it may be asked for."""
+        if self._write is None:
+            return self.errand.part  # nothing was added to it
+        assert self.head is not None, "a body follows its head"
+        resource = self.errand.request.purpose is Purpose.RESOURCE
+        if not resource or self.errand.whole or self.received < WORTH:
+            return None
+        known = self.errand.part
+        validator = validator_of(self.head.fields) if known is None else known.validator
+        return Part(length=self.received, validator=validator) if validator else None
 
     def must_end(self, now: float, minimum: float) -> bool:
         """Whether the transfer is to be given up: sets the error if so.

@@ -1,0 +1,73 @@
+"""The rest of a body that broke off: what may be asked for, and what may be taken. Pure.
+
+Two bodies must never be joined into one that never was. So the rest is asked for only when
+something tells that it is of the same body, and taken only when it begins where we stopped, goes
+to the end, and is said to be of that body (RFC 9110 §13.1.5, §14.4, §15.3.7).
+"""
+
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from resourcesync.adapters.http.head import Head
+from resourcesync.ports import Part
+
+WORTH: Final = 16 * 1024
+"""Bytes below which a body is quicker fetched anew than continued."""
+
+_LONGEST: Final = 1024
+_OLD_ENOUGH: Final = 60.0
+_STRONG_TAG: Final = re.compile(r'"[!#-~]*"')
+_CONTENT_RANGE: Final = re.compile(
+    r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})", re.IGNORECASE
+)
+
+
+def validator_of(fields: Mapping[str, str]) -> str:
+    """Return what can tell later that a body is still the same; empty when nothing can.
+
+    A weak ``ETag`` means nothing for bytes, and rules ``Last-Modified`` out. A ``Last-Modified``
+    counts when the answer is a minute younger: the resource may change twice in a second.
+    """
+    tag = fields.get("etag", "")
+    if tag:
+        return tag if len(tag) <= _LONGEST and _STRONG_TAG.fullmatch(tag) else ""
+    modified, date = fields.get("last-modified", ""), fields.get("date", "")
+    if not modified or not date:
+        return ""
+    try:
+        age = parsedate_to_datetime(date) - parsedate_to_datetime(modified)
+    except (ValueError, TypeError, OverflowError):
+        return ""
+    return modified if age.total_seconds() >= _OLD_ENOUGH and is_sendable(modified) else ""
+
+
+def is_sendable(validator: str) -> bool:
+    """Whether a validator, perhaps from a file, can be sent without ending its field."""
+    return 0 < len(validator) <= _LONGEST and validator.isascii() and validator.isprintable()
+
+
+def range_fields(part: Part) -> list[str]:
+    """Return the fields that ask for what comes after a part."""
+    return [f"Range: bytes={part.length}-", f"If-Range: {part.validator}"]
+
+
+def is_the_rest(head: Head, part: Part) -> bool:
+    """Whether a 206 brings all that comes after a part, of the same body."""
+    match = _CONTENT_RANGE.fullmatch(head.fields.get("content-range", ""))
+    if match is None or head.coding not in {"", "identity"}:
+        return False
+    first, last, total = int(match[1]), int(match[2]), int(match[3])
+    if first != part.length or last != total - 1 or last < first:
+        return False
+    if head.length is not None and head.length != total - first:
+        return False
+    return _is_of(part.validator, head.fields)
+
+
+def _is_of(validator: str, fields: Mapping[str, str]) -> bool:
+    if validator.startswith('"'):
+        return fields.get("etag", "") == validator
+    # A 206 need not repeat Last-Modified; one that gives another is of another body.
+    return fields.get("last-modified", "") in {"", validator}

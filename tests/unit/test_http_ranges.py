@@ -1,0 +1,303 @@
+"""Bodies that break off and are continued, never joined from two (N15, N19, N20; F12-F14)."""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.adapters.http.head import read_head
+from resourcesync.adapters.http.ranges import WORTH, is_the_rest, validator_of
+from resourcesync.ports import Part, Purpose, Request
+from tests.support.fetching import (
+    KeepingSink,
+    failure,
+    fetch_one,
+    kept,
+    quick_fetcher,
+    request,
+    response,
+)
+from tests.support.hostile_server import CLOSE, RESET, Asked, HostileServer, Step, answer
+
+BODY = random.Random(1).randbytes(8 * WORTH)
+OTHER = random.Random(2).randbytes(8 * WORTH)
+HALF = 4 * WORTH
+OLD = "Mon, 01 Jan 2024 00:00:00 GMT"
+TODAY = "Sat, 21 Nov 2026 00:00:00 GMT"
+TAG: dict[str, Any] = {"ETag": '"v1"'}
+
+
+@pytest.fixture
+def server() -> Iterator[HostileServer]:
+    with HostileServer() as running:
+        yield running
+
+
+def cut(at: int, body: bytes = BODY, how: str = CLOSE, **fields: str) -> list[Step]:
+    """Begin a whole answer and break off after ``at`` bytes of the body."""
+    (whole,) = answer(body=body, **fields)
+    assert isinstance(whole, bytes)
+    return [whole[: len(whole) - len(body) + at], 0.02, how]
+
+
+def rest(at: int, body: bytes = BODY, *, said: str | None = None, **fields: str) -> list[Step]:
+    """Answer with what comes after ``at`` bytes."""
+    said = said or f"bytes {at}-{len(body) - 1}/{len(body)}"
+    return answer("206 Partial Content", body[at:], Content_Range=said, **fields)
+
+
+def asked_ranges(server: HostileServer) -> list[tuple[str | None, str | None]]:
+    return [(a.fields.get("range"), a.fields.get("if-range")) for a in server.asked]
+
+
+@pytest.mark.parametrize("how", [CLOSE, RESET])
+def test_a_body_that_breaks_off_is_continued_where_it_stopped(
+    server: HostileServer, how: str
+) -> None:
+    uri = server.on("/x", cut(HALF, how=how, **TAG), rest_as_asked)
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), uri))
+
+    assert kept(outcome) == BODY
+    assert (outcome.status, outcome.received, outcome.tries) == (200, len(BODY), 2)
+    sink = outcome.request.sink
+    assert isinstance(sink, KeepingSink)
+    if how == CLOSE:  # a reset may take bytes with it that were on the way
+        assert asked_ranges(server) == [(None, None), (f"bytes={HALF}-", '"v1"')]
+        assert sink.restarts == 0
+
+
+def rest_as_asked(asked: Asked) -> list[Step]:
+    asked_for = asked.fields.get("range")
+    if asked_for is None:
+        return answer(body=BODY, **TAG)
+    return rest(int(asked_for.removeprefix("bytes=").removesuffix("-")), **TAG)
+
+
+def test_a_body_that_breaks_off_again_and_again_is_put_together(server: HostileServer) -> None:
+    def three_more(asked: Asked) -> list[Step]:
+        at = int(asked.fields.get("range", "bytes=0-")[6:-1])
+        (whole,) = rest(at, **TAG) if at else answer(body=BODY, **TAG)
+        assert isinstance(whole, bytes)
+        head, end, tail = whole.partition(b"\r\n\r\n")
+        last = at + 3 * WORTH >= len(BODY)
+        begun: list[Step] = [head + end + tail[: 3 * WORTH]]
+        return begun if last else [*begun, 0.02, CLOSE]
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), server.on("/x", three_more)))
+
+    assert kept(outcome) == BODY
+    assert outcome.tries == 3
+
+
+def test_an_old_last_modified_will_do_and_a_young_one_will_not(server: HostileServer) -> None:
+    dates: dict[str, Any] = {"Last-Modified": OLD, "Date": TODAY}
+    old = server.on("/old", cut(HALF, **dates), rest(HALF))
+    young = server.on(
+        "/young", cut(HALF, **(dates | {"Last-Modified": TODAY})), answer(body=BODY, **dates)
+    )
+    fetcher = quick_fetcher(server.origin)
+
+    assert kept(response(fetch_one(fetcher, old))) == BODY
+    assert kept(response(fetch_one(fetcher, young))) == BODY
+    assert asked_ranges(server) == [
+        (None, None),
+        (f"bytes={HALF}-", OLD),
+        (None, None),
+        (None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ETag": 'W/"v1"'},
+        {"ETag": 'W/"v1"', "Last-Modified": OLD, "Date": TODAY},
+        {"ETag": "v1"},
+        {"ETag": '"' + "v" * 2000 + '"'},
+        {"Last-Modified": OLD},
+        {"Last-Modified": "yesterday", "Date": TODAY},
+        {"Last-Modified": OLD, "Date": "-"},
+        {},
+    ],
+)
+def test_without_a_strong_validator_a_body_begins_anew(
+    server: HostileServer, fields: dict[str, Any]
+) -> None:
+    uri = server.on("/x", cut(HALF, **fields), answer(body=BODY))
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), uri))
+
+    assert kept(outcome) == BODY
+    assert asked_ranges(server) == [(None, None)] * 2
+
+
+def test_a_small_body_and_a_document_begin_anew(server: HostileServer) -> None:
+    small = server.on("/small", cut(WORTH - 1, **TAG), answer(body=BODY, **TAG))
+    document = server.on("/list", cut(HALF, **TAG), answer(body=BODY, **TAG))
+    fetcher = quick_fetcher(server.origin)
+
+    assert kept(response(fetch_one(fetcher, small))) == BODY
+    assert kept(response(fetch_one(fetcher, request(document, Purpose.DOCUMENT)))) == BODY
+    assert asked_ranges(server) == [(None, None)] * 4
+
+
+def test_a_resource_that_changed_meanwhile_is_taken_whole(server: HostileServer) -> None:
+    uri = server.on("/x", cut(HALF, **TAG), answer(body=OTHER, ETag='"v2"'))
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), uri))
+
+    assert kept(outcome) == OTHER
+    assert outcome.received == len(OTHER)
+
+
+N = len(BODY)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        rest(HALF, OTHER, ETag='"v2"'),
+        rest(HALF, OTHER),
+        rest(HALF + 1, OTHER, **TAG),
+        rest(0, OTHER, **TAG),
+        rest(HALF, OTHER, said=f"bytes {HALF}-{N - 2}/{N}", **TAG),
+        rest(HALF, OTHER, said=f"bytes {HALF}-{N - 1}/{N + 5}", **TAG),
+        rest(HALF, OTHER, said=f"bytes {HALF}-{N - 1}/*", **TAG),
+        rest(HALF, OTHER, said=f"items {HALF}-{N - 1}/{N}", **TAG),
+        rest(HALF, OTHER, said="bytes */1", **TAG),
+        rest(HALF, OTHER, said=f"bytes {HALF}-{N}/{N + 1}", **TAG),
+        rest(HALF, OTHER, Content_Encoding="gzip", **TAG),
+        answer("206 Partial Content", OTHER, Content_Type="multipart/byteranges; boundary=x"),
+        answer("206 Partial Content", OTHER, **TAG),
+        answer("416 Range Not Satisfiable", Content_Range=f"bytes */{HALF}", **TAG),
+        answer("416 Range Not Satisfiable", b"x" * 100_000),
+    ],
+)
+def test_a_range_that_cannot_be_joined_is_thrown_away_and_all_is_fetched(
+    server: HostileServer, wrong: list[Step]
+) -> None:
+    uri = server.on("/x", cut(HALF, **TAG), wrong, answer(body=BODY, **TAG))
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), uri))
+
+    assert kept(outcome) == BODY
+    assert [a for a, _ in asked_ranges(server)] == [None, f"bytes={HALF}-", None]
+
+
+def test_ranges_that_failed_once_are_not_asked_for_again(server: HostileServer) -> None:
+    uri = server.on(
+        "/x",
+        cut(HALF, **TAG),
+        answer("416 Range Not Satisfiable"),
+        cut(HALF, **TAG),
+        answer(body=BODY, **TAG),
+    )
+
+    outcome = response(fetch_one(quick_fetcher(server.origin, retries=4), uri))
+
+    assert kept(outcome) == BODY
+    assert [a for a, _ in asked_ranges(server)] == [None, f"bytes={HALF}-", None, None]
+
+
+def test_a_206_that_nobody_asked_for_is_still_refused(server: HostileServer) -> None:
+    outcome = fetch_one(quick_fetcher(server.origin), server.on("/x", rest(0, **TAG)))
+
+    assert failure(outcome).error.code == "bad-response"
+
+
+def test_the_limit_holds_for_all_parts_together(server: HostileServer) -> None:
+    uri = server.on("/x", cut(HALF, **TAG), rest_as_asked)
+
+    outcome = fetch_one(quick_fetcher(server.origin), request(uri, limit=N - 1))
+    announced = failure(outcome).error.code
+    endless: list[Step] = [b'HTTP/1.1 200 OK\r\nETag: "v1"\r\n\r\n' + BODY[:HALF], 0.02, RESET]
+    uri = server.on("/y", endless, rest_as_asked)
+    outcome = fetch_one(quick_fetcher(server.origin), request(uri, limit=N - 1))
+
+    assert (announced, failure(outcome).error.code) == ("too-big", "too-big")
+
+
+def part_request(uri: str, at: int, told: Callable[[str], None] | None = None) -> Request:
+    sink = KeepingSink()
+    sink.write(BODY[:at])
+    return Request(uri=uri, sink=sink, part=Part(length=at, validator='"v1"'), on_start=told)
+
+
+@pytest.mark.parametrize("at", [1, HALF, N - 1])
+def test_a_part_of_an_earlier_run_is_continued_from_the_first_request_on(
+    server: HostileServer, at: int
+) -> None:
+    told: list[str] = []
+    uri = server.on("/x", rest_as_asked)
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), part_request(uri, at, told.append)))
+
+    assert kept(outcome) == BODY
+    assert asked_ranges(server) == [(f"bytes={at}-", '"v1"')]
+    assert told == []
+
+
+def test_a_part_of_something_else_is_forgotten_and_the_sink_told(server: HostileServer) -> None:
+    told: list[str] = []
+    uri = server.on("/x", answer(body=OTHER, ETag='"v2"'))
+
+    outcome = response(
+        fetch_one(quick_fetcher(server.origin), part_request(uri, HALF, told.append))
+    )
+
+    assert kept(outcome) == OTHER
+    assert told == ['"v2"']
+
+
+def test_a_part_outlives_answers_that_bring_nothing(server: HostileServer) -> None:
+    uri = server.on(
+        "/x",
+        answer("503 Service Unavailable"),
+        answer("302 Found", Location="/y"),
+    )
+    server.on("/y", rest_as_asked)
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), part_request(uri, HALF)))
+
+    assert kept(outcome) == BODY
+    assert [a for a, _ in asked_ranges(server)] == [f"bytes={HALF}-"] * 3
+
+
+def test_no_secret_goes_along_when_a_range_is_redirected_to_another_origin(
+    server: HostileServer,
+) -> None:
+    with HostileServer("127.0.0.2") as other:
+        other.on("/y", rest_as_asked)
+        uri = server.on("/x", answer("302 Found", Location=f"{other.origin}/y"))
+        fetcher = quick_fetcher(
+            server.origin, other.origin, headers={server.origin: (("Authorization", "Bearer s"),)}
+        )
+
+        outcome = response(fetch_one(fetcher, part_request(uri, HALF)))
+
+        assert kept(outcome) == BODY
+        assert "authorization" in server.asked[0].fields
+        assert "authorization" not in other.asked[0].fields
+
+
+@given(st.text(max_size=40), st.integers(0, 50))
+def test_nothing_but_the_exact_rest_is_ever_joined(said: str, at: int) -> None:
+    safe = "".join(c for c in said if c.isascii() and c.isprintable())
+    text = f'HTTP/1.1 206 X\r\nETag: "v1"\r\nContent-Range: bytes {safe}'
+    head = read_head(f"{text}\r\n\r\n", "http://h/x")
+    assert head is not None
+
+    if is_the_rest(head, Part(length=at, validator='"v1"')):
+        first, _, total = safe.strip().partition("/")
+        start, _, last = first.partition("-")
+        assert (int(start), int(last)) == (at, int(total) - 1)
+
+
+def test_only_what_can_be_sent_is_a_validator() -> None:
+    assert validator_of({"etag": '"a b"'}) == ""
+    assert validator_of({"etag": '"ü"'}) == ""
+    assert validator_of({"etag": '"ab"'}) == '"ab"'
