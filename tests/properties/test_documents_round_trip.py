@@ -15,6 +15,7 @@ from tests.support.any_document import documents
 from tests.support.documents import URI, tell
 
 
+@settings(max_examples=40)
 @given(documents())
 def test_reading_what_was_written_gives_it_back(told: tuple[Header, list[Entry]]) -> None:
     header, entries = told
@@ -27,6 +28,7 @@ def test_reading_what_was_written_gives_it_back(told: tuple[Header, list[Entry]]
     assert again.entries == entries
 
 
+@settings(max_examples=40)
 @given(documents())
 def test_the_same_input_gives_the_same_bytes_and_they_are_xml(
     told: tuple[Header, list[Entry]],
@@ -38,7 +40,7 @@ def test_the_same_input_gives_the_same_bytes_and_they_are_xml(
     parser.Parse(data, True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20)
 @given(documents(), st.sampled_from([1, 2, 130, 300]))
 def test_entries_repeated_many_times_come_back_as_often(
     told: tuple[Header, list[Entry]], times: int
@@ -51,6 +53,7 @@ def test_entries_repeated_many_times_come_back_as_often(
     assert tell(data).entries == repeated
 
 
+@settings(max_examples=40)
 @given(documents(), st.data())
 def test_a_written_document_cut_anywhere_is_an_error(
     told: tuple[Header, list[Entry]], data: st.DataObject

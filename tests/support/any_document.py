@@ -17,7 +17,7 @@ from resourcesync.model.capabilities import (
 from resourcesync.model.digests import ALGORITHMS, Digest
 from resourcesync.model.links import Extra, Link
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.vocabulary import RS_NS, Capability, ChangeKind
+from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability, ChangeKind
 
 BLANKS = " \t\r\n"
 CHARACTERS = st.characters(
@@ -33,10 +33,14 @@ def is_bare(text: str) -> bool:
 
 texts = st.text(CHARACTERS, max_size=20).filter(is_bare)
 words = st.text(CHARACTERS, min_size=1, max_size=20).filter(is_bare)
-uris = st.one_of(
-    st.text(string.ascii_letters + string.digits + "/?&=;:%~._-'\"<>", min_size=1),
-    words.filter(lambda text: text.isprintable()),
-).filter(is_bare)
+uris = (
+    st.one_of(
+        st.text(string.ascii_letters + string.digits + "/?&=;:%~._-'\"<>", min_size=1),
+        words.filter(lambda text: text.isprintable()),
+    )
+    .filter(is_bare)
+    .map(lambda text: f"x:{text}")
+)
 moments = st.datetimes(timezones=st.just(UTC))
 lengths = st.integers(0, 10**19 - 1)
 names = st.text(string.ascii_letters + "_", min_size=1, max_size=5).filter(
@@ -88,11 +92,10 @@ links = st.builds(
 some_links = st.lists(links, max_size=2).map(tuple)
 
 
-prefixes = st.sampled_from(["x", "dc", "geo"])
-FOREIGN = st.builds(
-    '<{0}:{1} xmlns:{0}="urn:{1}" kind="k">a &amp; b<{0}:inner/></{0}:{1}>'.format, prefixes, names
-)
-foreigns = st.just(())
+COMMUNITY = st.builds('<{0} xmlns="urn:{1}" kind="k">a &amp; b<inner/></{0}>'.format, names, names)
+FOREIGN = COMMUNITY | st.just(f'<tag xmlns="{RS_NS}">frogs</tag>')
+PRIORITY = st.just((f'<priority xmlns="{SITEMAP_NS}">0.5</priority>',)) | st.just(())
+foreigns = st.builds(tuple.__add__, PRIORITY, st.lists(FOREIGN, max_size=2).map(tuple))
 paths = texts.map(lambda text: f"/{text}x")
 
 
@@ -224,7 +227,7 @@ def headers(draw: st.DrawFn) -> Header:
         is_index=draw(st.booleans()) if has_index else False,
         links=draw(some_links),
         extra=draw(extras(frozenset({"capability", "modified", *TIMES}))) if capability else (),
-        foreign=draw(foreigns),
+        foreign=draw(st.lists(COMMUNITY, max_size=2).map(tuple)),
         **draw(times_of(capability)),
     )
 

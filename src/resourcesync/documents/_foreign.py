@@ -8,7 +8,18 @@ from resourcesync.documents._tokens import RS_NAMESPACES, SEPARATOR, SITEMAP_NAM
 from resourcesync.model.links import Foreign
 from resourcesync.model.vocabulary import SITEMAP_NS
 
-_OURS: Final = frozenset({*RS_NAMESPACES, *SITEMAP_NAMESPACES})
+_OURS: Final = frozenset(
+    f"{namespace}{SEPARATOR}{local}"
+    for namespaces, names in (
+        (RS_NAMESPACES, ("md", "ln")),
+        (SITEMAP_NAMESPACES, ("urlset", "sitemapindex", "url", "sitemap")),
+        (SITEMAP_NAMESPACES, ("loc", "lastmod", "changefreq")),
+    )
+    for namespace in namespaces
+    for local in names
+)
+"""What is written from values, and so cannot come as a fragment."""
+_PRIORITY: Final = f'<priority xmlns="{SITEMAP_NS}"'
 _AROUND: Final = (f'<r xmlns="{SITEMAP_NS}">'.encode(), b"</r>")
 
 
@@ -16,11 +27,23 @@ def foreign_text(foreign: Foreign) -> str:
     """Return the elements, one after the other.
 
     Raises:
-        ValueError: One of them is not exactly one element that stands alone, or is one of ours.
+        ValueError: One of them is not exactly one element that stands alone, or is one of those
+            that are written from values.
     """
     for fragment in foreign:
         _check(fragment)
     return "".join(foreign)
+
+
+def parted(foreign: Foreign) -> tuple[str, str]:
+    """Return the same as two texts: what stands before ``rs:md``, which is ``priority``, and after.
+
+    Raises:
+        ValueError: As `foreign_text` does.
+    """
+    before = tuple(fragment for fragment in foreign if fragment.startswith(_PRIORITY))
+    after = tuple(fragment for fragment in foreign if not fragment.startswith(_PRIORITY))
+    return foreign_text(before), foreign_text(after)
 
 
 @lru_cache(maxsize=256)  # a Source says the same of many entries
@@ -39,7 +62,7 @@ def _check(fragment: str) -> None:
         raise ValueError(f"no XML that stands alone ({reason}): {fragment[:64]!r}") from error
     if look.has_text or len(look.names) != 1:
         raise ValueError(f"not exactly one element: {fragment[:64]!r}")
-    if look.names[0].rpartition(SEPARATOR)[0] in _OURS:
+    if look.names[0] in _OURS:
         raise ValueError(f"not an element of another community: {fragment[:64]!r}")
 
 

@@ -13,7 +13,7 @@ from resourcesync.documents._attributes import (
     moment_text,
 )
 from resourcesync.documents._escaping import escape
-from resourcesync.documents._foreign import foreign_text
+from resourcesync.documents._foreign import parted
 from resourcesync.documents._values import CHANGE_KNOWN, REPRESENTATION
 from resourcesync.model.digests import format_digests
 from resourcesync.model.links import Extra
@@ -74,19 +74,21 @@ def _rows(resources: Sequence[Resource], leads: Iterable[str], known: frozenset[
         _extras([resource.extra for resource in resources], known),
         strict=False,
     )
+    heads, tails = _surroundings(resources)
     columns = zip(
         uris,
         _elements("lastmod", _moments([resource.lastmod for resource in resources])),
         _elements("changefreq", _escaped([resource.changefreq for resource in resources])),
+        heads,
         map("".join, attributes),
-        _tails(resources),
+        tails,
         strict=False,
     )
     return [
-        f"<url><loc>{uri}</loc>{lastmod}{changefreq}<rs:md{metadata}/>{tail}</url>\n"
+        f"<url><loc>{uri}</loc>{lastmod}{changefreq}{head}<rs:md{metadata}/>{tail}</url>\n"
         if metadata
-        else f"<url><loc>{uri}</loc>{lastmod}{changefreq}{tail}</url>\n"
-        for uri, lastmod, changefreq, metadata, tail in columns
+        else f"<url><loc>{uri}</loc>{lastmod}{changefreq}{head}{tail}</url>\n"
+        for uri, lastmod, changefreq, head, metadata, tail in columns
     ]
 
 
@@ -111,16 +113,19 @@ def _extras(column: Sequence[Extra], known: frozenset[str]) -> Iterable[str]:
     return [extra_attributes(extra, known) for extra in column]
 
 
-def _tails(resources: Sequence[Resource]) -> Iterable[str]:
-    """Return what comes last in each entry: its links, and the elements of other communities."""
+def _surroundings(resources: Sequence[Resource]) -> tuple[Iterable[str], Iterable[str]]:
+    """Return what stands before and after ``rs:md``: links, and elements of other communities."""
+    heads: Iterable[str] = repeat("")
+    tails: Iterable[str] = repeat("")
     links = [resource.links for resource in resources]
+    if any(links):
+        tails = ["".join(map(link_element, found)) for found in links]
     foreigns = [resource.foreign for resource in resources]
-    if not any(links) and not any(foreigns):
-        return repeat("")
-    return [
-        "".join(map(link_element, found)) + foreign_text(foreign)
-        for found, foreign in zip(links, foreigns, strict=True)
-    ]
+    if any(foreigns):
+        pairs = [parted(foreign) for foreign in foreigns]
+        heads = [before for before, _ in pairs]
+        tails = [tail + after for tail, (_, after) in zip(tails, pairs, strict=False)]
+    return heads, tails
 
 
 def _lengths(column: Sequence[int | None]) -> Iterable[str]:

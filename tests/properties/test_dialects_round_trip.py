@@ -1,0 +1,130 @@
+"""Each dialect says what it can: what is written in it is read again as just that."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.documents.dialects import narrow_entry, narrow_header
+from resourcesync.documents.writing import closing, opening, render, write
+from resourcesync.model.capabilities import DocumentChange, Entry, Header
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change
+from resourcesync.model.vocabulary import Capability, Dialect
+from tests.support.any_document import documents, moments
+from tests.support.documents import tell
+
+CORPUS: Final = Path(__file__).parents[2].parent / "shared" / "corpus"
+OLD: Final = [Dialect.V0_5, Dialect.V0_6, Dialect.V0_9, Dialect.V0_9_1, Dialect.V1_0]
+UP: Final = (Link(rel="up", href="http://a/up"),)
+ROOT_LINKS: Final = st.sampled_from([(), UP, (*UP, Link(rel="index", href="http://a/index"))])
+LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+
+
+def change_time(entry: Entry) -> datetime:
+    """Return when it happened: lists are in forward order, for readers mend what looks reversed."""
+    time = entry.time if isinstance(entry, Change | DocumentChange) else None
+    return time or LONG_AGO
+
+
+@st.composite
+def old_documents(draw: st.DrawFn) -> tuple[Header, list[Entry], Dialect]:
+    """Return a document that an old dialect can say, and that dialect."""
+    dialect = draw(st.sampled_from(OLD))
+    header, entries = draw(documents())
+    header = replace(header, links=draw(ROOT_LINKS), modified=draw(moments))
+    timed = [e for e in entries if not isinstance(e, Change | DocumentChange) or e.time is not None]
+    return header, sorted(timed, key=change_time), dialect
+
+
+def is_sayable(header: Header, dialect: Dialect) -> bool:
+    """Whether the dialect has such documents."""
+    kind = header.capability
+    if kind in {Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION}:
+        return dialect is Dialect.V1_0
+    if kind is Capability.DESCRIPTION and header.is_index:
+        return dialect not in {Dialect.V0_5, Dialect.V0_6}
+    if dialect is Dialect.V0_5 and kind is not None and kind.is_archive:
+        return kind is not Capability.RESOURCE_LIST_ARCHIVE and not header.is_index
+    return True
+
+
+@settings(max_examples=50)
+@given(old_documents())
+def test_reading_a_dialect_gives_what_the_dialect_can_say(
+    told: tuple[Header, list[Entry], Dialect],
+) -> None:
+    header, entries, dialect = told
+    if not is_sayable(header, dialect):
+        with pytest.raises(ValueError, match=f"{dialect} has no"):
+            opening(header, dialect)
+        return
+
+    data = b"".join(write(header, entries, dialect))
+
+    again = tell(data)
+    narrowed = narrow_header(header, dialect)
+    if narrowed.at is not None:  # before 0.9 it is the time of the last update, read as both
+        again.header = replace(again.header, modified=None)
+    assert again.refusals == []
+    assert again.header == narrowed
+    assert again.entries == [narrow_entry(entry, header, dialect) for entry in entries]
+
+
+@settings(max_examples=25)
+@given(old_documents())
+def test_what_a_dialect_can_say_it_says_again(told: tuple[Header, list[Entry], Dialect]) -> None:
+    header, entries, dialect = told
+    if not is_sayable(header, dialect):
+        return
+
+    data = b"".join(write(header, entries, dialect))
+
+    fragments = b"".join(render(entry, header, dialect) for entry in entries)
+    assert data == opening(header, dialect) + fragments + closing(header, dialect)
+    for entry in entries:
+        kept = narrow_entry(entry, header, dialect)
+        assert narrow_entry(kept, header, dialect) == kept
+    assert narrow_header(header, Dialect.V1_1) == replace(header, modified=None)
+
+
+@settings(max_examples=15)
+@given(old_documents(), st.booleans())
+def test_1_1_leaves_nothing_out(
+    told: tuple[Header, list[Entry], Dialect], repeats_lastmod: bool
+) -> None:
+    header, entries, _ = told
+
+    assert all(narrow_entry(entry, header, Dialect.V1_1) is entry for entry in entries)
+    data = b"".join(write(header, entries, lastmod_compat=repeats_lastmod))
+    for before, after in zip(entries, tell(data).entries, strict=True):
+        if isinstance(before, Change) and isinstance(after, Change) and repeats_lastmod:
+            assert after.time == before.time
+            assert after.resource.lastmod == before.resource.lastmod or before.time
+        else:
+            assert after == before
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the specification's examples are not here")
+@pytest.mark.parametrize("folder", ["spec-0.9", "spec-1.0", "spec-1.1", "archives-1.0"])
+def test_each_example_is_written_in_its_own_dialect_and_read_again(folder: str) -> None:
+    dialects = {
+        "spec-0.9": Dialect.V0_9,
+        "spec-1.0": Dialect.V1_0,
+        "spec-1.1": Dialect.V1_1,
+        "archives-1.0": Dialect.V1_0,
+    }
+    paths = sorted((CORPUS / folder).glob("*.xml"))
+    assert len(paths) >= 7
+
+    for path in paths:
+        told = tell(path.read_bytes())
+        again = tell(b"".join(write(told.header, told.entries, dialects[folder])))
+
+        assert again.header == told.header, path.name
+        assert again.entries == told.entries, path.name
+        assert again.refusals == told.refusals == [], path.name
