@@ -339,6 +339,47 @@ def test_a_package_is_judged_over_the_network_too(source: TinySource, said: Said
     assert codes(text) == [code("RM07")]
 
 
+def test_a_sample_opens_packages_of_dumps(source: TinySource, said: Said) -> None:
+    offer(source)
+    name = package(MANIFEST.format(HELLO), a_txt=b"hallo")
+    source.put("/part.zip", Path(name).read_bytes(), "application/zip")
+    other = MANIFEST.format(HELLO).replace("2026-01-01", "2026-01-02")
+    source.put("/manifest.xml", other.encode(), "application/xml")
+    pointers = [source.pointer(f"/{it}.xml", it) for it in ("resourcelist", "resourcedump")]
+    source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', pointers)
+    up = f'<rs:ln rel="up" href="{source.url}/capabilitylist.xml"/>'
+    source.put_document(
+        "/resourcedump.xml",
+        f'{up}<rs:md capability="resourcedump" at="2026-01-01T00:00:00Z"/>',
+        [
+            (
+                f'<url><loc>{source.url}/part.zip</loc><rs:md type="application/zip"/>'
+                f'<rs:ln rel="contents" href="{source.url}/manifest.xml"/></url>'
+            ),
+            f"<url><loc>{source.url}/gone.zip</loc></url>",
+        ],
+    )
+
+    assert run(["validate", source.url, "--sample", "100%", "--select", "RM07,RD04b"]) == 3
+
+    text = said.readouterr().out
+    assert sorted(codes(text)) == sorted([code("RM07"), code("RD04b")])
+    assert f"{source.url}/gone.zip: missing failed: " in text
+
+
+def test_the_parts_of_a_local_index_know_it_by_its_address(here: Path, said: Said) -> None:
+    head = UP + '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>\n'
+    root = OPEN.replace("urlset", "sitemapindex")
+    part = "<sitemap><loc>http://h.example/rs/part.xml</loc></sitemap>\n</sitemapindex>"
+    write("rs/index.xml", root + head + part)
+    index = '<rs:ln rel="index" href="http://h.example/rs/index.xml"/>\n'
+    write("rs/part.xml", OPEN + index + head + "</urlset>")
+
+    assert run(["validate", "rs/index.xml", "--live"]) == 0
+
+    assert code("RI05") not in codes(said.readouterr().out)
+
+
 # --- JSON ---
 
 

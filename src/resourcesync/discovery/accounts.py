@@ -8,6 +8,7 @@ length and ``lastmod``.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import urljoin
 
@@ -287,6 +288,7 @@ def _length(text: str | None) -> int | None:
     return int(text)
 
 
+@lru_cache(maxsize=4096)  # lists repeat their times
 def _moment(text: str | None) -> int | None:
     if text is None:
         return None

@@ -152,7 +152,8 @@ def _tell(target: str, spool: Spool[Told], network: Network, clock: Clock) -> Te
         return _tell_mirror(Path(target), spool)
 
     def add(told: Told) -> None:
-        spool.add(told._replace(uri=_plain(told.uri)))
+        plain = _plain(told.uri)
+        spool.add(told if plain == told.uri else told._replace(uri=plain))
 
     with open_documents(target, network, clock) as (documents, first):
         return AccountReader(documents, add).read(first)

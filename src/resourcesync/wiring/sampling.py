@@ -1,6 +1,7 @@
 """A sample of what a Source lists is fetched and held against its entries."""
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,6 +25,12 @@ class SampleSize:
 
     count: int | None = None
     percent: float | None = None
+
+    def of(self, whole: int) -> int:
+        """Return how many of so many things are taken; of a share above 0, one at least."""
+        if self.count is not None:
+            return min(self.count, whole)
+        return min(whole, math.ceil(whole * (self.percent or 0.0) / 100))
 
 
 class _Seen(NamedTuple):

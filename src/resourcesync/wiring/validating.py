@@ -17,6 +17,7 @@ from resourcesync.ports import Clock, Fetcher, Purpose
 from resourcesync.validator.delivery import Response, judge_document_response
 from resourcesync.validator.examining import validate_document
 from resourcesync.validator.findings import Finding
+from resourcesync.validator.packages import judge_contents_copy
 from resourcesync.validator.rule import Profile
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
@@ -142,18 +143,43 @@ class Judge:
                 chosen = sample.chosen()
                 yield Sampled(target, len(chosen), max(sample.listed, len(chosen)))
                 yield from judge_delivery(fetcher, chosen)
+                yield from self._judge_dumps(walk, random)
 
     # --- packages ---
 
-    def _judge_package(self, documents: Documents, uri: str) -> Iterator[Event]:
+    def _judge_package(
+        self,
+        documents: Documents,
+        uri: str,
+        dump: Capability | None = None,
+        copy: DocumentSummary | None = None,
+    ) -> Iterator[Event]:
         fetched = documents.get(uri, purpose=Purpose.RESOURCE)
         assert fetched is not None, "an unconditional request is never answered with 304"
         with fetched:
-            judge = PackageJudge(uri, self._judgement.profile)
+            judge = PackageJudge(uri, self._judgement.profile, dump)
             yield from judge.judge(fetched.stream)
         if judge.manifest is not None:
+            if copy is not None:
+                yield from judge_contents_copy(judge.manifest, copy)
             yield Judged(judge.manifest, judge.manifest.uri)
             yield Sampled(uri, judge.members, judge.manifest.entries)
+
+    def _judge_dumps(self, walk: _Walk, random: Random) -> Iterator[Event]:
+        """Open as many packages of each dump as the sample allows."""
+        size = self._judgement.sample
+        assert size is not None, "dumps are opened for a sample only"
+        known = {summary.uri: summary for summary in walk.summaries}
+        for dump in list(known.values()):
+            if dump.capability is None or not dump.capability.is_dump or dump.is_index:
+                continue
+            for package in random.sample(dump.targets, size.of(len(dump.targets))):
+                uri = urljoin(dump.uri, package.uri)
+                copy = known.get(urljoin(dump.uri, package.contents)) if package.contents else None
+                try:
+                    yield from self._judge_package(walk.documents, uri, dump.capability, copy)
+                except (SourceError, StorageError) as error:
+                    yield Unreached(uri=uri, error=error)
 
     # --- documents ---
 
@@ -246,12 +272,13 @@ def _name_first(walk: _Walk) -> None:
     """Give the first document of a folder the address that the others know it by."""
     first = walk.summaries[0]
     assert isinstance(walk.documents, LocalDocuments)
+    place = walk.places[first.uri]
     for other in walk.summaries[1:]:
-        above = other.link("up") or ""
-        if "://" in above and walk.documents.is_same(above, walk.places[first.uri]):
-            walk.places[above] = walk.places[first.uri]
-            first.uri = above
-            return
+        for above in (other.link("up") or "", other.link("index") or ""):
+            if "://" in above and walk.documents.is_same(above, place):
+                walk.places[above] = place
+                first.uri = above
+                return
 
 
 def _placed(finding: Finding, walk: _Walk) -> Finding:
