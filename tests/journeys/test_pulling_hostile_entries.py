@@ -33,7 +33,7 @@ def resource_list(*locs: str) -> Answer:
         "http://other.example/evil.txt",
         "file:///etc/passwd",
         "https://source.example/evil.txt",
-        "/relative",
+        "//other.example/relative",
         "http://user:secret@source.example/x",
     ],
 )

@@ -32,14 +32,32 @@ ATTRIBUTES = {
 }
 ELEMENTS = {
     "loc": st.sampled_from(
-        ["http://a/1", " http://a/2\n", "", "http://a/&amp;", "a<!-- c -->b", "\u202e", "x" * 2049]
+        [
+            "http://a/1",
+            " http://a/2\n",
+            "",
+            "http://a/&amp;",
+            "a<!-- c -->b",
+            "\u202e",
+            "x" * 2049,
+            "../up",
+        ]
     ),
     "lastmod": st.sampled_from(
-        ["2013-01-02T13:00:00Z", "2013", "", " 2013-01-02T13:00:00.123456Z ", "soon", "2013-13"]
+        [
+            "2013-01-02T13:00:00Z",
+            "2013",
+            "",
+            " 2013-01-02T13:00:00.123456Z ",
+            "soon",
+            "2013-01-02T13:00:00",
+        ]
     ),
     "changefreq": st.sampled_from(["daily", " ", ""]),
     "priority": st.sampled_from(["0.5", ""]),
     "x:foreign": st.sampled_from(["text", "<url/>"]),
+    "rs:size": st.sampled_from(["5", ""]),
+    "expires": st.sampled_from(["2013", "soon"]),
 }
 GOOD = {
     "loc": "http://a/1",
@@ -95,6 +113,7 @@ def bodies(draw: st.DrawFn) -> str:
 HEADERS = [
     RESOURCE_LIST,
     CHANGE_LIST,
+    '<rs:md capability="changelist" modified="2013"/>',
     *(
         f'<rs:md capability="{name}"/>'
         for name in (
@@ -121,7 +140,8 @@ def tell_in_blocks(data: bytes, size: int, *, as_rows: bool) -> Told:
         try:
             opened = read(io.BytesIO(data), uri=URI, on_refused=refusals.append)
             told.extend(opened.rows() if as_rows else opened.entries())
-            failure = opened.dialect
+            codes = sorted(found.code for found in opened.tolerated)
+            failure = " ".join([opened.dialect, *codes])
         except DocumentError as error:
             failure = f"{type(error).__name__} {error.message} {error.line} {error.column}"
     return told, refusals, failure
@@ -163,7 +183,7 @@ def rows_of_another_parser(data: bytes) -> list[dict[str, str | None]]:
 
 lines = st.lists(
     st.tuples(
-        st.text("abc/&<\u6c34 ", min_size=1).filter(lambda text: bool(text.strip())),
+        st.text("abc/&<\u6c34 ", min_size=1).map(lambda text: f" x:{text}"),
         st.none() | st.sampled_from(["2013-01-02T13:00:00Z", "2013"]),
         st.dictionaries(
             st.sampled_from(["hash", "length", "type", "encoding"]), st.text("ab:&\"' ", min_size=1)

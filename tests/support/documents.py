@@ -4,7 +4,7 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from resourcesync.documents.reading import Document, Limits, Row, read
+from resourcesync.documents.reading import Document, Limits, Row, Tolerated, read
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Dialect
 
@@ -35,6 +35,12 @@ class Told:
     dialect: Dialect
     entries: list[Entry] = field(default_factory=list)
     refusals: list[RefusedEntry] = field(default_factory=list)
+    tolerated: tuple[Tolerated, ...] = ()
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of what was forgiven."""
+        return [found.code for found in self.tolerated]
 
 
 def open_document(data: bytes, limits: Limits | None = None) -> Document:
@@ -45,10 +51,23 @@ def open_document(data: bytes, limits: Limits | None = None) -> Document:
 def tell(data: bytes, limits: Limits | None = None) -> Told:
     """Read a whole document that is in memory."""
     refusals: list[RefusedEntry] = []
-    opened = read(io.BytesIO(data), uri=URI, limits=limits or Limits(), on_refused=refusals.append)
+    tolerated: list[Tolerated] = []
+    opened = read(
+        io.BytesIO(data),
+        uri=URI,
+        limits=limits or Limits(),
+        on_refused=refusals.append,
+        on_tolerated=tolerated.append,
+    )
     entries = list(opened.entries())
     assert opened.refused == len(refusals)
-    return Told(opened.header, opened.dialect, entries, refusals)
+    assert opened.tolerated == tuple(tolerated)
+    return Told(opened.header, opened.dialect, entries, refusals, opened.tolerated)
+
+
+def tell_strictly(data: bytes) -> list[Entry]:
+    """Read a whole document that is in memory, and forgive nothing."""
+    return list(read(io.BytesIO(data), uri=URI, strict=True).entries())
 
 
 def rows(data: bytes) -> list[Row]:

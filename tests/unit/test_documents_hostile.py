@@ -307,7 +307,13 @@ def test_nothing_is_included_and_no_base_is_used() -> None:
         .replace(b"<urlset ", b'<urlset xml:base="http://127.0.0.2:9/" ')
     )
 
-    assert told.entries == [Resource(uri="res1")]
+    assert told.entries == [Resource(uri="https://source.example/res1")]
+    assert told.header.foreign == (
+        (
+            '<include xmlns="http://www.w3.org/2001/XInclude" href="file:///etc/hostname"'
+            ' parse="text"/>'
+        ),
+    )
 
 
 def test_text_that_looks_like_a_name_is_text() -> None:

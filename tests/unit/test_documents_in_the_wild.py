@@ -15,6 +15,7 @@ from resourcesync.model.vocabulary import (
 from tests.support.documents import (
     CHANGE_LIST,
     document,
+    rows,
     tell,
     uris,
     url,
@@ -88,11 +89,11 @@ def test_attributes_of_others_are_kept() -> None:
     told = tell(
         document(
             url("http://a/1", '<rs:md x:a="1" length="5" change="odd" y=" 2 " xml:lang="en"/>'),
-            md='<rs:md capability="resourcelist" at="2013" modified="2012" x:b="3"/>',
+            md='<rs:md capability="resourcelist" at="2013" y="2012" x:b="3"/>',
         ).replace(b"<urlset ", b'<urlset xmlns:x="urn:x" ')
     )
 
-    assert told.header.extra == (("modified", "2012"), ("{urn:x}b", "3"))
+    assert told.header.extra == (("y", "2012"), ("{urn:x}b", "3"))
     assert told.entries == [
         Resource(
             uri="http://a/1",
@@ -126,7 +127,9 @@ def test_the_prefix_rs_bound_to_another_namespace_is_foreign() -> None:
     told = tell(data)
 
     assert told.header.capability is None
-    assert told.entries == [Resource(uri="http://a/1")]
+    assert told.entries == [
+        Resource(uri="http://a/1", foreign=('<md xmlns="urn:other" length="5"/>',))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -148,10 +151,39 @@ def test_comments_and_cdata_do_not_split_a_loc() -> None:
     assert uris(told.entries) == ["http://good/@evil/?a&b&c&d"]
 
 
-def test_a_relative_loc_is_left_as_written() -> None:
-    data = document(url("../res1")).replace(b"<urlset ", b'<urlset xml:base="http://b/" ')
+@pytest.mark.parametrize(
+    ("loc", "expected"),
+    [
+        ("../res1", "https://source.example/res1"),
+        ("/a/b", "https://source.example/a/b"),
+        ("//other.example/c", "https://other.example/c"),
+        ("?q", "https://source.example/list.xml?q"),
+        ("a b", "https://source.example/a b"),
+    ],
+)
+@pytest.mark.parametrize("times", [1, 1500])
+def test_a_relative_loc_is_resolved_against_the_address_of_the_document(
+    loc: str, expected: str, times: int
+) -> None:
+    # xml:base is not of the Sitemap protocol: what it says does not count.
+    data = document(*[url(loc)] * times).replace(b"<urlset ", b'<urlset xml:base="http://b/" ')
 
-    assert uris(tell(data).entries) == ["../res1"]
+    assert uris(tell(data).entries) == [expected] * times
+    assert [row.uri for row in rows(data)] == [expected] * times
+
+
+def test_a_relative_loc_among_many_others_is_found() -> None:
+    data = document(*[url("http://a/1")] * 1500, url("http"), *[url("https://a/1")] * 1500)
+
+    assert uris(tell(data).entries)[1500] == "https://source.example/http"
+
+
+@pytest.mark.parametrize("loc", ["//[a", "http:" + "x" * 2050, "x" * 2040])
+def test_a_relative_loc_that_leads_nowhere_is_refused(loc: str) -> None:
+    told = tell(document(url(loc)))
+
+    assert told.entries == []
+    assert told.refusals[0].code in {"uri-illegal", "uri-too-long"}
 
 
 @pytest.mark.parametrize(

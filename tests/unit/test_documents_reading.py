@@ -7,6 +7,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import (
+    SITEMAP_NS,
     Capability,
     ChangeKind,
     Dialect,
@@ -164,7 +165,11 @@ def test_a_plain_sitemap_is_read_as_resources() -> None:
     assert told.header.capability is None
     assert told.dialect is Dialect.SITEMAP
     assert told.entries == [
-        Resource(uri="http://a/1", lastmod=datetime(2013, 1, 2, tzinfo=UTC)),
+        Resource(
+            uri="http://a/1",
+            lastmod=datetime(2013, 1, 2, tzinfo=UTC),
+            foreign=(f'<priority xmlns="{SITEMAP_NS}">0.5</priority>',),
+        ),
         Resource(uri="http://a/2"),
     ]
 

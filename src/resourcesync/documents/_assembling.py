@@ -3,16 +3,19 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from resourcesync.documents._context import Context
 from resourcesync.documents._layouts import Layout, Run, is_end, is_text, learn
 from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._tokens import (
     CHANGEFREQ,
     ENTRY,
+    GIVEN,
     LASTMOD,
     LN,
     LOC,
     MD,
     MISPLACED,
+    OLD,
     PRIORITY,
     Token,
 )
@@ -23,11 +26,11 @@ MAX_LINKS: Final = 1_000
 
 _MAX_LAYOUTS: Final = 8
 _MAX_LESSONS: Final = 64
-_TEXT_ELEMENTS: Final = frozenset({LOC, LASTMOD, CHANGEFREQ, PRIORITY})
+_TEXT_ELEMENTS: Final = frozenset({LOC, LASTMOD, CHANGEFREQ, PRIORITY, *OLD})
 _REPEATED: Final = {
-    LOC: "The entry has more than one loc",
-    LASTMOD: "The entry has more than one lastmod",
-    MD: "The entry has more than one rs:md",
+    LOC: ("The entry has more than one loc", "G12"),
+    LASTMOD: ("The entry has more than one lastmod", "G14"),
+    MD: ("The entry has more than one rs:md", "G15"),
 }
 _CHILDREN: Final = "An element stands inside the text of the entry"
 
@@ -41,7 +44,9 @@ class Irregular:
         texts: The text of each text element, by its number.
         metadata: Names and values of ``rs:md`` in turn; ``None`` without one.
         links: The same for each ``rs:ln``.
-        fault: Code and reason when it cannot be used.
+        given: The same for the text elements of drafts, by their number.
+        foreign: Elements of other communities, as XML.
+        fault: Code, reason and broken rule when it cannot be used.
     """
 
     line: int
@@ -49,11 +54,13 @@ class Irregular:
     texts: dict[int, str] = field(default_factory=dict)
     metadata: list[str] | None = None
     links: list[list[str]] = field(default_factory=list)
-    fault: tuple[str, str] | None = None
+    given: dict[int, list[str]] = field(default_factory=dict)
+    foreign: list[str] = field(default_factory=list)
+    fault: tuple[str, str, str] | None = None
 
-    def blame(self, code: str, reason: str) -> None:
+    def blame(self, code: str, reason: str, rule: str = "G12") -> None:
         """Note a fault; the first one counts."""
-        self.fault = self.fault or (code, reason)
+        self.fault = self.fault or (code, reason, rule)
 
 
 class Assembler:
@@ -64,20 +71,24 @@ class Assembler:
         began: Whether the first entry has started: from then on the header is complete.
         metadata: Names and values of the root's ``rs:md``; ``None`` as long as there is none.
         links: The same for each ``rs:ln`` of the root.
+        foreign: Elements of other communities under the root, before the first entry.
         items: Complete entries that nobody took yet.
         attributes: Attributes of ``rs:md`` that a regular entry may have; ``None`` makes every
             entry irregular.
     """
 
-    def __init__(self, *, limits: Limits, uri: str) -> None:
+    def __init__(self, *, limits: Limits, context: Context) -> None:
         self.depth = 1
         self.began = False
         self.metadata: list[str] | None = None
         self.links: list[list[str]] = []
+        self.foreign: list[str] = []
         self.items: list[Run | Irregular] = []
         self.attributes: frozenset[str] | None = None
         self._limits = limits
-        self._uri = uri
+        self._uri = context.uri
+        self._context = context
+        self._given: list[str] = []
         self._longest = min(limits.uri, limits.text)
         self._entry: Irregular | None = None
         self._leaf: int | None = None  # which element of the entry is open
@@ -103,11 +114,17 @@ class Assembler:
             else:
                 at = self._step(tokens, at)
 
-    def foreign(self) -> int:
-        """Note that an element starts that does not matter; return the depth around it."""
-        if self._leaf in _TEXT_ELEMENTS and self._entry is not None:
-            self._entry.blame("entry-invalid", _CHILDREN)
-        return self.depth
+    def enter_foreign(self) -> list[str] | None:
+        """Note that an element of others starts; return what its XML is to be added to.
+
+        ``None`` means that it stands where there is nothing to keep it with.
+        """
+        entry = self._entry
+        if entry is None:
+            return self.foreign if self.depth == 1 and not self.began else None
+        if self._leaf in _TEXT_ELEMENTS:
+            entry.blame("entry-invalid", _CHILDREN)
+        return entry.foreign if self.depth == 2 else None  # noqa: PLR2004 - a child of the entry
 
     # --- the fast road -------------------------------------------------------------------------
 
@@ -139,6 +156,7 @@ class Assembler:
             max(map(len, run.uris)) <= longest
             and (run.lastmods is None or max(map(len, run.lastmods)) <= longest)
             and (run.changefreqs is None or max(map(len, run.changefreqs)) <= longest)
+            and (run.priorities is None or max(map(len, run.priorities)) <= longest)
         )
 
     def _general(self, tokens: list[Token], start: int) -> int:
@@ -178,12 +196,15 @@ class Assembler:
         if isinstance(token, int):
             attributes: list[str] = []
             after = at + 1
-            if token in (MD, LN):
+            if token in (MD, LN, GIVEN):
                 count = tokens[at + 1]
                 assert isinstance(count, int)
                 after = at + 2 + count
                 attributes = [text for text in tokens[at + 2 : after] if isinstance(text, str)]
-            self._start(token, attributes)
+            if token == GIVEN:
+                self._given = attributes
+            else:
+                self._start(token, attributes)
             return after
         if is_end(token):
             self._end()
@@ -195,11 +216,13 @@ class Assembler:
         self._deeper(line, column)
         self.began = True
         if self._entry is not None:
-            self._entry.blame("entry-invalid", "An entry stands inside the entry")
+            self._entry.blame("entry-invalid", "An entry stands inside the entry", "G03")
         elif self.depth == 2:  # noqa: PLR2004 - a child of the root
             self._entry = Irregular(line, column)
             if misplaced:
-                self._entry.blame("entry-misplaced", "url and sitemap do not stand in one document")
+                self._entry.blame(
+                    "entry-misplaced", "url and sitemap do not stand in one document", "G03"
+                )
 
     def _start(self, mark: int, attributes: list[str]) -> None:
         entry = self._entry
@@ -224,11 +247,16 @@ class Assembler:
         elif mark == MD and entry.metadata is None:
             entry.metadata = attributes
         elif mark == MD or (mark in entry.texts and mark in _REPEATED):
-            entry.blame("entry-invalid", _REPEATED[mark])
+            entry.blame("entry-invalid", *_REPEATED[mark])
+        if self._given:
+            entry.given.setdefault(mark, self._given)
+            self._given = []
 
     def _start_in_root(self, mark: int, attributes: list[str]) -> None:
         if mark == LN:
-            # One that comes after the entries is late: the header is already in use.
+            if self.began:  # the header is already in use
+                self._context.at(0, 0)
+                self._context.note("link-late")
             self.links.append(attributes)
             if len(self.links) > MAX_LINKS:
                 self._fail(MAX_LINKS, "links under the root", None)

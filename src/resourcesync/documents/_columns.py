@@ -12,6 +12,8 @@ from functools import partial
 from itertools import repeat
 from typing import Final, TypeVar
 
+from resourcesync.documents._context import RefusalError, is_absolute
+from resourcesync.documents._entries import priority
 from resourcesync.documents._layouts import Run
 from resourcesync.documents._values import (
     BLANKS,
@@ -19,15 +21,19 @@ from resourcesync.documents._values import (
     clean_uri,
     digests,
     element_moment,
+    lacks_zone,
     length_of,
 )
 from resourcesync.model.digests import Digest
+from resourcesync.model.links import Foreign
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import ChangeKind
 
 T = TypeVar("T")
 
+_HTTP: Final = "http://"
+_HTTPS: Final = "https://"
 _MAX_DIGITS: Final = 19
 _PREFIX: Final = "sha-256:"
 _SHA256_LENGTH: Final = len(_PREFIX) + 64
@@ -47,7 +53,11 @@ _PUNCTUATION: Final = {
 _UNWANTED: Final = BLANKS + "\x7f"  # of what XML may hold in ASCII
 
 
-def resources_of(run: Run) -> list[Resource]:
+Notice = Callable[[int], None]
+"""Is told which entry of the run, counted from 0, has a time without a time zone."""
+
+
+def resources_of(run: Run, notice: Notice) -> list[Resource]:
     """Return the resources that the entries tell of.
 
     Raises:
@@ -56,7 +66,7 @@ def resources_of(run: Run) -> list[Resource]:
     count = len(run.lines)
     made = list(map(Resource.__new__, repeat(Resource, count)))
     _write(Resource, "uri", made, uris_of(run.uris))
-    _write(Resource, "lastmod", made, _each(_lastmods, run.lastmods, None))
+    _write(Resource, "lastmod", made, _lastmods(run.lastmods, notice))
     _write(Resource, "length", made, _each(_lengths, run.lengths, None))
     _write(Resource, "digests", made, _each(_digests, run.hashes, ()))
     _write(Resource, "media_type", made, _each(_stripped, run.media_types, ""))
@@ -65,22 +75,22 @@ def resources_of(run: Run) -> list[Resource]:
     _write(Resource, "links", made, repeat(()))
     _write(Resource, "path", made, repeat("") if run.paths is None else run.paths)
     _write(Resource, "extra", made, repeat(()))
-    _write(Resource, "foreign", made, repeat(()))
+    _write(Resource, "foreign", made, _each(_foreigns, run.priorities, ()))
     return made
 
 
-def changes_of(run: Run, kinds: list[ChangeKind]) -> list[Change]:
+def changes_of(run: Run, kinds: list[ChangeKind], notice: Notice) -> list[Change]:
     """Return the changes that the entries tell of.
 
     Raises:
         RefusalError: One of them cannot be used.
     """
-    resources = resources_of(run)
+    resources = resources_of(run, notice)
     made = list(map(Change.__new__, repeat(Change, len(resources))))
     times: Iterable[datetime | None] = (
         [resource.lastmod for resource in resources]
         if run.datetimes is None
-        else _moments(run.datetimes, change_moment)
+        else _moments(run.datetimes, change_moment, notice)
     )
     _write(Change, "kind", made, kinds)
     _write(Change, "time", made, times)
@@ -108,8 +118,20 @@ def uris_of(column: list[str]) -> list[str]:
     """Return the URIs without the blanks around them.
 
     Raises:
-        RefusalError: One is empty, or holds characters that nobody sees.
+        RefusalError: One is empty, relative, or holds characters that nobody sees.
     """
+    found = _bare(column)
+    low, high = min(found), max(found)
+    # What stands between two texts with the same beginning begins so, too.
+    prefix = _HTTPS if low.startswith(_HTTPS) else _HTTP
+    if not (low.startswith(prefix) and high.startswith(prefix)) and not all(
+        map(is_absolute, found)
+    ):
+        raise RefusalError("uri-relative", "A loc is relative")
+    return found
+
+
+def _bare(column: list[str]) -> list[str]:
     joined = "".join(column)
     if (
         joined.isascii()
@@ -124,17 +146,27 @@ def _stripped(column: list[str]) -> list[str]:
     return [text.strip(BLANKS) for text in column]
 
 
-def _lastmods(column: list[str]) -> Iterable[datetime | None]:
-    return _moments(column, element_moment)
+def _foreigns(column: list[str]) -> list[Foreign]:
+    """Return what each entry keeps of a sitemap's priority: few values, many entries."""
+    made: dict[str, Foreign] = {text: (priority(text),) for text in set(column)}
+    return [made[text] for text in column]
 
 
-def _moments(column: list[str], read: Callable[[str], T]) -> Iterable[datetime | T]:
+def _lastmods(column: list[str] | None, notice: Notice) -> Iterable[datetime | None]:
+    return repeat(None) if column is None else _moments(column, element_moment, notice)
+
+
+def _moments(column: list[str], read: Callable[[str], T], notice: Notice) -> Iterable[datetime | T]:
     try:
         if _is_canonical(column):
             return list(map(datetime.fromisoformat, column))
-        return list(map(parse_w3c, column))
+        found: list[datetime | T] = list(map(parse_w3c, column))
     except ValueError:
-        return [read(text) for text in column]
+        found = [read(text) for text in column]
+    index = next((at for at, text in enumerate(column) if lacks_zone(text.strip(BLANKS))), None)
+    if index is not None:
+        notice(index)
+    return found
 
 
 def _is_canonical(column: list[str]) -> bool:

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from resourcesync.documents._assembling import Irregular
+from resourcesync.documents._context import Context
+from resourcesync.documents._entries import change_of, resource_of
 from resourcesync.documents._referring import (
     capability_of,
     document_change_of,
     package_of,
     part_of,
 )
-from resourcesync.documents._values import CHANGE_KNOWN, REPRESENTATION, change_of, resource_of
+from resourcesync.documents._values import CHANGE_KNOWN, REPRESENTATION
 from resourcesync.model.capabilities import Entry, Header
 from resourcesync.model.vocabulary import Capability, ChangeKind
 
@@ -33,47 +35,47 @@ class Family:
         is_regular: Whether its entries fit into columns.
         tells_changes: Whether each entry must tell what happened.
         make: Makes the value of any entry; is given what happened, when the entry tells it, and
-            most characters of a URI.
+            the document.
     """
 
     known: frozenset[str] = frozenset()
     is_regular: bool = False
     tells_changes: bool = False
-    make: Callable[[Irregular, ChangeKind | None, int], Entry]
+    make: Callable[[Irregular, ChangeKind | None, Context], Entry]
 
 
 def family_of(header: Header) -> Family:
     """Return how the entries under such a header are read."""
     kind = header.capability
     if header.is_index or (kind is not None and kind.is_archive):
-        return Family(make=lambda entry, _, longest: part_of(entry, longest=longest))
+        return Family(make=lambda entry, _, context: part_of(entry, context))
     path = _PATH if kind is not None and kind.is_manifest else frozenset()
     if kind in _OF_RESOURCES:
         return _of_resources(REPRESENTATION | path)
     if kind in _OF_CHANGES:
         return _of_changes(CHANGE_KNOWN | path)
     if kind is not None and kind.is_dump:
-        return Family(make=lambda entry, _, longest: package_of(entry, longest=longest))
+        return Family(make=lambda entry, _, context: package_of(entry, context))
     if kind is Capability.FRAMEWORK_NOTIFICATION:
         return Family(tells_changes=True, make=_document_change)
-    return Family(make=lambda entry, _, longest: capability_of(entry, longest=longest))
+    return Family(make=lambda entry, _, context: capability_of(entry, context))
 
 
 def _of_resources(known: frozenset[str]) -> Family:
-    def make(entry: Irregular, _kind: ChangeKind | None, longest: int) -> Entry:
-        return resource_of(entry, known, longest=longest)
+    def make(entry: Irregular, _kind: ChangeKind | None, context: Context) -> Entry:
+        return resource_of(entry, known, context)
 
     return Family(known=known, is_regular=True, make=make)
 
 
 def _of_changes(known: frozenset[str]) -> Family:
-    def make(entry: Irregular, kind: ChangeKind | None, longest: int) -> Entry:
+    def make(entry: Irregular, kind: ChangeKind | None, context: Context) -> Entry:
         assert kind is not None
-        return change_of(entry, kind, known, longest=longest)
+        return change_of(entry, kind, known, context)
 
     return Family(known=known, is_regular=True, tells_changes=True, make=make)
 
 
-def _document_change(entry: Irregular, kind: ChangeKind | None, longest: int) -> Entry:
+def _document_change(entry: Irregular, kind: ChangeKind | None, context: Context) -> Entry:
     assert kind is not None
-    return document_change_of(entry, kind, longest=longest)
+    return document_change_of(entry, kind, context)

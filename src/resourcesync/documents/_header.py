@@ -1,68 +1,147 @@
-"""The root's own ``rs:md`` and ``rs:ln`` become a header (§7)."""
+"""The root's own ``rs:md`` and ``rs:ln`` become a header (§7), in the words of 1.1."""
 
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from resourcesync.documents._assembling import Assembler
-from resourcesync.documents._limits import Limits
-from resourcesync.documents._values import (
-    ROOT_KNOWN,
-    TIMES,
-    RefusalError,
-    capability,
-    links,
-    moment,
-    split,
-)
+from resourcesync.documents._context import Context, RefusalError
+from resourcesync.documents._dialects import BEFORE_0_9_1, MODIFIED, P1, P2
+from resourcesync.documents._linking import links
+from resourcesync.documents._values import ROOT_KNOWN, TIMES, capability_and_form, moment, split
 from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Header
+from resourcesync.model.links import Link
+from resourcesync.model.vocabulary import Capability
+
+_KNOWN: Final = ROOT_KNOWN | {"modified"}
+_OLD_DESCRIPTION: Final = "resourcesync"
 
 
-def header_of(
-    assembler: Assembler, *, is_index: bool, place: tuple[int, int], uri: str, limits: Limits
-) -> Header:
-    """Return the header of the document that the assembler has begun.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Root:
+    """What stands before the entries, as it was written.
 
-    A document without ``rs:md`` is a plain sitemap.
+    Attributes:
+        is_index: Whether the root is ``sitemapindex``.
+        metadata: Names and values of ``rs:md`` in turn; ``None`` without one.
+        links: The same for each ``rs:ln``.
+        foreign: Elements of other communities, as XML.
+        kind: What the root of a draft says that the document is.
+        modified: The time of a draft.
+    """
+
+    is_index: bool
+    metadata: list[str] | None
+    links: list[list[str]]
+    foreign: list[str]
+    kind: str = ""
+    modified: str = ""
+
+
+def header_of(root: Root, context: Context) -> Header:
+    """Return the header of a document, whose place is the context's.
+
+    A document without ``rs:md`` is a plain sitemap, or a draft that says what it is.
 
     Raises:
         MalformedDocumentError: The ``rs:md`` names no capability, or a time that is none.
-        UnexpectedDocumentError: It names a capability that this version does not read.
+        UnexpectedDocumentError: It names a capability that this version does not know.
     """
-    found = links(assembler.links, longest=limits.uri)
-    if assembler.metadata is None:
-        return Header(capability=None, is_index=is_index, links=found)
-    line, column = place
-    values, extra = split(assembler.metadata, ROOT_KNOWN)
+    if root.metadata is None:
+        header = _without_metadata(root, context)
+    else:
+        header = _with_metadata(root, root.metadata, context)
+    found = links(root.links, context)
+    return replace(header, links=_in_new_words(found, context), foreign=tuple(root.foreign))
+
+
+def _without_metadata(root: Root, context: Context) -> Header:
+    kind = None
+    if root.kind:
+        kind = _capability(root.kind, context)[0]
+    if P1 in context.shows:
+        context.note("draft")
+    modified = _moment("modified", root.modified, context) if root.modified else None
+    at = modified if kind is not None and kind.is_snapshot else None
+    return Header(capability=kind, is_index=root.is_index, at=at, modified=modified)
+
+
+def _with_metadata(root: Root, metadata: list[str], context: Context) -> Header:
+    values, extra = split(metadata, _KNOWN, context)
     label = values.get("capability")
     if label is None:
-        raise MalformedDocumentError(
-            "The root's rs:md names no capability",
-            uri=uri,
-            line=line,
-            column=column,
-            code="xml-metadata",
-        )
-    known = capability(label)
-    if known is None:
+        raise _malformed("The root's rs:md names no capability", "xml-metadata", context)
+    kind, says_index = _capability(label, context)
+    moments: dict[str, Any] = {
+        "from_" if name == "from" else name: _moment(name, values[name], context)
+        for name in (*TIMES, "modified")
+        if name in values
+    }
+    _in_new_times(kind, moments, context)
+    return Header(capability=kind, is_index=root.is_index or says_index, extra=extra, **moments)
+
+
+def _capability(label: str, context: Context) -> tuple[Capability, bool]:
+    kind, says_index = capability_and_form(label)
+    if kind is None:
         raise UnexpectedDocumentError(
             f"The document's capability is {label[:64]!r}, which is not read here",
-            uri=uri,
-            line=line,
-            column=column,
+            uri=context.uri,
+            line=context.line,
+            column=context.column,
             evidence=(("got", label[:64]),),
         )
-    moments: dict[str, Any] = {}
-    for name in TIMES:
-        if name in values:
-            moments["from_" if name == "from" else name] = _moment(name, values[name], uri, place)
-    return Header(capability=known, is_index=is_index, links=found, extra=extra, **moments)
+    if label.lower() == _OLD_DESCRIPTION:
+        context.shows.add(BEFORE_0_9_1)
+    if label != kind.value:
+        context.note("capability-spelled", about=label)
+    return kind, says_index
 
 
-def _moment(name: str, text: str, uri: str, place: tuple[int, int]) -> datetime:
+def _in_new_times(kind: Capability, moments: dict[str, Any], context: Context) -> None:
+    """Give the times the names they have since 0.9.1 (§3.1 of it)."""
+    if moments.keys() == {"modified"}:
+        context.shows.add(MODIFIED)
+        context.note("time-modified")
+        if kind.is_snapshot:
+            moments["at"] = moments.pop("modified")
+    if kind.is_snapshot and "from_" in moments and "at" not in moments:
+        context.shows.add(BEFORE_0_9_1)
+        context.note("time-from")
+        moments["at"] = moments.pop("from_")
+
+
+def _in_new_words(found: tuple[Link, ...], context: Context) -> tuple[Link, ...]:
+    """Give the links up and to the index the relations they have since 0.9.1."""
+    words = {}
+    for old in ("resourcesync", "top"):
+        if any(link.has_relation(old) for link in found):
+            words = {old: "up", "up": "index"}
+    if "resourcesync" in words:
+        context.shows.add(BEFORE_0_9_1)
+    if not words and {MODIFIED, P2, BEFORE_0_9_1} & context.shows:
+        words = {"up": "index"}
+    made = tuple(replace(link, rel=_renamed(link.rel, words)) for link in found)
+    if made != found:
+        context.note("relation-old")
+    return made
+
+
+def _renamed(rel: str, words: dict[str, str]) -> str:
+    tokens = rel.split()
+    if not any(token.lower() in words for token in tokens):
+        return rel
+    return " ".join(words.get(token.lower(), token) for token in tokens)
+
+
+def _moment(name: str, text: str, context: Context) -> datetime:
     try:
-        return moment(text, f"The document's {name} is")
+        return moment(text, f"The document's {name} is", context)
     except RefusalError as refusal:
-        raise MalformedDocumentError(
-            refusal.reason, uri=uri, line=place[0], column=place[1], code="time-invalid"
-        ) from refusal
+        raise _malformed(refusal.reason, "time-invalid", context) from refusal
+
+
+def _malformed(reason: str, code: str, context: Context) -> MalformedDocumentError:
+    return MalformedDocumentError(
+        reason, uri=context.uri, line=context.line, column=context.column, code=code
+    )

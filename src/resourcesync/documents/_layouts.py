@@ -64,7 +64,7 @@ _new_row: Final[Callable[[tuple[Any, ...]], Row]] = partial(tuple.__new__, Row)
 
 
 class Run(NamedTuple):
-    """Entries of one layout, as columns; the fields are those of `Row`.
+    """Entries of one layout, as columns; the fields are those of `Row`, and the priority.
 
     A column is ``None`` when the entries do not say.
     """
@@ -81,12 +81,16 @@ class Run(NamedTuple):
     lines: list[int]
     columns: list[int]
     paths: list[str] | None
+    priorities: list[str] | None
 
     def rows(self) -> Iterator[Row]:
         """Yield the entries one by one."""
         return map(
             _new_row,
-            zip(*(repeat(None) if column is None else column for column in self), strict=False),
+            zip(
+                *(repeat(None) if column is None else column for column in self[:-1]),
+                strict=False,
+            ),
         )
 
 
@@ -101,7 +105,13 @@ ATTRIBUTES: Final = {
 }
 """Attributes of ``rs:md`` that have a place in a `Row`."""
 
-_TEXTS: Final = {LOC: "uri", LASTMOD: "lastmod_text", CHANGEFREQ: "changefreq", PRIORITY: ""}
+_TEXTS: Final = {
+    LOC: "uri",
+    LASTMOD: "lastmod_text",
+    CHANGEFREQ: "changefreq",
+    PRIORITY: "priority",
+}
+_FIELDS: Final = (*Row._fields, "priority")
 
 
 class Layout(NamedTuple):
@@ -111,7 +121,7 @@ class Layout(NamedTuple):
         size: Tokens of the entry, with the blanks after it.
         shape: These tokens, with ``None`` in place of the values.
         free: Where the values stand.
-        places: Where each field of a `Row` stands; -1 for one that is absent.
+        places: Where each field of a `Run` stands; -1 for one that is absent.
     """
 
     size: int
@@ -152,12 +162,18 @@ def learn(entry: list[Token], attributes: frozenset[str]) -> Layout | None:
                 places[ATTRIBUTES[name]] = at + 2 + 2 * index
             at = after
         elif isinstance(token, int):
-            if is_end(entry[at]) or not is_end(entry[at + 1]) or _TEXTS[token] in places:
-                return None  # an element that is empty, in several pieces, or there twice
-            places[_TEXTS[token]] = at
+            field = _TEXTS.get(token)
+            if field is None or field in places or not _is_plain(entry, at):
+                return None  # an element of a draft, one that is there twice or in several pieces
+            places[field] = at
     free = tuple(places.values())
     shape = [None if at in free else token for at, token in enumerate(entry)]
-    return Layout(len(entry), shape, free, tuple(places.get(name, -1) for name in Row._fields))
+    return Layout(len(entry), shape, free, tuple(places.get(name, -1) for name in _FIELDS))
+
+
+def _is_plain(entry: list[Token], at: int) -> bool:
+    """Whether an element that starts before ``at`` holds one piece of text."""
+    return not is_end(entry[at]) and is_end(entry[at + 1])
 
 
 def _names(entry: list[Token], at: int) -> tuple[list[str], int]:

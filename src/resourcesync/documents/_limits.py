@@ -16,6 +16,8 @@ class Limits:
         attributes: Attributes of one element.
         text: Characters of one attribute value, or of the text of one element.
         uri: Characters of a ``loc`` or ``href``; an entry over it is refused, the list is not.
+        foreign: Characters of the elements of other communities that one entry, or the root,
+            keeps; those over it are left out.
     """
 
     bytes: int = 64 * 2**20
@@ -24,6 +26,7 @@ class Limits:
     attributes: int = 64
     text: int = 8192
     uri: int = 2048
+    foreign: int = 65_536
 
 
 def over(limit: int, what: str, *, uri: str, line: int = 0, column: int = 0) -> DocumentLimitError:

@@ -3,17 +3,16 @@
 from typing import Any, Final, TypedDict
 
 from resourcesync.documents._assembling import Irregular
+from resourcesync.documents._context import Context
+from resourcesync.documents._entries import entry_uri, foreign_of, lastmod_of, path_of
+from resourcesync.documents._linking import links
 from resourcesync.documents._values import (
     REPRESENTATION,
     TIMES,
-    capability,
+    capability_told,
     digests,
-    entry_uri,
-    lastmod_of,
     length_of,
-    links,
     moment,
-    path_of,
     split,
 )
 from resourcesync.model.capabilities import CapabilityEntry, DocumentChange, Package, Part
@@ -26,79 +25,83 @@ _CAPABILITY_KNOWN: Final = frozenset({"capability"})
 _DOCUMENT_KNOWN: Final = frozenset({"capability", "change", "datetime", *TIMES})
 
 
-def part_of(entry: Irregular, *, longest: int) -> Part:
+def part_of(entry: Irregular, context: Context) -> Part:
     """Return the document that an entry of an index or an archive points to.
 
     Raises:
         RefusalError: It cannot be used.
     """
-    values, extra = split(entry.metadata, _PART_KNOWN)
+    values, extra = split(entry.metadata, _PART_KNOWN, context)
     return Part(
-        uri=entry_uri(entry, longest),
-        lastmod=lastmod_of(entry),
+        uri=entry_uri(entry, context),
+        lastmod=lastmod_of(entry, context),
         path=path_of(entry),
-        links=links(entry.links, longest=longest),
+        links=links(entry.links, context),
         extra=extra,
-        **_moments(values),
+        foreign=foreign_of(entry),
+        **_moments(values, context),
         **_representation(values),
     )
 
 
-def package_of(entry: Irregular, *, longest: int) -> Package:
+def package_of(entry: Irregular, context: Context) -> Package:
     """Return the package that an entry of a dump points to.
 
     Raises:
         RefusalError: It cannot be used.
     """
-    values, extra = split(entry.metadata, _PACKAGE_KNOWN)
+    values, extra = split(entry.metadata, _PACKAGE_KNOWN, context)
     return Package(
-        uri=entry_uri(entry, longest),
-        lastmod=lastmod_of(entry),
-        links=links(entry.links, longest=longest),
+        uri=entry_uri(entry, context),
+        lastmod=lastmod_of(entry, context),
+        links=links(entry.links, context),
         extra=extra,
-        **_moments(values),
+        foreign=foreign_of(entry),
+        **_moments(values, context),
         **_representation(values),
     )
 
 
-def capability_of(entry: Irregular, *, longest: int) -> CapabilityEntry:
+def capability_of(entry: Irregular, context: Context) -> CapabilityEntry:
     """Return the document that an entry of a Capability List or Source Description points to.
 
     Raises:
         RefusalError: It cannot be used.
     """
-    values, extra = split(entry.metadata, _CAPABILITY_KNOWN)
+    values, extra = split(entry.metadata, _CAPABILITY_KNOWN, context)
     label = values.get("capability", "")
     return CapabilityEntry(
-        uri=entry_uri(entry, longest),
-        capability=capability(label),
+        uri=entry_uri(entry, context),
+        capability=capability_told(label, context),
         label=label,
-        lastmod=lastmod_of(entry),
-        links=links(entry.links, longest=longest),
+        lastmod=lastmod_of(entry, context),
+        links=links(entry.links, context),
         extra=extra,
+        foreign=foreign_of(entry),
     )
 
 
-def document_change_of(entry: Irregular, kind: ChangeKind, *, longest: int) -> DocumentChange:
+def document_change_of(entry: Irregular, kind: ChangeKind, context: Context) -> DocumentChange:
     """Return the change of a document that an entry of a Framework Notification tells of.
 
     Raises:
         RefusalError: It cannot be used.
     """
-    values, extra = split(entry.metadata, _DOCUMENT_KNOWN)
+    values, extra = split(entry.metadata, _DOCUMENT_KNOWN, context)
     label = values.get("capability", "")
-    lastmod = lastmod_of(entry)
+    lastmod = lastmod_of(entry, context)
     text = values.get("datetime")
     return DocumentChange(
-        uri=entry_uri(entry, longest),
+        uri=entry_uri(entry, context),
         kind=kind,
-        time=lastmod if text is None else moment(text, "The datetime is"),
-        capability=capability(label),
+        time=lastmod if text is None else moment(text, "The datetime is", context),
+        capability=capability_told(label, context),
         label=label,
         lastmod=lastmod,
-        links=links(entry.links, longest=longest),
+        links=links(entry.links, context),
         extra=extra,
-        **_moments(values),
+        foreign=foreign_of(entry),
+        **_moments(values, context),
     )
 
 
@@ -118,9 +121,9 @@ def _representation(values: dict[str, str]) -> _Representation:
     }
 
 
-def _moments(values: dict[str, str]) -> dict[str, Any]:
+def _moments(values: dict[str, str], context: Context) -> dict[str, Any]:
     return {
-        "from_" if name == "from" else name: moment(values[name], f"The {name} is")
+        "from_" if name == "from" else name: moment(values[name], f"The {name} is", context)
         for name in TIMES
         if name in values
     }

@@ -10,11 +10,22 @@ from collections.abc import Callable
 from typing import Final
 
 from resourcesync.documents._assembling import Assembler
+from resourcesync.documents._context import Context
+from resourcesync.documents._dialects import P0, P1, P2
+from resourcesync.documents._fragments import Fragment
 from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._tokens import (
+    ALL_RS_NAMESPACES,
+    FIXITY,
+    FOREIGN,
+    GIVEN,
+    LASTMOD,
     LN,
     MD,
     MISPLACED,
+    OLD,
+    P0_NAMESPACES,
+    P2_NAMESPACE,
     ROOTS,
     SEPARATOR,
     Token,
@@ -26,6 +37,7 @@ from resourcesync.errors import (
     NotAListError,
     TruncatedDocumentError,
 )
+from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 
 MAX_TOKEN: Final = 65_536
 """Bytes of one tag, comment or instruction. It keeps expat's time linear; see `_octets`."""
@@ -40,6 +52,7 @@ _CUT_SHORT: Final = frozenset({3, 5, 6, 20})
 _DOCTYPE_HTML: Final = re.compile(rb"\s*<!doctype\s+html", re.IGNORECASE)
 _TITLE: Final = re.compile(rb"<title[^<>]{0,200}>([^<]{1,200})", re.IGNORECASE)
 _HEAD: Final = 4_096
+_META: Final = f"http://www.w3.org/1999/xhtml{SEPARATOR}meta"
 
 
 class Scanner:
@@ -49,15 +62,21 @@ class Scanner:
         is_index: Whether the root is ``sitemapindex``; known once the root has started.
         header_place: Line and column of the root's ``rs:md``; zeros as long as there is none.
         closed: Whether the end of the document was reached and found good.
+        context: The document.
+        kind: What the root of a draft says that the document is; empty when it says nothing.
+        modified: The time of a draft; empty when it says none.
     """
 
-    def __init__(self, assembler: Assembler, *, limits: Limits, uri: str) -> None:
+    def __init__(self, assembler: Assembler, *, limits: Limits, context: Context) -> None:
         self.is_index = False
         self.header_place = (0, 0)
         self.closed = False
+        self.kind = ""
+        self.modified = ""
         self._assembler = assembler
         self._limits = limits
-        self._uri = uri
+        self.context = context
+        self._uri = context.uri
         self._tokens: list[Token] = []
         self._marks: dict[str, int | None] = {}
         self._fed = 0
@@ -156,6 +175,7 @@ class Scanner:
         if name not in ROOTS:
             raise self._not_a_list(name)
         self._check(attributes)
+        self._look_at_root(name, attributes)
         self.is_index = ROOTS[name]
         self._marks = marks(is_index=self.is_index)
         start_element = self._make_start()
@@ -168,6 +188,7 @@ class Scanner:
                 self._parser.StartElementHandler = start_element
             elif self._marks.get(name) == MD:
                 self.header_place = self._place()
+                self._look_at_namespace(name)
 
         self._parser.StartElementHandler = start
         self._parser.EndElementHandler = self._tokens.append
@@ -179,10 +200,10 @@ class Scanner:
         append, extend = self._tokens.append, self._tokens.extend
         parser = self._parser
         most, longest = 2 * self._limits.attributes, self._limits.text
-        foreign, rare = MISPLACED + 1, self._start_rare
+        rare, with_attributes = self._start_rare, self._start_with_attributes
 
         def start(name: str, attributes: list[str]) -> None:
-            mark = mark_of(name, foreign)
+            mark = mark_of(name, FOREIGN)
             if attributes:
                 if len(attributes) > most or len("".join(attributes)) > longest:
                     self._check(attributes)
@@ -191,6 +212,7 @@ class Scanner:
                     append(len(attributes))
                     extend(attributes)
                     return
+                with_attributes(mark, attributes)
             if mark is None:  # ENTRY
                 append(mark)
                 append(parser.CurrentLineNumber)
@@ -198,24 +220,42 @@ class Scanner:
             elif mark < MD:
                 append(mark)
             else:
-                rare(mark, name)
+                rare(mark, name, attributes)
 
         return start
 
-    def _start_rare(self, mark: int, name: str) -> None:
+    def _start_with_attributes(self, mark: int | None, attributes: list[str]) -> None:
+        """Take the attributes of an element that seldom has any that matter."""
+        if mark is None or mark == MISPLACED:
+            self._note("entry-attributes")
+        elif mark in (LASTMOD, FIXITY):
+            self._tokens += (GIVEN, len(attributes), *attributes)
+
+    def _start_rare(self, mark: int, name: str, attributes: list[str]) -> None:
         if mark in (MD, LN):  # without attributes
             self._tokens += (mark, 0)
         elif mark == MISPLACED:
             self._tokens += (mark, *self._place())
+        elif mark in OLD:
+            if name.startswith(ALL_RS_NAMESPACES):  # expires is in plain sitemaps, too
+                self.context.shows.add(P1)
+                self._look_at_namespace(name)
+            self._tokens.append(mark)
         else:
-            self._enter_foreign(name)
+            self._enter_foreign(name, attributes)
 
-    def _enter_foreign(self, name: str) -> None:
-        """Skip an element that does not matter, with all that is in it."""
+    def _enter_foreign(self, name: str, attributes: list[str]) -> None:
+        """Keep an element of others with all that is in it; skip one that has no place."""
         self._drain()
         self._check_name(name)
-        depth = self._assembler.foreign() + 1
+        self._look_at_meta(name, attributes)
+        place = self._place()
+        keep = self._assembler.enter_foreign()
+        depth = outside = self._assembler.depth + 1
         self._check_depth(depth)
+        budget = 0 if keep is None else self._limits.foreign - sum(map(len, keep))
+        fragment = Fragment(budget)
+        fragment.start(name, attributes)
         parser = self._parser
         before = (
             parser.StartElementHandler,
@@ -229,22 +269,68 @@ class Scanner:
             self._check_depth(depth)
             self._check_name(name)
             self._check(attributes)
-
-        outside = depth
+            fragment.start(name, attributes)
 
         def end(_name: str) -> None:
             nonlocal depth
+            fragment.end()
             if depth == outside:
                 (
                     parser.StartElementHandler,
                     parser.EndElementHandler,
                     parser.CharacterDataHandler,
                 ) = before
+                self._leave_foreign(fragment, keep, place)
             depth -= 1
 
         parser.StartElementHandler = start
         parser.EndElementHandler = end
-        parser.CharacterDataHandler = None
+        parser.CharacterDataHandler = None if keep is None else fragment.text
+
+    def _leave_foreign(
+        self, fragment: Fragment, keep: list[str] | None, place: tuple[int, int]
+    ) -> None:
+        if keep is not None and not fragment.is_over:
+            keep.append(str(fragment))
+        elif keep is not None:
+            self.context.at(*place)
+            self.context.note("foreign-dropped")
+
+    # --- versions ------------------------------------------------------------------------------
+
+    def _look_at_root(self, name: str, attributes: list[str]) -> None:
+        """See in which spelling the root is, and what the root of a draft says."""
+        if not name.startswith(SITEMAP_NS):
+            self._note("sitemap-namespace")
+        for key, value in zip(attributes[::2], attributes[1::2], strict=True):
+            namespace, _, local = key.rpartition(SEPARATOR)
+            if local == "type" and namespace in ALL_RS_NAMESPACES:
+                self.context.shows.add(P1)
+                self._look_at_namespace(key)
+                self.kind = value
+
+    def _look_at_namespace(self, name: str) -> None:
+        namespace = name.rpartition(SEPARATOR)[0]
+        if namespace in P0_NAMESPACES:
+            self.context.shows.add(P0)
+        elif namespace == P2_NAMESPACE:
+            self.context.shows.add(P2)
+        if namespace in ALL_RS_NAMESPACES and namespace != RS_NS:
+            self._note("namespace", namespace)
+
+    def _look_at_meta(self, name: str, attributes: list[str]) -> None:
+        """See the time that a draft tells with an element of XHTML."""
+        if name != _META or self._assembler.depth != 1 or self._assembler.began:
+            return
+        told = dict(zip(attributes[::2], attributes[1::2], strict=True))
+        if told.get("name", "").lower() == "dcterms.modified":
+            self.context.shows.add(P1)
+            self.modified = self.modified or told.get("content", "")
+            self.header_place = self._place()
+
+    def _note(self, code: str, about: str = "") -> None:
+        self.context.at(*self._place())
+        self.context.note(code, about=about)
 
     # --- faults --------------------------------------------------------------------------------
 

@@ -3,6 +3,8 @@
 A document becomes a flat list of tokens, so that most of the work is C code appending to a list:
 
 - an entry starts with ``ENTRY``, its line and its column;
+- the attributes of an element whose attributes seldom matter come before it: ``GIVEN``, then as
+  those of ``MD``;
 - any other element that matters starts with its number; ``MD`` and ``LN`` are followed by how many
   strings their attributes take, and then by these: name, value, name, value...;
 - an element ends with its name, which holds a character that XML text cannot;
@@ -30,6 +32,17 @@ LN: Final = 6
 MISPLACED: Final = 7
 """A ``sitemap`` in a ``urlset`` or the other way round; followed by its place as ``ENTRY`` is."""
 
+GIVEN: Final = 8
+
+# Elements of the drafts of 2012, which said with them what rs:md says since.
+SIZE: Final = 9
+FIXITY: Final = 10
+MD5: Final = 11
+EVENT: Final = 12
+EXPIRES: Final = 13
+OLD: Final = frozenset({SIZE, FIXITY, MD5, EVENT, EXPIRES})
+FOREIGN: Final = 14
+
 SITEMAP_NAMESPACES: Final = (
     SITEMAP_NS,
     "https://www.sitemaps.org/schemas/sitemap/0.9",
@@ -39,12 +52,31 @@ SITEMAP_NAMESPACES: Final = (
 
 RS_NAMESPACES: Final = (RS_NS, "https://www.openarchives.org/rs/terms/")
 
+P0_NAMESPACES: Final = (
+    "http://resourcesync.org/ns/",
+    "http://resourcesync.org/schemas/resync/0.9",
+)
+P2_NAMESPACE: Final = "http://www.openarchives.org/rs/"
+ALL_RS_NAMESPACES: Final = (*RS_NAMESPACES, *P0_NAMESPACES, P2_NAMESPACE)
+"""The ResourceSync namespace, its other spelling, and those of the drafts."""
+
 ROOTS: Final = {
     f"{namespace}{SEPARATOR}{local}": local == "sitemapindex"
     for namespace in SITEMAP_NAMESPACES
     for local in ("urlset", "sitemapindex")
 }
 """The root elements, and whether each is an index."""
+
+
+_OURS: Final = {
+    "md": MD,
+    "ln": LN,
+    "size": SIZE,
+    "fixity": FIXITY,
+    "md5": MD5,
+    "eventtype": EVENT,
+    "expires": EXPIRES,
+}
 
 
 def marks(*, is_index: bool) -> dict[str, int | None]:
@@ -56,13 +88,16 @@ def marks(*, is_index: bool) -> dict[str, int | None]:
         "lastmod": LASTMOD,
         "changefreq": CHANGEFREQ,
         "priority": PRIORITY,
+        "expires": EXPIRES,
     }
     found = {
         f"{namespace}{SEPARATOR}{local}": mark
         for namespace in SITEMAP_NAMESPACES
         for local, mark in sitemap.items()
     }
-    for namespace in RS_NAMESPACES:
-        found[f"{namespace}{SEPARATOR}md"] = MD
-        found[f"{namespace}{SEPARATOR}ln"] = LN
+    found.update(
+        (f"{namespace}{SEPARATOR}{local}", mark)
+        for namespace in ALL_RS_NAMESPACES
+        for local, mark in _OURS.items()
+    )
     return found

@@ -1,35 +1,40 @@
 """Read a document: bytes in, entries out, one at a time.
 
-Reading is liberal: it takes what Sources write in the wild, in 1.0, in 1.1 and in plain sitemaps.
+Reading is liberal: it takes what Sources write in the wild, in every version from the drafts of
+2012 to 1.1 and in plain sitemaps, and gives it in the words of 1.1. It tells what it forgave.
 A fault of one entry costs that entry alone. A fault of the document raises, so a list is never
 shorter than its Source wrote it.
 """
 
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, Final, final
+from itertools import repeat
+from typing import BinaryIO, Final, TypeVar, final
 
 from resourcesync.documents._assembling import Assembler, Irregular
 from resourcesync.documents._columns import changes_of, resources_of, uris_of
+from resourcesync.documents._context import Context, RefusalError, Tolerated
+from resourcesync.documents._dialects import DATETIME, LASTMOD, dialect_of
+from resourcesync.documents._entries import entry_uri, irregular_of, row_of
 from resourcesync.documents._families import family_of
-from resourcesync.documents._header import header_of
+from resourcesync.documents._header import Root, header_of
 from resourcesync.documents._layouts import Row, Run
 from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._octets import blocks
+from resourcesync.documents._order import Order
 from resourcesync.documents._scanning import Scanner
-from resourcesync.documents._values import (
-    RefusalError,
-    change_kind,
-    entry_uri,
-    irregular_of,
-    row_of,
-)
+from resourcesync.documents._tokens import LASTMOD as LASTMOD_ELEMENT
+from resourcesync.documents._values import change_kind
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
+from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import ChangeKind, Dialect
 
-__all__ = ["Document", "Limits", "Row", "read"]
+__all__ = ["Document", "Limits", "Row", "Tolerated", "read"]
+
+T = TypeVar("T")
 
 _MAX_SHOWN: Final = 2_048
+_PLAIN_KINDS: Final = {kind.value: kind for kind in ChangeKind}
 _DEFAULT_LIMITS: Final = Limits()
 
 
@@ -39,6 +44,8 @@ def read(
     uri: str,
     limits: Limits = _DEFAULT_LIMITS,
     on_refused: Callable[[RefusedEntry], None] | None = None,
+    on_tolerated: Callable[[Tolerated], None] | None = None,
+    strict: bool = False,
 ) -> "Document":
     """Open a document: read as far as its header, and no further than it must.
 
@@ -46,19 +53,24 @@ def read(
 
     Args:
         stream: The document; it stays open, and is read while the entries are.
-        uri: Its address, for messages.
+        uri: Its address, for messages and for what is relative in it.
         limits: What it may cost at most.
         on_refused: Told of each entry that cannot be used, in order.
+        on_tolerated: Told of each kind of fault that is forgiven, once.
+        strict: Whether to raise for what would be forgiven, and for an entry that cannot be used;
+            then the error's evidence names the ``rule``. Only `Document.entries` checks all.
 
     Raises:
         NotAListError: Neither a ResourceSync document nor a sitemap, such as an HTML error page.
         UnexpectedDocumentError: A document of a capability that this version does not know.
         TruncatedDocumentError: It stops before its end.
-        MalformedDocumentError: No well-formed XML, a DOCTYPE, another encoding, a broken header.
+        MalformedDocumentError: No well-formed XML, a DOCTYPE, another encoding, a broken header; or
+            a broken rule, when ``strict``.
         DocumentLimitError: Over one of the limits.
     """
-    assembler = Assembler(limits=limits, uri=uri)
-    scanner = Scanner(assembler, limits=limits, uri=uri)
+    context = Context(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
+    assembler = Assembler(limits=limits, context=context)
+    scanner = Scanner(assembler, limits=limits, context=context)
     rest = blocks(stream, limits=limits, uri=uri)
     while not assembler.began and assembler.depth and not scanner.closed:
         block = next(rest, None)
@@ -66,10 +78,17 @@ def read(
             scanner.close()
         else:
             scanner.feed(block)
-    header = header_of(
-        assembler, is_index=scanner.is_index, place=scanner.header_place, uri=uri, limits=limits
+    root = Root(
+        is_index=scanner.is_index,
+        metadata=assembler.metadata,
+        links=assembler.links,
+        foreign=assembler.foreign,
+        kind=scanner.kind,
+        modified=scanner.modified,
     )
-    return Document(header, assembler, scanner, rest, uri=uri, limits=limits, on_refused=on_refused)
+    context.at(*scanner.header_place)
+    header = header_of(root, context)
+    return Document(header, assembler, scanner, rest, limits=limits, on_refused=on_refused)
 
 
 @final
@@ -82,43 +101,43 @@ class Document:
         refused: Entries that could not be used so far.
     """
 
-    def __init__(  # noqa: PLR0913 - made by read() alone
+    def __init__(
         self,
         header: Header,
         assembler: Assembler,
         scanner: Scanner,
         rest: Iterator[bytes],
         *,
-        uri: str,
         limits: Limits,
         on_refused: Callable[[RefusedEntry], None] | None,
     ) -> None:
+        context = scanner.context
         self.header = header
-        self.uri = uri
+        self.uri = context.uri
         self.refused = 0
         self._assembler = assembler
         self._scanner = scanner
         self._rest = rest
         self._limits = limits
-        self._longest = min(limits.uri, limits.text)
+        self._context = context
+        self._order = Order()
         self._on_refused = on_refused
         self._family = family_of(header)
         self._tells_changes = self._family.tells_changes
         if self._family.is_regular:
             assembler.attributes = self._family.known
         self._is_taken = False
-        self._saw_lastmod = False
-        self._saw_datetime = False
         self._count = 0
 
     @property
     def dialect(self) -> Dialect:
         """Which version the document is written in; certain once all entries were read."""
-        if self.header.capability is None:
-            return Dialect.SITEMAP
-        if self._tells_changes and self._saw_lastmod and not self._saw_datetime:
-            return Dialect.V1_0
-        return Dialect.V1_1
+        return dialect_of(self.header, self._context.shows)
+
+    @property
+    def tolerated(self) -> tuple[Tolerated, ...]:
+        """What was forgiven so far, each kind once, in the order it was met."""
+        return tuple(self._context.told.values())
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries in the order of the document; each is of the kind its header says.
@@ -128,10 +147,33 @@ class Document:
         `Part`; a dump `Package`; a Capability List or Source Description `CapabilityEntry`; a
         Framework Notification `DocumentChange`.
 
+        In the draft P2 the newest comes first: such a list is read whole and turned round.
+
         Raises:
             DocumentError: As `read` does; and, where changes are told, an entry whose ``change`` is
                 missing or unknown (§12.1: the order of changes matters, so none may be left out).
         """
+        if self._may_be_backwards:
+            yield from self._turned(list(self._given()))
+            return
+        yield from self._given()
+        if self._order.is_backwards:
+            self._context.at(*self._scanner.header_place)
+            self._context.note("order-backwards")
+
+    @property
+    def _may_be_backwards(self) -> bool:
+        return self._tells_changes and self.dialect is Dialect.P2
+
+    def _turned(self, entries: list[T]) -> list[T]:
+        """Return the whole list of a draft, oldest first, unless it already is."""
+        if self._order.rises or len(entries) < 2:  # noqa: PLR2004 - one has no order
+            return entries
+        self._context.at(*self._scanner.header_place)
+        self._context.note("order-reversed")
+        return entries[::-1]
+
+    def _given(self) -> Iterator[Entry]:
         for items in self._items():
             for item in items:
                 if isinstance(item, Run):
@@ -149,6 +191,12 @@ class Document:
         Raises:
             DocumentError: As `entries` does.
         """
+        if self._may_be_backwards:
+            yield from self._turned(list(self._given_rows()))
+        else:
+            yield from self._given_rows()
+
+    def _given_rows(self) -> Iterator[Row]:
         for items in self._items():
             for item in items:
                 if isinstance(item, Run):
@@ -181,18 +229,25 @@ class Document:
 
     def _of_run(self, run: Run) -> Iterator[Entry]:
         """Make the values of a run at once; if one entry stands in the way, one by one."""
+
+        def without_zone(index: int) -> None:
+            self._context.at(run.lines[index], run.columns[index])
+            self._context.note("time-zone")
+
         try:
             if not self._tells_changes:
-                yield from resources_of(run)
+                yield from resources_of(run, without_zone)
                 return
             kinds = self._kinds(run)
             if kinds is not None:
-                yield from changes_of(run, kinds)
+                changes = changes_of(run, kinds, without_zone)
+                self._order.watch(change.time for change in changes)
+                yield from changes
                 return
         except RefusalError:
             pass
-        for row in run.rows():
-            yield from self._of_entry(irregular_of(row))
+        for entry in _one_by_one(run):
+            yield from self._of_entry(entry)
 
     def _rows_of_run(self, run: Run) -> Iterator[Row]:
         try:
@@ -203,46 +258,52 @@ class Document:
                 return
         except RefusalError:
             pass
-        for row in run.rows():
-            yield from self._row_of_entry(irregular_of(row))
+        for entry in _one_by_one(run):
+            yield from self._row_of_entry(entry)
 
     def _kinds(self, run: Run) -> list[ChangeKind] | None:
-        """Return what happened in each entry, or ``None`` when one does not say."""
-        self._saw_lastmod = self._saw_lastmod or run.lastmods is not None
-        self._saw_datetime = self._saw_datetime or run.datetimes is not None
-        kinds = [change_kind(text) for text in run.changes or (None,)]
-        found = [kind for kind in kinds if kind is not None]
-        return found if len(found) == len(kinds) else None
+        """Return what happened in each entry, or ``None`` when one does not say it plainly."""
+        self._show(has_lastmod=run.lastmods is not None, has_datetime=run.datetimes is not None)
+        found = [_PLAIN_KINDS.get(text) for text in run.changes or ("",)]
+        kinds = [kind for kind in found if kind is not None]
+        return kinds if len(kinds) == len(found) else None
 
     # --- one entry of any form -----------------------------------------------------------------
 
     def _of_entry(self, entry: Irregular) -> Iterator[Entry]:
+        self._context.at(entry.line, entry.column)
         try:
-            yield self._make(entry)
+            made = self._make(entry)
         except RefusalError as refusal:
             self._refuse(entry, refusal)
+        else:
+            yield made
 
     def _make(self, entry: Irregular) -> Entry:
-        kind = self._kind(row_of(entry)) if self._tells_changes else None
-        return self._family.make(entry, kind, self._longest)
+        kind = self._kind(entry, row_of(entry)) if self._tells_changes else None
+        made = self._family.make(entry, kind, self._context)
+        if isinstance(made, Change):
+            self._order.watch((made.time,))
+        return made
 
     def _row_of_entry(self, entry: Irregular) -> Iterator[Row]:
+        self._context.at(entry.line, entry.column)
         row = row_of(entry)
         if self._tells_changes:
-            row = row._replace(change=self._kind(row).value)
+            row = row._replace(change=self._kind(entry, row).value)
         try:
-            yield row._replace(uri=entry_uri(entry, self._longest))
+            yield row._replace(uri=entry_uri(entry, self._context))
         except RefusalError as refusal:
             self._refuse(entry, refusal)
 
-    def _kind(self, row: Row) -> ChangeKind:
+    def _kind(self, entry: Irregular, row: Row) -> ChangeKind:
         """Return what happened, and note what the entry shows of the dialect.
 
         Raises:
             MalformedDocumentError: It does not say, in a word that is known.
         """
-        self._saw_lastmod = self._saw_lastmod or row.lastmod_text is not None
-        self._saw_datetime = self._saw_datetime or row.datetime_text is not None
+        has_datetime = row.datetime_text is not None and "datetime" in (entry.metadata or ())
+        self._show(has_lastmod=LASTMOD_ELEMENT in entry.texts, has_datetime=has_datetime)
         kind = change_kind(row.change)
         if kind is None:
             said = "no change" if row.change is None else f"the change {row.change[:64]!r}"
@@ -254,15 +315,30 @@ class Document:
                 evidence=(("loc", row.uri.strip()[:_MAX_SHOWN]),),
                 code="change-unknown",
             )
+        if kind.value != row.change:
+            self._context.note("change-spelled", about=row.change or "")
         return kind
 
+    def _show(self, *, has_lastmod: bool, has_datetime: bool) -> None:
+        if has_datetime:
+            self._context.shows.add(DATETIME)
+        if has_lastmod:
+            self._context.shows.add(LASTMOD)
+
     def _refuse(self, entry: Irregular, refusal: RefusalError) -> None:
+        if self._context.strict:
+            self._context.at(entry.line, entry.column)
+            self._context.refuse(refusal.code, refusal.rule, refusal.reason)
         self.refused += 1
         if self._on_refused is not None:
             uri = row_of(entry).uri.strip()[:_MAX_SHOWN]
             self._on_refused(
                 RefusedEntry(line=entry.line, code=refusal.code, reason=refusal.reason, uri=uri)
             )
+
+
+def _one_by_one(run: Run) -> Iterator[Irregular]:
+    return map(irregular_of, run.rows(), run.priorities or repeat(None))
 
 
 def _place(item: Run | Irregular, index: int) -> tuple[int, int]:

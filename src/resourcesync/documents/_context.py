@@ -1,0 +1,163 @@
+"""What reading one document knows beside its text: its address, its limits, what it forgave."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urljoin
+
+from resourcesync.documents._limits import Limits
+from resourcesync.errors import MalformedDocumentError
+
+_ABSOLUTE: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
+
+_FORGIVEN: Final = {
+    "sitemap-namespace": ("G02", "The Sitemap namespace is spelled in another way"),
+    "namespace": ("G04", "The ResourceSync namespace is not that of the standard"),
+    "draft": ("G05", "The document is in a draft of 2012, without rs:md"),
+    "attribute-prefixed": ("G09", "An attribute of rs:md or rs:ln carries the prefix"),
+    "attribute-unknown": ("G10", "rs:md or rs:ln has an attribute that nobody defined"),
+    "attribute-misplaced": ("", "An attribute of rs:md is not for such an entry"),
+    "entry-attributes": ("G11", "An entry has attributes"),
+    "capability-spelled": ("G07", "A capability is spelled in another way"),
+    "capability-unknown": ("G07", "An entry has a capability that this version does not know"),
+    "change-spelled": ("G33", "A change is spelled in another way"),
+    "change-time-at": ("G37", "The time of a change is in its at"),
+    "time-zone": ("G17", "A time has no time zone; it is taken as UTC"),
+    "time-modified": ("G36", "The time of the document is in its modified"),
+    "time-from": ("G38", "The time of a snapshot is in its from"),
+    "uri-relative": ("G13", "A URI is relative; it is resolved against the document's"),
+    "link-incomplete": ("G23", "A link has no rel or no usable href; it is left out"),
+    "link-attribute": ("", "An attribute of a link says nothing that can be used"),
+    "link-late": ("G22", "A link of the root comes after the entries; it is left out"),
+    "relation-old": ("G43", "The way up is named as before 0.9.1"),
+    "order-reversed": ("CH05", "The newest change comes first; the order is turned round"),
+    "order-backwards": ("CH05", "The newest change comes first; the order is left as it is"),
+    "foreign-dropped": ("", "Elements of other communities are too many to be kept"),
+}
+"""What reading forgives, by its code: the rule it breaks, and a sentence. No rule: no breach."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerated:
+    """One kind of fault that reading forgave, at the first place where it was met.
+
+    Attributes:
+        code: A stable word for it.
+        rule: The rule of the standard that it breaks, as `validate` names it; empty when it
+            breaks none.
+        reason: What it is, in a sentence.
+        line, column: Where it was met first, 1-based; 0 when it has no place of its own.
+    """
+
+    code: str
+    rule: str
+    reason: str
+    line: int
+    column: int
+
+
+class RefusalError(Exception):
+    """An entry cannot be used; its list can."""
+
+    def __init__(self, code: str, reason: str, rule: str = "") -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+        self.rule = rule
+
+
+class Context:
+    """What is known while one document is read.
+
+    Args:
+        uri: Its address.
+        limits: What it may cost.
+        strict: Whether to refuse what breaks a rule.
+        on_tolerated: Told of each kind of fault once.
+
+    Attributes:
+        longest: Most characters of a URI.
+        told: The faults forgiven so far, by their codes.
+        shows: Marks of a version that were met; see `_dialects`.
+        line, column: The place of the entry that is being read.
+    """
+
+    def __init__(
+        self,
+        *,
+        uri: str,
+        limits: Limits,
+        strict: bool = False,
+        on_tolerated: Callable[[Tolerated], None] | None = None,
+    ) -> None:
+        self.uri = uri
+        self.strict = strict
+        self.longest = min(limits.uri, limits.text)
+        self.told: dict[str, Tolerated] = {}
+        self.shows: set[str] = set()
+        self.line = 0
+        self.column = 0
+        self._on_tolerated = on_tolerated
+
+    def at(self, line: int, column: int) -> None:
+        """Note where the entry stands that is read next."""
+        self.line, self.column = line, column
+
+    def note(self, code: str, *, rule: str = "", about: str = "") -> None:
+        """Forgive a fault at the current place, and tell it when it is the first of its kind.
+
+        Args:
+            code: Its code.
+            rule: The rule it breaks, when its code leaves that open.
+            about: What shows it.
+
+        Raises:
+            MalformedDocumentError: Reading is strict, and a rule is broken.
+        """
+        if code in self.told:
+            return
+        own, sentence = _FORGIVEN[code]
+        reason = f"{sentence}: {about[:64]!r}" if about else sentence
+        found = Tolerated(
+            code=code, rule=rule or own, reason=reason, line=self.line, column=self.column
+        )
+        if self.strict and found.rule:
+            self.refuse(code, found.rule, reason)
+        self.told[code] = found
+        if self._on_tolerated is not None:
+            self._on_tolerated(found)
+
+    def refuse(self, code: str, rule: str, reason: str) -> None:
+        """Refuse the document for a fault at the current place.
+
+        Raises:
+            MalformedDocumentError: Always.
+        """
+        raise MalformedDocumentError(
+            reason,
+            uri=self.uri,
+            line=self.line,
+            column=self.column,
+            evidence=(("rule", rule),) if rule else (),
+            code=code,
+        )
+
+    def absolute(self, uri: str) -> str:
+        """Return a URI, resolved against the document's own when it is relative.
+
+        Raises:
+            RefusalError: It cannot be resolved.
+        """
+        if is_absolute(uri):
+            return uri
+        self.note("uri-relative", about=uri)
+        try:
+            return urljoin(self.uri, uri)
+        except ValueError as error:
+            raise RefusalError("uri-illegal", "The loc is no URI", "G13") from error
+
+
+def is_absolute(uri: str) -> bool:
+    """Whether the URI begins with a scheme."""
+    return _ABSOLUTE.match(uri) is not None

@@ -1,0 +1,229 @@
+"""Entries of lists and manifests become values and rows (§10.1, §11.2, §12.1, §13.2)."""
+
+from base64 import b64decode
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from resourcesync.documents._assembling import Irregular
+from resourcesync.documents._context import Context, RefusalError
+from resourcesync.documents._fragments import simple
+from resourcesync.documents._layouts import ATTRIBUTES, Row
+from resourcesync.documents._linking import links
+from resourcesync.documents._tokens import (
+    ALL_RS_NAMESPACES,
+    CHANGEFREQ,
+    EVENT,
+    EXPIRES,
+    FIXITY,
+    LASTMOD,
+    LOC,
+    MD5,
+    PRIORITY,
+    SEPARATOR,
+    SIZE,
+)
+from resourcesync.documents._values import (
+    BLANKS,
+    CHANGE_KNOWN,
+    clean_uri,
+    digests,
+    length_of,
+    moment,
+    parted,
+    split,
+)
+from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.model.links import Foreign
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import SITEMAP_NS, ChangeKind
+
+_MD5_BYTES: Final = 16
+_ROW_KNOWN: Final = CHANGE_KNOWN | {"path", "at"}
+
+
+def resource_of(entry: Irregular, known: frozenset[str], context: Context) -> Resource:
+    """Return the resource that any entry tells of.
+
+    Args:
+        entry: The entry.
+        known: The attributes of ``rs:md`` that are not extra.
+        context: The document.
+
+    Raises:
+        RefusalError: It cannot be used.
+    """
+    values, extra = split(entry.metadata, known, context)
+    texts = entry.texts
+    length = values.get("length", texts.get(SIZE))
+    return Resource(
+        uri=entry_uri(entry, context),
+        lastmod=lastmod_of(entry, context),
+        length=None if length is None else length_of(length),
+        digests=digests(values.get("hash", "")) + draft_digests(entry),
+        media_type=values.get("type", ""),
+        encoding=values.get("encoding", ""),
+        changefreq=texts.get(CHANGEFREQ, "").strip(BLANKS),
+        links=links(entry.links, context),
+        path=path_of(entry) if "path" in known else "",
+        extra=extra,
+        foreign=foreign_of(entry),
+    )
+
+
+def change_of(
+    entry: Irregular, kind: ChangeKind, known: frozenset[str], context: Context
+) -> Change:
+    """Return the change that any entry tells of.
+
+    Args:
+        entry: The entry.
+        kind: What happened.
+        known: The attributes of ``rs:md`` that are not extra.
+        context: The document.
+
+    Raises:
+        RefusalError: It cannot be used.
+    """
+    resource = resource_of(entry, known, context)
+    if EXPIRES in entry.texts:  # here it is no hint, but the change itself
+        resource = replace(resource, foreign=tuple(entry.foreign))
+    text = split(entry.metadata, known, context)[0].get("datetime")
+    if text is not None:
+        time: datetime | None = moment(text, "The datetime is", context)
+    else:
+        time = _change_time(entry, resource, context)
+    return Change(kind=kind, time=time, resource=resource)
+
+
+def _change_time(entry: Irregular, resource: Resource, context: Context) -> datetime | None:
+    """Return the time of a change that has no ``datetime``."""
+    text = parted(entry.metadata, frozenset({"at"}))[0].get("at")
+    if text is not None:
+        context.note("change-time-at")
+        return moment(text.strip(BLANKS), "The at is", context)
+    if resource.lastmod is None and EXPIRES in entry.texts:
+        return moment(entry.texts[EXPIRES].strip(BLANKS), "The expires is", context)
+    return resource.lastmod
+
+
+def row_of(item: Irregular) -> Row:
+    """Return the row of an entry, just as written; the URI is empty when there is none.
+
+    What a draft says of a change in its own way is in the places of a row as well.
+    """
+    values, _ = parted(item.metadata, _ROW_KNOWN)
+    texts = item.texts
+    time = values.get("datetime", values.get("at") if "change" in values else None)
+    if time is None and LASTMOD not in texts:
+        time = texts.get(EXPIRES)
+    return Row(
+        uri=texts.get(LOC, ""),
+        lastmod_text=texts.get(LASTMOD),
+        hash_text=values.get("hash"),
+        length_text=values.get("length", texts.get(SIZE)),
+        media_type=values.get("type"),
+        encoding=values.get("encoding"),
+        changefreq=texts.get(CHANGEFREQ),
+        change=values.get("change", _draft_change(item)),
+        datetime_text=time,
+        line=item.line,
+        column=item.column,
+        path=values.get("path"),
+    )
+
+
+def _draft_change(item: Irregular) -> str | None:
+    """Return what a draft says that happened: a type of ``lastmod``, or only ``expires``."""
+    given = item.given.get(LASTMOD, [])
+    for name, value in zip(given[::2], given[1::2], strict=True):
+        namespace, _, local = name.rpartition(SEPARATOR)
+        if local in ("type", "eventtype") and namespace in ALL_RS_NAMESPACES:
+            return value
+    return item.texts.get(EVENT, "deleted" if EXPIRES in item.texts else None)
+
+
+def irregular_of(row: Row, priority: str | None) -> Irregular:
+    """Return the entry that a row of a run was cut from."""
+    texts = {LOC: row.uri}
+    if priority is not None:
+        texts[PRIORITY] = priority
+    if row.lastmod_text is not None:
+        texts[LASTMOD] = row.lastmod_text
+    if row.changefreq is not None:
+        texts[CHANGEFREQ] = row.changefreq
+    metadata: list[str] = []
+    for name, field in ATTRIBUTES.items():
+        value = getattr(row, field)
+        if value is not None:
+            metadata += (name, value)
+    return Irregular(line=row.line, column=row.column, texts=texts, metadata=metadata)
+
+
+def foreign_of(entry: Irregular) -> Foreign:
+    """Return the elements of other communities in an entry; a sitemap's own hints are, too."""
+    hints = [
+        simple(SITEMAP_NS, name, entry.texts[mark])
+        for mark, name in ((PRIORITY, "priority"), (EXPIRES, "expires"))
+        if mark in entry.texts
+    ]
+    return (*hints, *entry.foreign)
+
+
+def priority(text: str) -> str:
+    """Return a sitemap's ``priority``, which means nothing here, as XML."""
+    return simple(SITEMAP_NS, "priority", text)
+
+
+def draft_digests(entry: Irregular) -> tuple[Digest, ...]:
+    """Return the digests that the elements of a draft tell, in base64 or in hex."""
+    found: list[Digest] = []
+    for mark in (FIXITY, MD5):
+        text = entry.texts.get(mark, "").strip(BLANKS)
+        given = entry.given.get(mark, [])
+        name = dict(zip(given[::2], given[1::2], strict=True)).get("type", "md5")
+        if text:
+            found += parse_digests(f"{name}:{_to_hex(text)}")[:1]
+    return tuple(found)
+
+
+def _to_hex(text: str) -> str:
+    """Return base64 of an md5 as hex, any other text as it is."""
+    try:
+        octets = b64decode(text, validate=True)
+    except ValueError:
+        return text
+    return octets.hex() if len(octets) == _MD5_BYTES else text
+
+
+def path_of(entry: Irregular) -> str:
+    """Return the place of the entry inside a package, just as written."""
+    return parted(entry.metadata, frozenset({"path"}))[0].get("path", "")
+
+
+def entry_uri(entry: Irregular, context: Context) -> str:
+    """Return the entry's URI, absolute.
+
+    Raises:
+        RefusalError: The entry is faulty, or its ``loc`` is.
+    """
+    if entry.fault is not None:
+        raise RefusalError(*entry.fault)
+    uri = entry.texts[LOC].strip(BLANKS)
+    if len(uri) <= context.longest:
+        uri = context.absolute(clean_uri(uri))
+    if len(uri) > context.longest:
+        raise RefusalError(
+            "uri-too-long", f"The loc has more than {context.longest:,} characters", "G13"
+        )
+    return uri
+
+
+def lastmod_of(entry: Irregular, context: Context) -> datetime | None:
+    """Return what the entry's ``lastmod`` says.
+
+    Raises:
+        RefusalError: It is no W3C Datetime.
+    """
+    text = entry.texts.get(LASTMOD, "").strip(BLANKS)
+    return moment(text, "The lastmod is", context) if text else None

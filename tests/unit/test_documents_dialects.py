@@ -1,0 +1,393 @@
+"""Documents of every older version are read in the words of 1.1, and the version is told.
+
+The documents here are written after what each version asks for; the examples of 0.9, 1.0 and 1.1
+are in the conformance tests.
+"""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from resourcesync.model.capabilities import CapabilityEntry, Part
+from resourcesync.model.digests import Digest
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import (
+    RS_NS,
+    SITEMAP_NS,
+    Capability,
+    ChangeKind,
+    Dialect,
+    Relation,
+)
+from tests.support.documents import Told, document, open_document, rows, tell, uris, url
+
+DAYS = [datetime(2013, 1, day, tzinfo=UTC) for day in range(1, 6)]
+P2_NS = "http://www.openarchives.org/rs/"
+UP = '<rs:ln rel="resourcesync" href="http://a/capabilitylist.xml"/>'
+INDEX = '<rs:ln rel="up" href="http://a/index.xml"/>'
+TOP = '<rs:ln rel="top" href="http://a/capabilitylist.xml"/>'
+
+
+def old(md: str, *children: str, root: str = "urlset", namespace: str = RS_NS) -> Told:
+    return tell(document(*children, root=root, md=md).replace(RS_NS.encode(), namespace.encode()))
+
+
+def change(loc: str, day: int, word: str = "updated") -> str:
+    return url(loc, f"<lastmod>2013-01-0{day}T00:00:00Z</lastmod>", f'<rs:md change="{word}"/>')
+
+
+def changes(told: Told) -> list[tuple[str, str, datetime | None]]:
+    return [
+        (entry.uri, entry.kind.value, entry.time)
+        for entry in told.entries
+        if isinstance(entry, Change)
+    ]
+
+
+# --- 0.5 and 0.6 -------------------------------------------------------------------------------
+
+
+def test_the_modified_of_a_list_of_0_6_is_its_at() -> None:
+    told = old(f'{UP}{INDEX}<rs:md capability="resourcelist" modified="2013-01-03"/>', url())
+
+    header = told.header
+    assert (header.at, header.modified, header.from_) == (DAYS[2], None, None)
+    assert header.link(Relation.UP) == "http://a/capabilitylist.xml"
+    assert header.link(Relation.INDEX) == "http://a/index.xml"
+    assert told.dialect is Dialect.V0_6
+    assert told.codes == ["time-modified", "relation-old"]
+
+
+def test_a_change_list_of_0_6_is_open_and_keeps_when_it_was_modified() -> None:
+    told = old(
+        f'{UP}<rs:md capability="changelist" modified="2013-01-03"/>',
+        change("http://a/1", 1),
+        change("http://a/2", 2),
+    )
+
+    header = told.header
+    assert (header.modified, header.from_, header.until, header.at) == (DAYS[2], None, None, None)
+    assert header.is_open
+    assert changes(told) == [
+        ("http://a/1", "updated", DAYS[0]),
+        ("http://a/2", "updated", DAYS[1]),
+    ]
+    assert told.dialect is Dialect.V0_6
+
+
+def test_a_capability_list_of_0_6_may_be_part_of_an_index() -> None:
+    told = old(
+        f'{INDEX}<rs:md capability="capabilitylist" modified="2013-01-02"/>',
+        url("http://a/1", '<rs:md capability="resourcelist"/>'),
+    )
+
+    assert told.header.modified == DAYS[1]
+    assert told.header.link(Relation.UP) is None
+    assert told.header.link(Relation.INDEX) == "http://a/index.xml"
+    assert told.entries == [
+        CapabilityEntry(uri="http://a/1", capability=Capability.RESOURCE_LIST, label="resourcelist")
+    ]
+    assert told.dialect is Dialect.V0_6
+
+
+def test_a_capability_list_index_of_0_5_is_an_index() -> None:
+    told = old(
+        '<rs:md capability="capabilitylist" modified="2013-01-02"/>',
+        "<sitemap><loc>http://a/1</loc></sitemap>",
+        root="sitemapindex",
+    )
+
+    assert told.header.is_index
+    assert told.header.capability is Capability.CAPABILITY_LIST
+    assert told.entries == [Part(uri="http://a/1")]
+
+
+def test_a_nested_manifest_of_0_5_is_an_index_of_manifests_in_the_package() -> None:
+    told = old(
+        f'{UP}<rs:md capability="resourcedump-manifest" modified="2013-01-03"/>',
+        "<sitemap><loc>/manifests/part3.xml</loc><lastmod>2013-01-03</lastmod>"
+        '<rs:md path="/manifests/part3.xml"/></sitemap>',
+        root="sitemapindex",
+    )
+
+    assert told.dialect is Dialect.V0_5
+    assert told.entries == [
+        Part(
+            uri="https://source.example/manifests/part3.xml",
+            lastmod=DAYS[2],
+            path="/manifests/part3.xml",
+        )
+    ]
+
+
+def test_an_archive_of_0_6_lists_what_it_archives() -> None:
+    told = old(
+        f'{UP}<rs:md capability="changelist-archive" modified="2013-01-03"/>',
+        url("http://a/1", "<lastmod>2013-01-02</lastmod>"),
+    )
+
+    assert told.header.modified == DAYS[2]
+    assert told.entries == [Part(uri="http://a/1", lastmod=DAYS[1])]
+    assert told.dialect is Dialect.V0_6
+
+
+# --- 0.9 and 0.9.1 -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capability", ["resourcelist", "resourcedump", "resourcedump-manifest"])
+@pytest.mark.parametrize("root", ["urlset", "sitemapindex"])
+def test_the_from_of_a_snapshot_of_0_9_is_its_at(capability: str, root: str) -> None:
+    told = old(f'<rs:md capability="{capability}" from="2013-01-03"/>', root=root)
+
+    assert (told.header.at, told.header.from_) == (DAYS[2], None)
+    assert told.dialect is Dialect.V0_9
+    assert told.codes == ["time-from"]
+
+
+def test_the_interval_of_a_change_list_of_0_9_stays() -> None:
+    told = old(
+        f'{UP}{INDEX}<rs:md capability="changelist" from="2013-01-01" until="2013-01-03"/>',
+        change("http://a/1", 2, "deleted"),
+    )
+
+    assert (told.header.from_, told.header.until) == (DAYS[0], DAYS[2])
+    assert told.header.link(Relation.INDEX) == "http://a/index.xml"
+    assert changes(told) == [("http://a/1", "deleted", DAYS[1])]
+    assert told.dialect is Dialect.V0_9
+
+
+def test_the_description_of_0_9_is_a_source_description() -> None:
+    told = old(
+        '<rs:md capability="resourcesync"/>',
+        url("http://a/1", '<rs:md capability="capabilitylist"/>'),
+    )
+
+    assert told.header.capability is Capability.DESCRIPTION
+    assert told.dialect is Dialect.V0_9
+    assert [type(entry) for entry in told.entries] == [CapabilityEntry]
+
+
+def test_a_capability_list_of_0_9_leads_up_to_the_description() -> None:
+    told = old(f'{UP}<rs:md capability="capabilitylist"/>')
+
+    assert told.header.link(Relation.UP) == "http://a/capabilitylist.xml"
+    assert told.dialect is Dialect.V0_9
+
+
+def test_a_chain_of_via_shows_0_9_1() -> None:
+    via = '<rs:ln rel="via" href="http://a/"/>'
+    entry = url("http://a/1", "<lastmod>2013</lastmod>", '<rs:md change="updated"/>', via, via)
+
+    told = old('<rs:md capability="changelist" from="2013"/>', entry)
+
+    assert told.dialect is Dialect.V0_9_1
+
+
+# --- 1.0 and 1.1 -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("md", "entry", "dialect"),
+    [
+        ("changelist", '<lastmod>2013</lastmod><rs:md change="updated"/>', Dialect.V1_0),
+        ("changelist", '<rs:md change="updated" datetime="2013"/>', Dialect.V1_1),
+        (
+            "changedump-manifest",
+            '<lastmod>2013</lastmod><rs:md change="updated" path="/a"/>',
+            Dialect.V1_0,
+        ),
+        ("changelist", '<rs:md change="updated"/>', Dialect.V1_1),
+        ("resourcelist", "<lastmod>2013</lastmod>", Dialect.V1_1),
+    ],
+)
+def test_1_0_and_1_1_are_told_apart_by_the_times_of_changes_alone(
+    md: str, entry: str, dialect: Dialect
+) -> None:
+    told = old(f'<rs:md capability="{md}"/>', url("http://a/1", entry))
+
+    assert told.dialect is dialect
+    assert told.codes == []
+
+
+def test_modified_beside_at_is_no_sign_of_an_old_version() -> None:
+    told = old('<rs:md capability="resourcelist" at="2013-01-02" modified="2013-01-03"/>')
+
+    assert (told.header.at, told.header.modified) == (DAYS[1], DAYS[2])
+    assert told.dialect is Dialect.V1_1
+
+
+# --- P2, the paper in D-Lib --------------------------------------------------------------------
+
+
+def test_the_newest_change_of_p2_comes_last_after_reading() -> None:
+    children = [change(f"http://a/{day}", day) for day in (4, 3, 3, 1)]
+    md = f'{TOP}{INDEX}<rs:md capability="changelist" modified="2013-01-05"/>'
+
+    told = old(md, *children, namespace=P2_NS)
+
+    assert uris(told.entries) == ["http://a/1", "http://a/3", "http://a/3", "http://a/4"]
+    assert told.dialect is Dialect.P2
+    assert told.header.modified == DAYS[4]
+    assert told.header.link(Relation.UP) == "http://a/capabilitylist.xml"
+    assert told.header.link(Relation.INDEX) == "http://a/index.xml"
+    assert told.codes == ["namespace", "time-modified", "relation-old", "order-reversed"]
+    data = document(*children, md=md).replace(RS_NS.encode(), P2_NS.encode())
+    assert [row.uri for row in rows(data)][-1] == "http://a/4"
+
+
+def test_a_long_list_of_p2_is_turned_round_whole() -> None:
+    children = [change(f"http://a/{n}", 2) for n in range(1500)]
+    md = '<rs:md capability="changelist" modified="2013-01-05"/>'
+
+    told = old(md, change("http://a/last", 3), *children, namespace=P2_NS)
+
+    assert uris(told.entries)[:2] == ["http://a/1499", "http://a/1498"]
+    assert uris(told.entries)[-1] == "http://a/last"
+
+
+def test_a_list_of_p2_that_is_in_the_right_order_stays() -> None:
+    told = old(
+        '<rs:md capability="changelist" modified="2013-01-05"/>',
+        *[change(f"http://a/{day}", day) for day in (1, 2, 4)],
+        namespace=P2_NS,
+    )
+
+    assert uris(told.entries) == ["http://a/1", "http://a/2", "http://a/4"]
+    assert "order-reversed" not in told.codes
+
+
+def test_a_resource_list_of_p2_keeps_its_order_and_its_etags() -> None:
+    told = old(
+        '<rs:md capability="resourcelist" modified="2013-01-05"/>',
+        url("http://a/2", '<rs:md etag="x" length="5"/>'),
+        url("http://a/1"),
+        namespace=P2_NS,
+    )
+
+    assert told.header.at == DAYS[4]
+    assert told.entries == [
+        Resource(uri="http://a/2", length=5, extra=(("etag", "x"),)),
+        Resource(uri="http://a/1"),
+    ]
+
+
+# --- P1 and P0, before there was rs:md ---------------------------------------------------------
+
+META = (
+    '<h:meta xmlns:h="http://www.w3.org/1999/xhtml" name="DCTERMS.modified"'
+    ' content="2013-01-05T00:00:00Z"/>'
+)
+
+
+def draft(*children: str, kind: str = "", namespace: str = RS_NS) -> bytes:
+    data = document(*children, md=META).replace(RS_NS.encode(), namespace.encode())
+    return data.replace(b"<urlset ", f"<urlset {kind} ".encode()) if kind else data
+
+
+def test_a_changeset_of_p1_is_a_change_list() -> None:
+    data = draft(
+        url("http://a/1", '<lastmod rs:type="created">2013-01-01T00:00:00Z</lastmod>'),
+        url("http://a/2", '<lastmod rs:type="updated">2013-01-02T00:00:00Z</lastmod>'),
+        url("http://a/3", "<expires>2013-01-03T00:00:00Z</expires>"),
+        kind='rs:type="changeset"',
+    )
+
+    told = tell(data)
+
+    assert told.header.capability is Capability.CHANGE_LIST
+    assert told.header.modified == DAYS[4]
+    assert changes(told) == [
+        ("http://a/1", "created", DAYS[0]),
+        ("http://a/2", "updated", DAYS[1]),
+        ("http://a/3", "deleted", DAYS[2]),
+    ]
+    assert told.dialect is Dialect.P1
+    assert [(row.change, row.datetime_text) for row in rows(data)] == [
+        ("created", None),
+        ("updated", None),
+        ("deleted", "2013-01-03T00:00:00Z"),
+    ]
+
+
+def test_an_inventory_of_p1_tells_size_and_fixity_with_elements() -> None:
+    told = tell(
+        draft(
+            url(
+                "http://a/1",
+                "<lastmod>2013-01-01</lastmod>",
+                '<rs:fixity type="md5">Q2hlY2sgSW50ZWdyaXR5IQ==</rs:fixity>',
+                "<rs:size>15672</rs:size><rs:tag>frogs</rs:tag>",
+            )
+        )
+    )
+
+    assert told.entries == [
+        Resource(
+            uri="http://a/1",
+            lastmod=DAYS[0],
+            length=15672,
+            digests=(Digest("md5", b"Check Integrity!".hex()),),
+            foreign=(f'<tag xmlns="{RS_NS}">frogs</tag>',),
+        )
+    ]
+    assert told.header.capability is None
+    assert told.header.modified == DAYS[4]
+    assert told.dialect is Dialect.P1
+    assert told.codes == ["draft"]
+
+
+@pytest.mark.parametrize("text", ["not base64", "QQ==", "4415d4a1df0e4bee731db465b04da138"])
+def test_a_fixity_of_another_form_is_kept_as_it_is(text: str) -> None:
+    [entry] = tell(draft(url("http://a/1", f"<rs:fixity>{text}</rs:fixity>"))).entries
+
+    assert isinstance(entry, Resource)
+    assert entry.digests == (Digest("md5", text.split(maxsplit=1)[0]),)
+
+
+@pytest.mark.parametrize(
+    "namespace",
+    ["http://resourcesync.org/ns/", "http://resourcesync.org/schemas/resync/0.9"],
+)
+def test_the_first_draft_is_known_by_its_namespace(namespace: str) -> None:
+    data = draft(
+        url(
+            "http://a/1",
+            "<rs:eventtype>deleted</rs:eventtype><lastmod>2013-01-02</lastmod>",
+            "<rs:md5>4415d4a1df0e4bee731db465b04da138</rs:md5>",
+        ),
+        kind='rs:type="changeset"',
+        namespace=namespace,
+    )
+
+    told = tell(data)
+
+    assert told.dialect is Dialect.P0
+    assert told.entries == [
+        Change(
+            kind=ChangeKind.DELETED,
+            time=DAYS[1],
+            resource=Resource(
+                uri="http://a/1",
+                lastmod=DAYS[1],
+                digests=(Digest("md5", "4415d4a1df0e4bee731db465b04da138"),),
+            ),
+        )
+    ]
+
+
+def test_a_plain_sitemap_that_says_when_pages_expire_is_a_plain_sitemap() -> None:
+    told = tell(document(url("http://a/1", "<expires>2013-01-02</expires>"), md=""))
+
+    assert told.entries == [
+        Resource(
+            uri="http://a/1",
+            foreign=(f'<expires xmlns="{SITEMAP_NS}">2013-01-02</expires>',),
+        )
+    ]
+    assert told.dialect is Dialect.SITEMAP
+
+
+def test_the_version_is_known_as_far_as_the_header_tells_before_the_entries_are_read() -> None:
+    opened = open_document(document(md='<rs:md capability="resourcelist" from="2013"/>'))
+
+    assert opened.dialect is Dialect.V0_9

@@ -1,0 +1,276 @@
+"""What reading forgives is told once, and refused with the name of its rule when it is strict."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from resourcesync.errors import MalformedDocumentError
+from resourcesync.model.capabilities import CapabilityEntry
+from resourcesync.model.resources import Change
+from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
+from tests.support.documents import (
+    CHANGE_LIST,
+    RESOURCE_LIST,
+    document,
+    tell,
+    tell_strictly,
+    uris,
+    url,
+)
+
+MANY = 1500
+UPDATED = '<rs:md change="updated"/>'
+
+
+def at_day(day: int) -> str:
+    return url("http://a/1", f'<rs:md change="updated" datetime="2013-01-0{day}T00:00:00Z"/>')
+
+
+FORGIVEN = {
+    "the namespace of 0.9 with https": (
+        document(url()).replace(SITEMAP_NS.encode(), SITEMAP_NS.replace("http", "https").encode()),
+        "sitemap-namespace",
+        "G02",
+    ),
+    "our namespace with https": (
+        document(url()).replace(RS_NS.encode(), RS_NS.replace("http", "https").encode()),
+        "namespace",
+        "G04",
+    ),
+    "an attribute of md with our prefix": (
+        document(url("http://a/1", '<rs:md rs:length="5"/>')),
+        "attribute-prefixed",
+        "G09",
+    ),
+    "an attribute of a link with our prefix": (
+        document(url("http://a/1", '<rs:ln rs:rel="via" href="http://a/2"/>')),
+        "attribute-prefixed",
+        "G09",
+    ),
+    "an attribute that nobody defined": (
+        document(url("http://a/1", '<rs:md isDataset="true"/>')),
+        "attribute-unknown",
+        "G10",
+    ),
+    "a path in a list": (
+        document(url("http://a/1", '<rs:md path="/1"/>')),
+        "attribute-misplaced",
+        "G31",
+    ),
+    "an entry with an attribute": (
+        document(url().replace("<url>", '<url id="1">')),
+        "entry-attributes",
+        "G11",
+    ),
+    "a capability in camel case": (
+        document(md='<rs:md capability="resourceList" at="2013"/>'),
+        "capability-spelled",
+        "G07",
+    ),
+    "a capability with blanks": (
+        document(md='<rs:md capability="changelist " from="2013"/>').replace(b'list "', b'LIST "'),
+        "capability-spelled",
+        "G07",
+    ),
+    "a change that is shouted": (
+        document(
+            *[at_day(1)] * MANY, url("http://a/1", '<rs:md change="DELETED"/>'), md=CHANGE_LIST
+        ),
+        "change-spelled",
+        "G33",
+    ),
+    "a lastmod without a time zone": (
+        document(url("http://a/1", "<lastmod>2013-01-01T00:00:00</lastmod>")),
+        "time-zone",
+        "G17",
+    ),
+    "a lastmod without a time zone among many": (
+        document(*[url("http://a/1", "<lastmod>2018-11-06T17:41:16.901455</lastmod>")] * MANY),
+        "time-zone",
+        "G17",
+    ),
+    "a header without a time zone": (
+        document(md='<rs:md capability="resourcelist" at="2018-11-06T17:41:16.901455"/>'),
+        "time-zone",
+        "G17",
+    ),
+    "a relative loc": (document(url("/res1")), "uri-relative", "G13"),
+    "a relative href": (
+        document('<rs:ln rel="up" href="c.xml"/>', url()),
+        "uri-relative",
+        "G13",
+    ),
+    "a link without rel": (document('<rs:ln href="http://a/c"/>'), "link-incomplete", "G23"),
+    "a priority of a link that is none": (
+        document(url("http://a/1", '<rs:ln rel="duplicate" href="http://b/1" pri="0"/>')),
+        "link-attribute",
+        "G25",
+    ),
+    "a link of the root after the entries": (
+        document(url(), '<rs:ln rel="up" href="http://a/c"/>'),
+        "link-late",
+        "G22",
+    ),
+    "the time of a change in its at": (
+        document(url("http://a/1", '<rs:md change="updated" at="2013"/>'), md=CHANGE_LIST),
+        "change-time-at",
+        "G37",
+    ),
+    "the newest change first": (
+        document(at_day(3), at_day(2), at_day(2), md=CHANGE_LIST),
+        "order-backwards",
+        "CH05",
+    ),
+    "modified under the root": (
+        document(md='<rs:md capability="changelist" modified="2013"/>'),
+        "time-modified",
+        "G36",
+    ),
+    "from for a snapshot": (
+        document(md='<rs:md capability="resourcelist" from="2013"/>'),
+        "time-from",
+        "G38",
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "code", "rule"), FORGIVEN.values(), ids=FORGIVEN)
+def test_what_is_forgiven_is_told_once(data: bytes, code: str, rule: str) -> None:
+    told = tell(data)
+
+    found = {one.code: one for one in told.tolerated}
+    assert len(found) == len(told.tolerated)
+    assert (found[code].rule, told.refusals) == (rule, [])
+    assert found[code].reason
+    assert found[code].line > 0 or code == "link-late"
+
+
+@pytest.mark.parametrize(("data", "code", "rule"), FORGIVEN.values(), ids=FORGIVEN)
+def test_what_is_forgiven_is_refused_when_reading_is_strict(
+    data: bytes, code: str, rule: str
+) -> None:
+    with pytest.raises(MalformedDocumentError) as caught:
+        tell_strictly(data)
+
+    told = {one.code: one for one in tell(data).tolerated}
+    assert caught.value.code in told
+    assert ("rule", told[caught.value.code].rule) in caught.value.evidence
+    if len(told) == 1:
+        assert (caught.value.code, caught.value.evidence) == (code, (("rule", rule),))
+
+
+@pytest.mark.parametrize(
+    ("entry", "rule"),
+    [
+        ("<url/>", "G12"),
+        (url("http://a/1", "<lastmod>2013</lastmod>" * 2), "G14"),
+        (url("http://a/1", "<rs:md/><rs:md/>"), "G15"),
+        (url("http://a/1", "<lastmod>soon</lastmod>"), "G17"),
+        (url("http://a/1", '<rs:md length="-1"/>'), "G26"),
+        (url("http://a/\u200b"), "G13"),
+        ("<sitemap><loc>http://a/1</loc></sitemap>", "G03"),
+    ],
+)
+def test_an_entry_that_cannot_be_used_stops_strict_reading(entry: str, rule: str) -> None:
+    with pytest.raises(MalformedDocumentError) as caught:
+        tell_strictly(document(url(), entry))
+
+    assert caught.value.evidence == (("rule", rule),)
+    assert (caught.value.line, caught.value.column) == (5, 1)
+
+
+def test_strict_reading_takes_what_is_as_it_should_be() -> None:
+    good = document(
+        '<rs:ln rel="up" href="http://a/c"/>',
+        *[url("http://a/1", "<priority>0.5</priority>", '<rs:md x:y="z" length="1"/>')] * MANY,
+        md=RESOURCE_LIST,
+    ).replace(b"<urlset ", b'<urlset xmlns:x="urn:x" ')
+
+    assert len(tell_strictly(good)) == MANY
+    assert tell(good).tolerated == ()
+    assert len(tell_strictly(document(at_day(1), at_day(1), at_day(2), md=CHANGE_LIST))) == 3
+
+
+def test_the_place_of_the_first_fault_is_told() -> None:
+    odd = url("http://a/1", "<lastmod>2013-01-01T00:00:00</lastmod>")
+
+    told = tell(document(*[url("http://a/1", "<lastmod>2013-01-01</lastmod>")] * MANY, odd, odd))
+
+    assert [(one.line, one.column) for one in told.tolerated] == [(MANY + 4, 1)]
+
+
+def test_a_time_without_a_zone_is_taken_as_utc() -> None:
+    entry = url("http://a/1", '<rs:md change="updated" datetime="2018-11-06T17:41:16.901455"/>')
+
+    [change] = tell(document(entry, md=CHANGE_LIST)).entries
+
+    assert isinstance(change, Change)
+    assert change.time == datetime(2018, 11, 6, 17, 41, 16, 901455, tzinfo=UTC)
+
+
+def test_a_time_of_a_change_in_its_at_counts() -> None:
+    entry = url("http://a/1", "<lastmod>2012</lastmod>", '<rs:md change="updated" at="2013"/>')
+
+    [change] = tell(document(entry, md=CHANGE_LIST)).entries
+
+    assert isinstance(change, Change)
+    assert change.time == datetime(2013, 1, 1, tzinfo=UTC)
+
+
+def test_changes_that_come_newest_first_keep_their_order() -> None:
+    days = [url(f"http://a/{n}", UPDATED.replace("/>", f' datetime="20{n}"/>')) for n in (14, 13)]
+
+    told = tell(document(*days, md=CHANGE_LIST))
+
+    assert uris(told.entries) == ["http://a/14", "http://a/13"]
+    assert told.codes == ["order-backwards"]
+
+
+@pytest.mark.parametrize("days", [(1, 2, 1), (3, 1, 2), (2, 2, 2), (1,), ()])
+def test_an_order_that_is_only_mixed_is_not_backwards(days: tuple[int, ...]) -> None:
+    assert tell(document(*map(at_day, days), md=CHANGE_LIST)).codes == []
+
+
+@pytest.mark.parametrize(
+    ("label", "capability", "is_index"),
+    [
+        ("changeset", Capability.CHANGE_LIST, False),
+        ("inventory", Capability.RESOURCE_LIST, False),
+        ("resourcelistindex", Capability.RESOURCE_LIST, True),
+        ("changelistindex", Capability.CHANGE_LIST, True),
+        ("descriptionIndex", Capability.DESCRIPTION, True),
+        (" Changelist-Archive", Capability.CHANGE_LIST_ARCHIVE, False),
+    ],
+)
+def test_other_words_for_a_capability_are_understood(
+    label: str, capability: Capability, is_index: bool
+) -> None:
+    told = tell(document(md=f'<rs:md capability="{label}"/>'))
+
+    assert (told.header.capability, told.header.is_index) == (capability, is_index)
+    assert told.codes == ["capability-spelled"]
+
+
+def test_a_description_that_calls_its_capability_lists_capability_is_understood() -> None:
+    told = tell(
+        document(
+            url("http://a/1", '<rs:md capability="capability"/>'),
+            url("http://a/2", '<rs:md capability="new"/>'),
+            md='<rs:md capability="description"/>',
+        )
+    )
+
+    assert told.entries == [
+        CapabilityEntry(
+            uri="http://a/1", capability=Capability.CAPABILITY_LIST, label="capability"
+        ),
+        CapabilityEntry(uri="http://a/2", label="new"),
+    ]
+    assert told.codes == ["capability-spelled", "capability-unknown"]
+
+
+def test_a_relation_is_found_in_any_case() -> None:
+    told = tell(document('<rs:ln rel="describedBy alternate" href="http://a/d"/>'))
+
+    assert [link.href for link in told.header.described_by] == ["http://a/d"]
+    assert [link.href for link in told.header.alternates] == ["http://a/d"]
