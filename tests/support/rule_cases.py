@@ -320,4 +320,31 @@ LINKS: Final = [
     case("AG01c", RL, '<rs:ln rel="via" href="https://o.example/b"/>', ""),
 ]
 
-CASES: Final = [*GENERAL, *DESCRIPTIONS, *SNAPSHOTS, *CHANGES, *LINKS]
+MORE: Final = [
+    Case(rule="G02", good=RL, broken=RL.replace("urlset", "feed")),
+    case("G03", RL, LASTMOD, f"{LASTMOD}<url/>"),
+    case("G04", RL, "openarchives.org/rs/terms/", "openarchives.org/rs/", "G44"),
+    case("G04", RL, "http://www.openarchives.org/rs/terms/", "http://resourcesync.org/ns/", "G44"),
+    case("G04", SD, '<rs:md capability="capab', '<md capability="capab'),
+    case("G12", RDM, LOC_A, "<loc/>"),
+    case("G16", RD, "</loc>", "</loc><changefreq>daily</changefreq>"),
+    case("G31", RL, 'rel="profile"', 'rel="profile" path="/b"', shown="/b"),
+    case("G31", CH, 'href="https://e.example/p"', 'href="https://e.example/p" path="/p"'),
+    case("G44", CH, "changelist", 'changelist" modified="2026-03-02T00:00:00Z', "G36"),
+    case("G44", SD, '"description"', '"resourcesync"', "G07"),
+    case("CA04", CAP, '"changelist"', '"inventories"', shown="inventories"),
+    Case(
+        rule="RD03",
+        good=RD[: RD.index("<url><loc>https://e.example/rd2")] + "</urlset>",
+        broken=RD[: RD.index("<url><loc>https://e.example/rd2")].replace("/zip", "/x-tar")
+        + "</urlset>",
+    ),
+    case("LK11", RL, UP, f'{UP}<rs:ln rel="contents" href="https://e.example/m"/>'),
+    case("LK11", RLI, UP, f'{UP}<rs:ln rel="index" href="https://e.example/i"/>'),
+    case("LK11", RL, "</url>", '<rs:ln rel="contents" href="https://e.example/m"/></url>'),
+    case("LK09", RL, '<rs:ln rel="describes" href="https://e.example/a"/>', ""),
+    case("RD06", RD, 'length="10" at="2026-03-01', 'length="10" at="2026-02-01'),
+    case("CH06", CH, "2026-03-01T01", "2026-02-01T01"),
+]
+
+CASES: Final = [*GENERAL, *MORE, *DESCRIPTIONS, *SNAPSHOTS, *CHANGES, *LINKS]

@@ -70,4 +70,10 @@ def test_a_must_is_never_broken_beside_another_one() -> None:
         if RULES[other].level is Level.MUST and other != case.rule
     }
 
-    assert beside == {("SD01", "CA01"), ("SD01", "CA04"), ("G15", "RM04")}
+    assert beside == {
+        ("SD01", "CA01"),
+        ("SD01", "CA04"),
+        ("G15", "RM04"),
+        ("G44", "G07"),
+        ("G44", "G36"),
+    }

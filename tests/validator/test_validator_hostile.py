@@ -177,3 +177,23 @@ def test_every_resource_is_handed_on() -> None:
         "text/html",
         64,
     )
+
+
+def test_entries_without_end_are_told_and_not_all_judged() -> None:
+    def pieces() -> Iterator[bytes]:
+        yield f"<urlset {NS}>".encode()
+        for _ in range(200):
+            yield b"<url><loc>x:y</loc></url>" * 1_000
+
+    examination = validate_document(pieces(), uri="u", profile=Profile.SITEMAP)
+
+    assert ids(list(examination)) == ["G19", "G01"]
+    assert not examination.summary.complete
+    assert examination.summary.entries == 100_001
+    assert len(examination.summary.resources) == 50_000
+
+
+def test_other_elements_of_the_root_are_passed_over() -> None:
+    text = RL.replace("<rs:md", '<rs:later/><x xmlns="x:y"><z/></x><rs:md', 1)
+
+    assert judged(text.encode()) == []

@@ -1,13 +1,22 @@
 """Rules between documents, of delivery, of packages and of messages; and that no rule is left."""
 
+from dataclasses import replace
+
 import pytest
 
+from resourcesync.validator.delivery import (
+    Response,
+    judge_document_response,
+    judge_resource,
+    judge_robots,
+)
+from resourcesync.validator.packages import Member, judge_package
 from resourcesync.validator.rule import Checked
-from resourcesync.validator.rules import RULES
-from resourcesync.validator.together import judge_announced
+from resourcesync.validator.rules import BY_CODE, RULES, find_rule, selected
+from resourcesync.validator.together import judge_again, judge_announced
 from tests.support.rule_cases import CASES
-from tests.support.rule_documents import CH
-from tests.support.rule_facts import FACTS, Facts
+from tests.support.rule_documents import CH, PLAIN
+from tests.support.rule_facts import ANSWER, FACTS, LISTED, MANIFEST, MEMBERS, RESOURCES, Facts
 from tests.support.rule_source import EDITS, SOURCE, Edit, judged, summarize
 
 
@@ -57,3 +66,38 @@ def test_every_rule_has_a_case_or_says_why_not() -> None:
     assert all(
         rule.reason for rule in RULES.values() if rule.checked in (Checked.LIVE, Checked.PARTLY)
     )
+
+
+def test_what_is_right_or_none_of_our_business_is_not_told() -> None:
+    plain = summarize("https://e.example/sitemap.xml", PLAIN)
+    packed = Response(
+        uri="https://e.example/rl.xml.gz",
+        status=200,
+        headers={"content-type": "application/gzip"},
+    )
+    lone = Member(name="a.html", length=10)
+
+    assert list(judge_robots("https://e.example/robots.txt", [plain])) == []
+    assert list(judge_document_response(packed)) == []
+    assert list(judge_again(RESOURCES, plain)) == []
+    assert list(judge_resource(LISTED, replace(ANSWER, headers={"last-modified": "?"}))) == []
+    assert [it.rule.id for it in judge_package("p.zip", [lone], None)] == ["RM01"]
+
+
+def test_two_entries_for_one_file_of_a_package_are_told() -> None:
+    bare = replace(LISTED, path="")
+
+    found = judge_package("p.zip", MEMBERS, MANIFEST, [LISTED, LISTED, bare])
+
+    assert [it.rule.id for it in found] == ["RM06b"]
+
+
+def test_rules_are_found_by_id_and_code_and_chosen_by_their_beginnings() -> None:
+    assert find_rule(" ch05 ") is find_rule("RS402") is RULES["CH05"]
+    assert find_rule("RS999") is None
+    assert BY_CODE["RS402"] is RULES["CH05"]
+    assert selected() == set(RULES)
+    assert selected(["RS402", "ca01"]) == {"CH05", "CA01"}
+    assert selected(["CH"], ["rs9", "CH05"]) < {rule for rule in RULES if rule.startswith("CH")}
+    assert "CH05" not in selected(ignore=["RS4"])
+    assert RULES["CH05"].family == "RS4"
