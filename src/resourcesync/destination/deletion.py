@@ -85,7 +85,7 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
             trashed.append(
                 TrashRow(place=result, uri=row.uri, path=copy.path, removed=now, reason=row.reason)
             )
-    state.commit(Step(doubted=kept, removed=removed, settled=gone, trashed=trashed))
+    state.commit(Step(doubted=kept, removed=removed, settled=gone, trashed=trashed, now=now))
     swept.deleted += len(removed)
     failed = {failing.uri for failing in swept.failures}
     for row, copy in there:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from resourcesync.ports.changes import ChangeLog, ProofLog
+
 
 class Fixity(StrEnum):
     """How well the bytes of a copy are proven to be what the Source lists."""
@@ -147,6 +149,7 @@ class Step:
         notes: Values to remember; the cursor is among them.
         trashed: Copies that went to the trash.
         purged: Places in the trash that are empty now.
+        now: When it is done; needed when something is removed.
     """
 
     doubted: Sequence[Copy] = ()
@@ -160,6 +163,7 @@ class Step:
     notes: Mapping[str, str] | None = None
     trashed: Sequence[TrashRow] = ()
     purged: Sequence[str] = ()
+    now: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +178,7 @@ class RunRow:
     counts: str
 
 
-class MirrorState(Protocol):
+class MirrorState(ChangeLog, ProofLog, Protocol):
     """What a mirror remembers. All writes go through ``commit``; one process writes at a time."""
 
     def note(self, key: str) -> str | None:

@@ -11,7 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from resourcesync.adapters.mirror import change_log, proofs
+from resourcesync.adapters.mirror.schema import APPLICATION_ID, SCHEMA_VERSION, migration
 from resourcesync.errors import DiskFullError, StateError, StorageError
+from resourcesync.ports.changes import Logged
 from resourcesync.ports.mirror import (
     Copy,
     Pending,
@@ -23,42 +26,9 @@ from resourcesync.ports.mirror import (
     TrashRow,
 )
 
-APPLICATION_ID: Final = 0x52534D31  # "RSM1"
-SCHEMA_VERSION: Final = 1
 _PAGE: Final = 2_000
 _KEPT_RUNS: Final = 1_000
 _KEPT_DOCUMENTS: Final = 100_000
-
-_SCHEMA: Final = """
-CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE copy (
-    uri TEXT PRIMARY KEY, path TEXT NOT NULL, length INTEGER NOT NULL, digests TEXT NOT NULL,
-    listed TEXT NOT NULL, lastmod INTEGER, etag TEXT NOT NULL, last_modified TEXT NOT NULL,
-    signature TEXT NOT NULL, fixity TEXT NOT NULL, installed INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE pending (
-    uri TEXT PRIMARY KEY, loc TEXT NOT NULL, path TEXT NOT NULL, task TEXT NOT NULL,
-    listed TEXT NOT NULL, length INTEGER, lastmod INTEGER, code TEXT NOT NULL,
-    reason TEXT NOT NULL, tries INTEGER NOT NULL, due INTEGER NOT NULL, first INTEGER NOT NULL,
-    first_at INTEGER NOT NULL, generation INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE document (
-    uri TEXT NOT NULL, from_ INTEGER NOT NULL, until INTEGER, entries INTEGER NOT NULL,
-    prefix TEXT NOT NULL, etag TEXT NOT NULL, last_modified TEXT NOT NULL,
-    read INTEGER NOT NULL, PRIMARY KEY (uri, from_)
-) WITHOUT ROWID;
-CREATE TABLE refused (
-    uri TEXT PRIMARY KEY, code TEXT NOT NULL, reason TEXT NOT NULL, seen INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE trash (
-    place TEXT PRIMARY KEY, uri TEXT NOT NULL, path TEXT NOT NULL, removed INTEGER NOT NULL,
-    reason TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE run (
-    run TEXT PRIMARY KEY, started INTEGER NOT NULL, ended INTEGER NOT NULL, mode TEXT NOT NULL,
-    outcome TEXT NOT NULL, counts TEXT NOT NULL
-);
-"""
 
 _PUT_COPY: Final = "INSERT OR REPLACE INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 _PUT_PENDING: Final = """
@@ -96,6 +66,8 @@ class SqliteMirrorState:
         try:
             with self._guard():
                 self._open(read_only=read_only)
+                self._has_changes = self._version() > 1
+                self._writer = None if read_only else change_log.ChangeWriter(self._db)
         except BaseException:
             self._db.close()
             raise
@@ -104,7 +76,7 @@ class SqliteMirrorState:
         db = self._db
         db.execute("PRAGMA busy_timeout = 5000")
         db.execute("PRAGMA trusted_schema = OFF")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
+        version = self._version()
         if version > SCHEMA_VERSION:
             raise StateError(
                 f"the mirror's state was written by a newer version (schema {version})",
@@ -116,13 +88,14 @@ class SqliteMirrorState:
         if not read_only:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
-        if version == 0 and not read_only:
-            db.executescript(
-                f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA application_id = {APPLICATION_ID};"
-                f"PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"
-            )
-        elif db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        is_empty = version == 0 and not read_only
+        if not is_empty and db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise _foreign(self._path)
+        if version < SCHEMA_VERSION and not read_only:
+            db.executescript(migration(version))
+
+    def _version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
 
     def __enter__(self) -> Self:
         return self
@@ -281,6 +254,40 @@ class SqliteMirrorState:
             run=run, started=started, ended=ended, mode=mode, outcome=outcome, counts=counts
         )
 
+    # --- what changed here, and what was proven ---
+
+    def changes(self, after: int) -> Iterator[Logged]:
+        """Yield the changes with a number greater than ``after``, in order."""
+        with self._guard():
+            if self._has_changes:
+                yield from change_log.read_changes(self._db, after)
+
+    def changes_of(self, uri: str) -> Iterator[Logged]:
+        """Yield the changes of one resource, the newest first."""
+        with self._guard():
+            if self._has_changes:
+                yield from change_log.changes_of(self._db, uri)
+
+    def change_bounds(self) -> tuple[int, int]:
+        """Return the numbers of the last change that was forgotten and of the newest one."""
+        with self._guard():
+            return change_log.bounds(self._db) if self._has_changes else (0, 0)
+
+    def changed_before(self, moment: int) -> int:
+        """Return the number after which all changes of ``moment`` and later stand."""
+        with self._guard():
+            return change_log.before_moment(self._db, moment) if self._has_changes else 0
+
+    def oldest_proofs(self) -> Iterator[tuple[str, int]]:
+        """Yield URIs and when each was proven, longest ago first; what was never: installed."""
+        with self._guard():
+            yield from proofs.oldest(self._db)
+
+    def add_proofs(self, uris: Sequence[str], moment: int) -> None:
+        """Remember that copies were proven."""
+        with self._transaction() as db:
+            proofs.add(db, uris, moment)
+
     # --- writing ---
 
     @contextmanager
@@ -301,6 +308,8 @@ class SqliteMirrorState:
         settled += [(copy.uri,) for copy in step.installed]
         settled += [(uri,) for uri in step.removed]
         with self._transaction() as db:
+            if self._writer is not None:
+                self._writer.write(step)
             db.executemany(_PUT_COPY, [*step.doubted, *step.installed])
             db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
             if settled and db.execute("SELECT 1 FROM pending LIMIT 1").fetchone():
@@ -341,6 +350,7 @@ class SqliteMirrorState:
                 " (SELECT rowid FROM run ORDER BY ended DESC LIMIT ?)",
                 (_KEPT_RUNS,),
             )
+            change_log.forget_old(db, row.ended)
 
 
 def _foreign(path: str) -> StateError:

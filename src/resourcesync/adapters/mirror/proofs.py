@@ -1,0 +1,36 @@
+"""When each copy was last proven: by its installation, or by an audit since."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+_PAGE: Final = 2_000
+_OLDEST: Final = """
+SELECT uri, max(installed, coalesce(proven, 0)) AS moment FROM copy LEFT JOIN proof USING (uri)
+WHERE length >= 0 ORDER BY moment, uri
+"""
+
+
+def oldest(db: sqlite3.Connection) -> Iterator[tuple[str, int]]:
+    """Yield URIs and when each was proven, longest ago first."""
+    # Sorted once, in a table of SQLite's own on disk: proofs are written while it is read.
+    db.execute("PRAGMA temp_store = FILE")
+    db.execute("DELETE FROM proof WHERE uri NOT IN (SELECT uri FROM copy)")
+    db.execute("DROP TABLE IF EXISTS temp.proving")
+    db.execute(f"CREATE TEMP TABLE proving AS {_OLDEST}")
+    after = 0
+    while True:
+        rows = db.execute(
+            "SELECT rowid, uri, moment FROM temp.proving WHERE rowid > ? ORDER BY rowid LIMIT ?",
+            (after, _PAGE),
+        ).fetchall()
+        yield from ((uri, moment) for _, uri, moment in rows)
+        if len(rows) < _PAGE:
+            db.execute("DROP TABLE temp.proving")
+            return
+        after = rows[-1][0]
+
+
+def add(db: sqlite3.Connection, uris: Sequence[str], moment: int) -> None:
+    """Remember that copies were proven."""
+    db.executemany("INSERT OR REPLACE INTO proof VALUES (?, ?)", [(uri, moment) for uri in uris])

@@ -1,0 +1,61 @@
+"""The tables of a mirror's memory, version by version.
+
+A file of an older version is brought forward when it is opened for writing: each script leads
+from one ``PRAGMA user_version`` to the next. A script that was released is never changed.
+"""
+
+from typing import Final
+
+APPLICATION_ID: Final = 0x52534D31  # "RSM1"
+
+_FIRST: Final = """
+CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE copy (
+    uri TEXT PRIMARY KEY, path TEXT NOT NULL, length INTEGER NOT NULL, digests TEXT NOT NULL,
+    listed TEXT NOT NULL, lastmod INTEGER, etag TEXT NOT NULL, last_modified TEXT NOT NULL,
+    signature TEXT NOT NULL, fixity TEXT NOT NULL, installed INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE pending (
+    uri TEXT PRIMARY KEY, loc TEXT NOT NULL, path TEXT NOT NULL, task TEXT NOT NULL,
+    listed TEXT NOT NULL, length INTEGER, lastmod INTEGER, code TEXT NOT NULL,
+    reason TEXT NOT NULL, tries INTEGER NOT NULL, due INTEGER NOT NULL, first INTEGER NOT NULL,
+    first_at INTEGER NOT NULL, generation INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE document (
+    uri TEXT NOT NULL, from_ INTEGER NOT NULL, until INTEGER, entries INTEGER NOT NULL,
+    prefix TEXT NOT NULL, etag TEXT NOT NULL, last_modified TEXT NOT NULL,
+    read INTEGER NOT NULL, PRIMARY KEY (uri, from_)
+) WITHOUT ROWID;
+CREATE TABLE refused (
+    uri TEXT PRIMARY KEY, code TEXT NOT NULL, reason TEXT NOT NULL, seen INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE trash (
+    place TEXT PRIMARY KEY, uri TEXT NOT NULL, path TEXT NOT NULL, removed INTEGER NOT NULL,
+    reason TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE run (
+    run TEXT PRIMARY KEY, started INTEGER NOT NULL, ended INTEGER NOT NULL, mode TEXT NOT NULL,
+    outcome TEXT NOT NULL, counts TEXT NOT NULL
+);
+"""
+
+_CHANGES: Final = """
+CREATE TABLE change (
+    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, count INTEGER NOT NULL, changes TEXT NOT NULL
+);
+CREATE TABLE proof (uri TEXT PRIMARY KEY, proven INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO note SELECT 'in-doubt', json_group_object(uri, json_array(0, ''))
+FROM copy WHERE length < 0;
+"""
+
+MIGRATIONS: Final = (_FIRST, _CHANGES)
+SCHEMA_VERSION: Final = len(MIGRATIONS)
+
+
+def migration(version: int) -> str:
+    """Return the script that brings a file of this version (0: an empty one) up to date."""
+    scripts = "".join(MIGRATIONS[version:])
+    return (
+        f"BEGIN IMMEDIATE;{scripts}PRAGMA application_id = {APPLICATION_ID};"
+        f"PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"
+    )

@@ -1,0 +1,77 @@
+"""What changed in a mirror, for the next program (``ChangeLog``).
+
+Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+
+class LoggedKind(StrEnum):
+    """What became of a copy."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    DELETED = "deleted"
+    TOUCHED = "touched"
+    """It was fetched or confirmed anew, and its bytes are the same as before."""
+
+
+class Logged(NamedTuple):
+    """One change of the mirror's content.
+
+    Attributes:
+        seq: Its number; a later change has a greater one. Numbers may be left out.
+        time: When it was done here.
+        kind: A ``LoggedKind``.
+        uri: The resource's URI, normalised.
+        path: Its place in the mirror.
+        length: Bytes; of what was deleted, if it was.
+        digests: Digests of the bytes now; empty when they were deleted.
+        previous: Digests of the bytes before; empty when there were none, or nobody knows.
+    """
+
+    seq: int
+    time: int
+    kind: str
+    uri: str
+    path: str
+    length: int
+    digests: str
+    previous: str
+
+
+class ChangeLog(Protocol):
+    """The changes of a mirror, oldest first; each was stored together with the copies it tells of.
+
+    The log is bounded: what is too old or too much is forgotten, from its beginning.
+    """
+
+    def changes(self, after: int) -> Iterator[Logged]:
+        """Yield the changes with a number greater than ``after``, in order."""
+        ...
+
+    def changes_of(self, uri: str) -> Iterator[Logged]:
+        """Yield the changes of one resource, the newest first."""
+        ...
+
+    def change_bounds(self) -> tuple[int, int]:
+        """Return the numbers of the last change that was forgotten and of the newest one."""
+        ...
+
+    def changed_before(self, moment: int) -> int:
+        """Return the number after which all changes of ``moment`` and later stand."""
+        ...
+
+
+class ProofLog(Protocol):
+    """When each copy was last proven by an audit."""
+
+    def oldest_proofs(self) -> Iterator[tuple[str, int]]:
+        """Yield URIs and when each was proven, longest ago first; what was never: installed."""
+        ...
+
+    def add_proofs(self, uris: Sequence[str], moment: int) -> None:
+        """Remember that copies were proven."""
+        ...

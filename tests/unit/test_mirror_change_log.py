@@ -1,0 +1,206 @@
+"""The log of changes: true to what happened, also through kills, and bounded."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.adapters.mirror import change_log, schema
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.plan import forgotten
+from resourcesync.ports.changes import Logged
+from resourcesync.ports.mirror import Copy, RunRow, Step
+
+DAY = 86_400_000_000
+
+
+def copy(uri: str, content: str, installed: int = 5) -> Copy:
+    digests = f"sha-256:{content * 64}"
+    return Copy(uri, f"p/{uri}", len(content), digests, "", None, "", "", "sig", "weak", installed)
+
+
+def put(state: SqliteMirrorState, new: Copy, before: Copy | None) -> None:
+    """Install a copy in the two steps of a transfer."""
+    state.commit(Step(doubted=[forgotten(before or new._replace(signature=""))]))
+    state.commit(Step(installed=[new]))
+
+
+def told(state: SqliteMirrorState, after: int = 0) -> list[tuple[str, str]]:
+    return [(row.kind, row.uri) for row in state.changes(after)]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> SqliteMirrorState:
+    return SqliteMirrorState(tmp_path / "state.db")
+
+
+def test_a_life_is_told_in_order_with_the_digests_before(state: SqliteMirrorState) -> None:
+    put(state, copy("a", "1"), None)
+    put(state, copy("a", "2", 6), copy("a", "1"))
+    put(state, copy("a", "2", 7), copy("a", "2"))
+    state.commit(Step(doubted=[forgotten(copy("a", "2"))]))
+    state.commit(Step(removed=["a"], now=8))
+
+    one, two = (f"sha-256:{content * 64}" for content in "12")
+    assert list(state.changes(0)) == [
+        Logged(1, 5, "created", "a", "p/a", 1, one, ""),
+        Logged(2, 6, "updated", "a", "p/a", 1, two, one),
+        Logged(3, 7, "touched", "a", "p/a", 1, two, two),
+        Logged(4, 8, "deleted", "a", "p/a", 1, "", two),
+    ]
+    assert state.change_bounds() == (0, 4)
+    assert [row.seq for row in state.changes_of("a")] == [4, 3, 2, 1]
+    assert told(state, after=3) == [("deleted", "a")]
+
+
+def test_an_installation_that_fails_is_no_change(state: SqliteMirrorState) -> None:
+    put(state, copy("old", "1"), None)
+    state.commit(
+        Step(
+            doubted=[
+                forgotten(copy("old", "1")),
+                forgotten(copy("new", "1")._replace(signature="")),
+            ]
+        )
+    )
+    state.commit(Step(doubted=[copy("old", "1")], removed=["new"]))
+    state.commit(Step(doubted=[forgotten(copy("old", "1"))]))
+    state.commit(Step(installed=[copy("old", "2")]))
+
+    assert told(state) == [("created", "old"), ("updated", "old")]
+
+
+@pytest.mark.parametrize(
+    ("now", "kind"), [("1", "touched"), ("2", "updated")], ids=["the same", "another"]
+)
+def test_what_was_in_doubt_when_a_run_was_killed_is_still_told_apart(
+    tmp_path: Path, now: str, kind: str
+) -> None:
+    with SqliteMirrorState(tmp_path / "s") as state:
+        put(state, copy("a", "1"), None)
+        state.commit(Step(doubted=[forgotten(copy("a", "1"))]))
+        state.commit(Step(doubted=[forgotten(copy("b", "1")._replace(signature=""))]))
+    with SqliteMirrorState(tmp_path / "s") as state:
+        state.commit(Step(installed=[copy("a", now), copy("b", "1")]))
+    with SqliteMirrorState(tmp_path / "s") as state:
+        assert told(state) == [("created", "a"), (kind, "a"), ("created", "b")]
+
+
+def test_other_algorithms_of_the_same_bytes_are_no_change(state: SqliteMirrorState) -> None:
+    put(state, copy("a", "1"), None)
+    state.commit(
+        Step(installed=[copy("a", "1")._replace(digests=f"md5:{'0' * 32} sha-256:{'1' * 64}")])
+    )
+
+    assert told(state) == [("created", "a"), ("touched", "a")]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from(["1", "2", ""]), st.booleans()),
+        max_size=25,
+    )
+)
+def test_whoever_follows_the_log_has_what_the_mirror_has(
+    deeds: list[tuple[str, str, bool]],
+) -> None:
+    state = SqliteMirrorState(":memory:")
+    follower: dict[str, str] = {}
+    for uri, content, gives_up in deeds:
+        before = state.copy(uri)
+        if content:
+            new = copy(uri, content)
+            state.commit(Step(doubted=[forgotten(before or new._replace(signature=""))]))
+            if gives_up:
+                taken = {"doubted": [before]} if before else {"removed": [uri]}
+                state.commit(Step(**taken))
+            else:
+                state.commit(Step(installed=[new]))
+        elif before:
+            state.commit(Step(doubted=[forgotten(before)]))
+            state.commit(Step(removed=[uri], now=9))
+    for row in state.changes(0):
+        assert follower.get(row.uri, "") == row.previous
+        if row.kind == "deleted":
+            del follower[row.uri]
+        else:
+            assert (row.kind == "created") == (row.uri not in follower)
+            follower[row.uri] = row.digests
+
+    assert follower == {row.uri: row.digests for row in state.copies()}
+    state.close()
+
+
+def test_a_page_of_changes_can_be_entered_in_the_middle(state: SqliteMirrorState) -> None:
+    state.commit(Step(installed=[copy(f"{n:03}", "1") for n in range(300)]))
+    state.commit(Step(installed=[copy("last", "1", 7)]))
+
+    assert [row.seq for row in state.changes(298)] == [299, 300, 301]
+    assert state.changed_before(6) == 300
+    assert state.changed_before(5) == 0
+    assert state.changed_before(8) == 301
+
+
+def test_only_a_bounded_number_is_kept(
+    state: SqliteMirrorState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_log, "KEPT_CHANGES", 10)
+    for number in range(25):
+        put(state, copy(f"{number:02}", "1"), None)
+
+    assert state.change_bounds() == (15, 25)
+    assert [row.seq for row in state.changes(0)] == list(range(16, 26))
+
+
+def test_changes_are_forgotten_after_ninety_days_but_numbers_go_on(
+    state: SqliteMirrorState,
+) -> None:
+    put(state, copy("a", "1", DAY), None)
+    put(state, copy("b", "1", 2 * DAY), None)
+    state.add_run(RunRow(run="r", started=0, ended=200 * DAY, mode="", outcome="ok", counts="{}"))
+    put(state, copy("c", "1", 200 * DAY), None)
+
+    assert [(row.seq, row.uri) for row in state.changes(0)] == [(2, "b"), (3, "c")]
+
+
+def test_a_memory_of_the_first_version_is_brought_forward_with_all_it_knows(
+    tmp_path: Path,
+) -> None:
+    db = sqlite3.connect(tmp_path / "s")
+    db.executescript(
+        f"{schema.MIGRATIONS[0]}PRAGMA application_id = {schema.APPLICATION_ID};"
+        "PRAGMA user_version = 1;"
+    )
+    rows = [copy("a", "1"), forgotten(copy("b", "1"))]
+    db.executemany("INSERT INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)
+    db.commit()
+    db.close()
+
+    with SqliteMirrorState(tmp_path / "s", read_only=True) as old:
+        assert list(old.copies()) == rows
+        assert told(old) == []
+        assert (old.change_bounds(), old.changed_before(0)) == ((0, 0), 0)
+    with SqliteMirrorState(tmp_path / "s") as state:
+        assert list(state.copies()) == rows
+        put(state, copy("a", "2"), copy("a", "1"))
+        state.commit(Step(installed=[copy("b", "1")]))
+        state.commit(Step(doubted=[forgotten(copy("b", "1"))]))
+        state.commit(Step(removed=["b"], now=1))
+        assert told(state) == [("updated", "a"), ("updated", "b"), ("deleted", "b")]
+    with sqlite3.connect(tmp_path / "s") as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (schema.SCHEMA_VERSION,)
+    db.close()
+
+
+def test_what_was_proven_longest_ago_comes_first(state: SqliteMirrorState) -> None:
+    state.commit(
+        Step(
+            installed=[copy(uri, "1", moment) for uri, moment in zip("abc", (5, 3, 4), strict=True)]
+        )
+    )
+    state.add_proofs(["b", "gone"], 9)
+
+    assert list(state.oldest_proofs()) == [("c", 4), ("a", 5), ("b", 9)]
