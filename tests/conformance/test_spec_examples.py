@@ -154,57 +154,6 @@ def test_an_example_says_what_it_says(version: str, number: int) -> None:
     assert told.header.extra == ()
 
 
-ARCHIVES: Final = {
-    "3_1": Expected(capability=Capability.RESOURCE_LIST_ARCHIVE, count=3, up=UP),
-    "3_2": Expected(capability=Capability.RESOURCE_LIST_ARCHIVE, count=2, is_index=True, up=UP),
-    "4_1": Expected(capability=Capability.RESOURCE_DUMP_ARCHIVE, count=2, up=UP),
-    "5_1": Expected(capability=Capability.CHANGE_LIST_ARCHIVE, count=3, up=UP),
-    "6_1": Expected(capability=Capability.CHANGE_DUMP_ARCHIVE, count=2, up=UP),
-}
-
-
-def archive(name: str) -> Told:
-    return tell((CORPUS / "archives-1.0" / f"archives_ex_{name}.xml").read_bytes())
-
-
-@pytest.mark.parametrize("name", ARCHIVES)
-def test_an_archive_says_what_it_says(name: str) -> None:
-    told = archive(name)
-
-    assert summary(told) == ARCHIVES[name]
-    assert told.refusals == []
-    assert all(isinstance(entry, Part) for entry in told.entries)
-
-
-def test_the_documents_in_an_archive_keep_their_own_times() -> None:
-    lists, dumps = archive("3_1").entries, archive("6_1").entries
-
-    assert lists == [
-        Part(
-            uri=f"http://example.com/resourcelist{n}.xml",
-            at=datetime(year, month, 3, 9, tzinfo=UTC),
-        )
-        for n, (year, month) in enumerate([(2012, 11), (2012, 12), (2013, 1)], 1)
-    ]
-    # The example itself has the wrong year, and intervals that overlap: not ours to judge here.
-    assert dumps[0] == Part(
-        uri="http://example.com/changedump-w1.xml",
-        lastmod=datetime(2012, 12, 20, 9, 2, 43, tzinfo=UTC),
-        from_=datetime(2012, 1, 13, 9, tzinfo=UTC),
-        until=datetime(2013, 1, 20, 9, tzinfo=UTC),
-    )
-
-
-def test_lists_that_only_mention_archives_are_read() -> None:
-    told = tell((CORPUS / "archives-1.0" / "archives_ex_2_1.xml").read_bytes())
-
-    assert told.header.capability is Capability.CAPABILITY_LIST
-    assert all(isinstance(entry, CapabilityEntry) for entry in told.entries)
-    changes = tell((CORPUS / "archives-1.0" / "archives_ex_2_2.xml").read_bytes())
-    assert changes.header.capability is Capability.CHANGE_LIST
-    assert any(link.has_relation("archives") for link in changes.header.links)
-
-
 def test_all_examples_are_expected_to_be_something() -> None:
     for version in ("1.0", "1.1"):
         numbers = {
