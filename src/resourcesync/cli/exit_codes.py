@@ -39,7 +39,7 @@ class ExitCode(IntEnum):
 
 _MEANINGS: Final = {
     ExitCode.OK: "did what was asked; for pull: the mirror is in sync",
-    ExitCode.FINDINGS: "ran to the end and the answer is no (audit, diff, validate, status --check)",
+    ExitCode.FINDINGS: "ran to the end and the answer is no (audit, diff, validate, status)",
     ExitCode.USAGE: "bad option or configuration; nothing was attempted",
     ExitCode.PARTIAL: "ran to the end; some resources failed; the good ones are kept",
     ExitCode.UNREACHABLE: "the Source does not answer now",
