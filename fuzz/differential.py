@@ -5,13 +5,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Final
+from urllib.parse import urljoin
 
-from fuzz.accounts import Account, Fields, ours
+from fuzz.accounts import URI, Account, Fields, ours
 from fuzz.documents import generate
 from fuzz.mutation import mutate
 from fuzz.randomness import chance, probably
 
-STRICTER: Final = frozenset({"xml-dtd", "xml-encoding", "document-limit"})
+STRICTER: Final = frozenset({"xml-dtd", "xml-encoding", "document-limit", "gzip"})
 """Codes with which we refuse what well-formed XML may be; `tests` hold a document of each."""
 
 
@@ -62,9 +63,20 @@ def facts(told: Fields) -> Fields:
     kept = dict(told)
     extra = tuple(pair for pair in kept.pop("extra", ()) if pair[0].startswith("{"))
     kept.pop("capability" if "label" in kept else "", None)
+    for name in ("uri", "href"):
+        if name in kept:
+            kept[name] = _resolved(kept[name])
     if "links" in kept:
         kept["links"] = tuple(facts(dict(link)) for link in kept["links"])
     return {**kept, "extra": tuple(sorted(extra))} if extra else kept
+
+
+def _resolved(uri: str) -> str:
+    """Return a URI as it is meant; ours says it so, the second reader as it is written."""
+    try:
+        return urljoin(URI, uri)
+    except ValueError:
+        return uri
 
 
 def main(arguments: list[str] | None = None) -> int:

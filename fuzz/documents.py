@@ -124,6 +124,7 @@ _ENTRY_ATTRIBUTES: Final = {
     Capability.RESOURCE_DUMP: ("hash", "length", "type", "encoding", "at", "completed"),
     Capability.CHANGE_DUMP: ("hash", "length", "type", "encoding", "from", "until"),
 }
+_NOTIFIED: Final = ("hash", "length", "type", "encoding", "datetime")
 _CHANGING: Final = frozenset(
     {Capability.CHANGE_LIST, Capability.CHANGE_DUMP_MANIFEST, Capability.CHANGE_NOTIFICATION}
 )
@@ -173,9 +174,9 @@ class Writer:
 
     def _root_metadata(self, kind: Capability) -> str:
         random = self._random
-        names = [name for name in ("at", "completed", "from", "until") if probably(random, 3)]
-        if probably(random, 2):  # as the specification says
-            names = ["at"] * kind.is_snapshot + ["from"] * kind.is_log
+        # The times of the other side are what older dialects are told by.
+        own = ("at", "completed") if kind.is_snapshot else ("from", "until") if kind.is_log else ()
+        names = list(own[: random.choice((0, 1, 1, 2))])
         attributes = self._attributes(names)
         if not probably(random, 60):
             attributes.append(("capability", kind.value))
@@ -212,7 +213,8 @@ class Writer:
         changing = kind in _CHANGING
         if kind is None or (not changing and probably(random, 4)):
             return []
-        known = _ENTRY_ATTRIBUTES.get(kind, ("at", "completed", "from", "until", "type"))
+        other = _NOTIFIED if kind.value.endswith("notification") else ("at", "completed", "type")
+        known = _ENTRY_ATTRIBUTES.get(kind, other)
         attributes = self._attributes([name for name in known if probably(random, 2)])
         if changing or kind is Capability.FRAMEWORK_NOTIFICATION:
             attributes.append(("change", _VALUES["change"](random)))

@@ -61,6 +61,7 @@ PLACES: Final = {
 }
 """What an entry of each kind of document has a place for; an index or archive has that of parts."""
 PART: Final = _BYTES | _INTERVAL | {"path"}
+_OVER_STRICT: Final = frozenset({"WAR_NS_URI", "ERR_UNKNOWN_VERSION"})
 _BLANK: Final = " \t\r\n"
 _TEXTS: Final = ("loc", "lastmod", "changefreq", "priority")
 _INVISIBLE: Final = (
@@ -94,8 +95,8 @@ def parse(data: bytes) -> Any:
         try:
             return etree.fromstring(data, parser)
         except etree.XMLSyntaxError:
-            # libxml2 refuses a namespace whose name is no URI; XML does not ask for one.
-            if any(entry.type_name != "WAR_NS_URI" for entry in parser.error_log):
+            # libxml2 refuses a namespace whose name is no URI, and XML 2.0; expat does not care.
+            if any(entry.type_name not in _OVER_STRICT for entry in parser.error_log):
                 raise
             return etree.fromstring(data, _parser(recover=True))
     except (etree.XMLSyntaxError, zlib.error, OSError, EOFError, ValueError) as error:

@@ -4,6 +4,7 @@ The second reader is `fuzz.second_reader`; it shares no code with ours. ``python
 fuzz.differential --count 100000`` compares them on as many documents as wanted.
 """
 
+import gzip
 from pathlib import Path
 from typing import Final
 
@@ -20,13 +21,15 @@ second_reader = pytest.importorskip("fuzz.second_reader", reason="the second rea
 theirs = second_reader.theirs
 
 CORPUS: Final = Path(__file__).parents[2].parent / "shared" / "corpus"
-EXAMPLES: Final = sorted(CORPUS.rglob("*.xml"))
+EXAMPLES: Final = sorted(path for path in CORPUS.rglob("*.xml") if path.parent.name != "spec-0.9")
+"""The examples of 1.0 and 1.1: the second reader knows no older dialect."""
+
 COUNT: Final = 1_500
 
 
 @pytest.mark.skipif(not EXAMPLES, reason="the specification's examples are not here")
 def test_the_specification_has_the_examples_that_are_compared() -> None:
-    assert len(EXAMPLES) >= 90
+    assert len(EXAMPLES) >= 65
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -45,15 +48,15 @@ def compared(number: int) -> str:
 
 
 def test_the_generated_documents_are_of_all_kinds_and_mostly_readable() -> None:
-    accounts = [ours(document("every run", number)) for number in range(COUNT)]
+    accounts = [ours(document("every run", number)) for number in range(COUNT // 2)]
     read = [account for account in accounts if not account.failure]
 
-    assert len(read) > COUNT / 2
+    assert len(read) > COUNT / 4
     assert {str(account.header.get("capability")) for account in read} == {
         "None",
         *second_reader.CAPABILITIES,
     }
-    assert sum(len(account.entries) for account in read) > COUNT
+    assert sum(len(account.entries) for account in read) > COUNT / 2
     assert {code for account in read for codes in account.refusals for code in codes} == {
         "entry-invalid",
         "entry-misplaced",
@@ -116,6 +119,7 @@ ALONE: Final = {
         inside("").decode().replace("UTF-8", "UTF-16").encode("utf-16-le"),
         "xml-encoding",
     ),
+    "blanks after gzip": (gzip.compress(inside("")) + b"\0" * 9, "gzip"),
     "depth": (inside("<x>" * 16 + "</x>" * 16), "document-limit"),
     "attributes": (
         inside("<x " + "".join(f'a{n}="" ' for n in range(65)) + "/>"),

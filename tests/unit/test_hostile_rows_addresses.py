@@ -16,7 +16,7 @@ from tests.support.documents import URI, document
 from tests.support.memory_fetcher import Answer, MemoryFetcher
 
 HOST = "http://h.example"
-UNSPLITTABLE = ["http://[", "http://[::1", "//[x]/", "http://\u2100/"]
+UNSPLITTABLE = ["http://[", "http://[::1", "http://\u2100/"]
 CRASHES = pytest.mark.xfail(
     strict=True, raises=ValueError, reason="urljoin raises ValueError for such an address"
 )
@@ -38,7 +38,7 @@ def listing(capability: str, *children: str, root: str = "urlset") -> bytes:
 
 
 @CRASHES
-@pytest.mark.parametrize("target", UNSPLITTABLE)
+@pytest.mark.parametrize("target", [*UNSPLITTABLE, "//[x]/"])
 def test_a_link_field_with_such_a_target_leads_nowhere(target: str) -> None:
     assert find_target(f"<{target}>; rel=resourcesync", "resourcesync", f"{HOST}/") is None
 
