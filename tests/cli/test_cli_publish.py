@@ -323,3 +323,15 @@ def test_logs_do_not_reach_stderr() -> None:
 
     assert done.stderr == ""
     assert '"code":"config"' in done.stdout
+
+
+def test_an_own_page_about_the_resources_is_linked_instead_of_ours(tree: Path) -> None:
+    page = "https://museum.example/about"
+    run(["publish", "public", "--url", "https://museum.example", "--described-by", page])
+    first = (tree / "resourcesync/capabilitylist.xml").read_text()
+    run(["publish", "public", "--described-by", ""])
+    second = (tree / "resourcesync/capabilitylist.xml").read_text()
+
+    assert f'rel="describedby" href="{page}"' in first
+    assert 'rel="describedby" href="https://museum.example/resourcesync/about.xml"' in second
+    assert (tree / "resourcesync/about.xml").exists()

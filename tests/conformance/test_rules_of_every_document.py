@@ -154,7 +154,7 @@ def test_links_say_where_they_lead_and_why_and_none_is_given_twice() -> None:
     for link in terms("ln"):
         assert set(link.attrib) == {"href", "rel"}
         assert link.attrib["href"].startswith("https://")
-        assert link.attrib["rel"] in {"up", "index"}
+        assert link.attrib["rel"] in {"up", "index", "describedby"}
     for document in everything():
         rels = [it.get("rel") for it in document.root.findall(f"{TERMS}ln")]
         assert len(rels) == len(set(rels))

@@ -19,6 +19,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
 from resourcesync.ports import Catalogue, DocumentStore, Originals
+from resourcesync.source import naming
 from resourcesync.source.naming import DESCRIPTION, FOLDER
 from resourcesync.source.paging import Limits
 from resourcesync.source.publisher import Publication, Publisher
@@ -26,6 +27,7 @@ from resourcesync.source.scan import ScanReport, scan
 
 BASE = "https://h.example/data/"
 DOCUMENTS = BASE + "resourcesync/"
+ABOUT_URI = DOCUMENTS + "about.xml"
 
 
 @dataclass
@@ -68,8 +70,12 @@ class Source:
         ).publish()
 
     def contents(self) -> dict[str, bytes]:
-        """All documents: name to bytes."""
-        return {name: content_of(self.documents, name) for name in self.documents.names()}
+        """All documents of the specification: name to bytes."""
+        return {
+            name: content_of(self.documents, name)
+            for name in self.documents.names()
+            if name != naming.ABOUT
+        }
 
     def truth(self) -> dict[str, str]:
         """The sha-256 of each original, as measured."""
@@ -133,7 +139,7 @@ class Reader:
 
     def view(self) -> View:
         description, entries = self._open(BASE + DESCRIPTION, Capability.DESCRIPTION)
-        assert description.links == ()
+        assert [link.href for link in description.described_by] == [ABOUT_URI]
         (capability_list,) = entries
         assert isinstance(capability_list, CapabilityEntry)
         header, entries = self._open(capability_list.uri, Capability.CAPABILITY_LIST)

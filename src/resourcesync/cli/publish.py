@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 )
 @option("--max-entries", type=click.IntRange(1, 50_000), help="Most entries of one document.")
 @option("--max-bytes", type=options.SIZE, help="Most bytes of one document, such as 10M.")
+@option(
+    "--described-by",
+    metavar="URI",
+    help="A document about the resources, instead of one that is written here; '' takes that back.",
+)
 @option("-n", "--dry-run", is_flag=True, help="Say what has changed; write nothing.")
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -65,6 +70,8 @@ def _publish(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
     names = {"hash": "algorithms"}
     given = ("url", "include", "exclude", "hash", "max_entries", "max_bytes")
     chosen = {names.get(name, name): values[name] for name in given if values[name]}
+    if values["described_by"] is not None:
+        chosen["described_by"] = values["described_by"]
     if values["out"] is not None:
         chosen["out"] = publishing.relative_out(tree, values["out"])
     clock = machine.system_clock()

@@ -7,7 +7,7 @@ from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import DocumentStore
-from resourcesync.source import naming
+from resourcesync.source import about, naming
 
 _ABOVE: Final = {
     naming.RESOURCE_LIST: (Capability.RESOURCE_LIST, naming.CAPABILITY_LIST),
@@ -27,8 +27,9 @@ def refuse_foreign(documents: DocumentStore) -> None:
         ConfigurationError: A head is there already and was not written by this package.
         StorageError: What is there cannot be read.
     """
-    for name in (*_ABOVE, naming.DESCRIPTION):
-        if not _is_free(documents, name):
+    for name in (*_ABOVE, naming.DESCRIPTION, naming.ABOUT):
+        is_free = _is_free_for_about if name == naming.ABOUT else _is_free
+        if not is_free(documents, name):
             raise ConfigurationError(
                 f"{name} is there already, and is not a document of ours",
                 evidence=(("kept", "nothing was changed"),),
@@ -51,6 +52,14 @@ def _is_free(documents: DocumentStore, name: str) -> bool:
     capability, above = _ABOVE[name]
     up = document.header.link(Relation.UP) or ""
     return document.header.capability is capability and up.endswith(_tail(above))
+
+
+def _is_free_for_about(documents: DocumentStore, name: str) -> bool:
+    stream = documents.open(name)
+    if stream is None:
+        return True
+    with stream:
+        return stream.read(len(about.START)) == about.START
 
 
 def _leads_to_ours(entries: list[object]) -> bool:

@@ -15,6 +15,7 @@ FOLDER: Final = "resourcesync/"
 RESOURCE_LIST: Final = "resourcesync/resourcelist.xml"
 CHANGE_LIST: Final = "resourcesync/changelist.xml"
 CAPABILITY_LIST: Final = "resourcesync/capabilitylist.xml"
+ABOUT: Final = "resourcesync/about.xml"
 DESCRIPTION: Final = ".well-known/resourcesync"
 
 _PART: Final = re.compile(r"resourcesync/resourcelist-\d{8}T\d{12}Z-\d{4,}\.xml")

@@ -63,12 +63,13 @@ class Publisher:
             base.
         clock: Tells how long documents have been out of use.
         limits: The most that one document holds.
+        described_by: The URI of a document about the resources; empty writes one (§8, §9).
 
     Raises:
         ConfigurationError: A URI cannot be a base.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is published, where, and how
         self,
         catalogue: Catalogue,
         documents: DocumentStore,
@@ -77,12 +78,14 @@ class Publisher:
         documents_uri: str = "",
         clock: Clock,
         limits: Limits | None = None,
+        described_by: str = "",
     ) -> None:
         self._catalogue = catalogue
         self._documents = documents
         self._naming = Naming(base_uri=base_uri, documents_uri=documents_uri)
         self._clock = clock
         self._limits = limits or Limits()
+        self._described_by = described_by
 
     def publish(self, *, anew: bool = False) -> Publication:
         """Bring the documents in step with the catalogue; write nothing when they are.
@@ -121,7 +124,7 @@ class Publisher:
             if not is_complete:
                 parts = resource_lists.publish(shelf, snapshot, self._limits)
             change_lists.publish(shelf, plan, snapshot)
-            description.publish(shelf)
+            description.publish(shelf, self._described_by)
         self._conclude(record, shelf, plan, parts)
         return Publication(
             written=tuple(shelf.written),
@@ -171,6 +174,7 @@ class Publisher:
             *parts,
             *(change_lists.name_of(plan, position) for position in positions),
             naming.CHANGE_LIST,
+            naming.ABOUT,
             naming.CAPABILITY_LIST,
             naming.DESCRIPTION,
         }

@@ -106,6 +106,24 @@ class Shelf:
             )
         )
 
+    def put_text(self, name: str, text: bytes) -> None:
+        """Write a document of another kind, unless it is there just so.
+
+        Raises:
+            StorageError: It could not be written; what was there is still there.
+        """
+        digest = hashlib.sha256(text).hexdigest()
+        if self.has(name, digest):
+            return
+        size = self._store.write(name, iter((text,)))
+        self.known[name] = Recorded(
+            key=digest,
+            signature=self._store.signature(name) or "",
+            digest=digest,
+            size=size,
+            entries=0,
+        )
+
     def _digest(self, name: str) -> str:
         stream = self._store.open(name)
         if stream is None:

@@ -42,6 +42,7 @@ class Settings:
         include, exclude: Patterns on paths in the tree.
         algorithms: Digests of every resource.
         max_entries, max_bytes: The most one document holds.
+        described_by: The URI of a document about the resources; empty writes one.
     """
 
     url: str = ""
@@ -52,6 +53,7 @@ class Settings:
     algorithms: tuple[str, ...] = ("sha-256",)
     max_entries: int = Limits().max_entries
     max_bytes: int = Limits().max_bytes
+    described_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,14 +109,7 @@ def publish_tree(
             selection=_selection(settings),
             algorithms=settings.algorithms,
         )
-        limits = Limits(max_entries=settings.max_entries, max_bytes=settings.max_bytes)
-        publisher = Publisher(
-            catalogue,
-            documents,
-            base_uri=settings.url,
-            clock=clock,
-            limits=limits,
-        )
+        publisher = _publisher(catalogue, documents, settings, clock)
         found = scan(originals, catalogue, clock.now(), anew=anew)
         done = Publication()
         if not dry_run:
@@ -127,6 +122,19 @@ def publish_tree(
             omissions=tuple(islice(filter(_is_told, originals.omissions()), _SHOWN_OMISSIONS)),
             dry_run=dry_run,
         )
+
+
+def _publisher(
+    catalogue: Catalogue, documents: FolderDocuments, settings: Settings, clock: Clock
+) -> Publisher:
+    return Publisher(
+        catalogue,
+        documents,
+        base_uri=settings.url,
+        clock=clock,
+        limits=Limits(max_entries=settings.max_entries, max_bytes=settings.max_bytes),
+        described_by=settings.described_by,
+    )
 
 
 def _is_told(omission: Omission) -> bool:
@@ -158,19 +166,21 @@ def _is_folder(root: Path) -> bool:
 def _check(root: Path, chosen: Mapping[str, object]) -> None:
     """Refuse what can be refused before anything is made, the catalogue included."""
     if chosen.get("url"):
-        _check_address(str(chosen["url"]))
+        Naming(base_uri=str(chosen["url"]))
+    for name in ("url", "described_by"):
+        if chosen.get(name):
+            _check_address(str(chosen[name]))
     if not (root / CATALOGUE).exists():
         refuse_foreign(FolderDocuments(root / str(chosen.get("out", Settings().out))))
 
 
 def _check_address(url: str) -> None:
     """Refuse an address that Destinations would refuse."""
-    Naming(base_uri=url)
     try:
         normalise(url)
     except OutOfScopeError as error:
         raise ConfigurationError(
-            f"{url!r} cannot be the address of a Source: {error.message}",
+            f"{url!r} cannot be the address of a Source, or of a document: {error.message}",
             hint="give the address as a browser shows it, such as https://example.org/",
         ) from error
 

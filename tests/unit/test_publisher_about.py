@@ -1,0 +1,54 @@
+"""The document about the set, which Source Description and Capability List lead to (§8, §9)."""
+
+from io import BytesIO
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from resourcesync.adapters.memory import MemoryDocuments
+from resourcesync.errors import ConfigurationError
+from resourcesync.source import about, naming
+from resourcesync.source.foreign import refuse_foreign
+from resourcesync.source.naming import Naming
+from tests.support.publishing import ABOUT_URI, BASE, Source, content_of, header_of
+
+
+@pytest.mark.conformance("SD02", "CA02")
+def test_the_description_and_the_capability_list_lead_to_a_document_about_the_set() -> None:
+    source = Source()
+    source.publish()
+
+    for name in (naming.DESCRIPTION, naming.CAPABILITY_LIST):
+        assert [link.href for link in header_of(source, name).described_by] == [ABOUT_URI]
+    root = ET.fromstring(content_of(source.documents, naming.ABOUT))
+    assert root.find("*/{http://rdfs.org/ns/void#}uriSpace").text == BASE  # type: ignore[union-attr]
+
+
+def test_a_document_about_the_set_that_is_lost_or_altered_comes_back() -> None:
+    source = Source()
+    source.publish()
+    written = content_of(source.documents, naming.ABOUT)
+
+    source.documents.delete(naming.ABOUT)
+    source.publish()
+    assert content_of(source.documents, naming.ABOUT) == written
+    source.documents.write(naming.ABOUT, iter((b"<other/>",)))
+    source.publish()
+    assert content_of(source.documents, naming.ABOUT) == written
+
+
+def test_an_address_with_special_characters_is_still_xml() -> None:
+    names = Naming(base_uri="https://h.example/a&b'<\">/")
+
+    root = ET.fromstring(about.render(names))
+
+    assert root[0].get("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about") == names.base_uri
+
+
+def test_a_document_of_somebody_else_in_its_place_is_refused() -> None:
+    documents = MemoryDocuments()
+    documents.write(naming.ABOUT, iter((b"<theirs/>",)))
+
+    with pytest.raises(ConfigurationError, match=r"about\.xml is there already"):
+        refuse_foreign(documents)
+    assert BytesIO(content_of(documents, naming.ABOUT)).read() == b"<theirs/>"
