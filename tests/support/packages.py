@@ -167,6 +167,7 @@ class Contents:
     faults: list[tuple[str, str]] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     unlisted: list[str] = field(default_factory=list)
+    unproven: set[str] = field(default_factory=set)
 
 
 def unpack(data: bytes, limits: PackageLimits = DEFAULT_LIMITS, start: int = 0) -> Contents:
@@ -178,6 +179,8 @@ def unpack(data: bytes, limits: PackageLimits = DEFAULT_LIMITS, start: int = 0) 
         if member.is_deletion:
             found.deleted.append(uri)
             continue
+        if not member.is_provable:
+            found.unproven.add(uri)
         try:
             found.given.append((uri, b"".join(member.chunks())))
         except (PackageError, VerificationError) as error:

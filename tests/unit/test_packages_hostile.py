@@ -208,6 +208,7 @@ def test_length_crc_and_hash_are_all_checked() -> None:
         ("http://h/length", "length-mismatch"),
     ]
     assert found.given == [("http://h/none", data)]
+    assert found.unproven == {"http://h/none"}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from resourcesync.documents.packages.records import (
     CENTRAL,
     CENTRAL_MARK,
     DEFLATED,
-    DESCRIBED,
     ENCRYPTED,
     END,
     END64,
@@ -268,8 +267,3 @@ def _check_places(records: list[CentralRecord], end: int, *, uri: str) -> None:
 def looks_cut(start: bytes) -> bool:
     """Whether a file that starts so may be a ZIP that was cut short."""
     return LOCAL_MARK.startswith(start[:4]) or END_MARK.startswith(start[:4])
-
-
-def has_descriptor(record: CentralRecord) -> bool:
-    """Whether the member's CRC and sizes may follow its data."""
-    return bool(record.flags & DESCRIBED)

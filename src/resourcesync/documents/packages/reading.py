@@ -25,7 +25,7 @@ from resourcesync.errors import (
     TruncatedPackageError,
 )
 from resourcesync.model.capabilities import RefusedEntry
-from resourcesync.model.digests import Digest
+from resourcesync.model.digests import Digest, usable
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 
@@ -79,6 +79,9 @@ class Member:
         index: The position of the entry, from 0; `PackageReader.members` can start there again.
         entry: The entry.
         is_deletion: Whether the entry tells of a deletion, so that there are no bytes.
+        is_provable: Whether the entry has a digest that can be checked, so that the bytes are
+            proven once they were read; without one they are undamaged at best, and in a plain tar
+            not even that is known.
         fault: Why the package has no usable bytes for the entry, as far as is known before they
             are read; then its URI is to be asked. ``None`` if they can be read.
     """
@@ -94,7 +97,9 @@ class Member:
         self.index = index
         self.entry = entry
         self.fault = fault
-        self.is_deletion = content_of(entry) is None
+        resource = content_of(entry)
+        self.is_deletion = resource is None
+        self.is_provable = resource is not None and bool(usable(resource.digests))
         self._open_chunks = open_chunks
 
     def chunks(self) -> Iterator[bytes]:
