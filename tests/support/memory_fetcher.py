@@ -56,6 +56,8 @@ class MemoryFetcher:
             too_big = BadResponseError("more bytes than allowed", uri=request.uri, code="too-big")
             return Failure(request=request, error=too_big)
         try:
+            if request.part is not None:
+                request.sink.restart()
             half = len(answer.body) // 2
             for chunk in (answer.body[:half], answer.body[half:]):
                 if chunk:

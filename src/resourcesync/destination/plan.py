@@ -35,6 +35,8 @@ class Listed(NamedTuple):
         length: Bytes, or ``None``.
         lastmod: ``lastmod``, else the time of the change, in microseconds; or ``None``.
         change: Empty in a Resource List, else a ``ChangeKind``, or ``FILTERED``.
+        mirrors: Other addresses of the same bytes, the preferred one first (§14.2).
+        memento: The address of the very version that is listed (§14.6); empty for none.
     """
 
     uri: str
@@ -44,6 +46,8 @@ class Listed(NamedTuple):
     length: int | None
     lastmod: int | None
     change: str
+    mirrors: tuple[str, ...] = ()
+    memento: str = ""
 
 
 class Match(Enum):

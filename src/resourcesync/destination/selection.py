@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from resourcesync.destination.mapping import TreeMapping, normalise
+from resourcesync.destination.places import memento_of, mirrors_of
 from resourcesync.destination.plan import FILTERED, Listed
 from resourcesync.destination.scope import Scope, Verdict
 from resourcesync.errors import OutOfScopeError
@@ -98,7 +99,7 @@ class Selection:
         except OutOfScopeError as error:
             self.refusals.add(error.uri, error.code, error.message)
             return None
-        return Listed(
+        listed = Listed(
             uri=uri,
             loc=resource.uri,
             path=path,
@@ -107,3 +108,7 @@ class Selection:
             lastmod=lastmod,
             change=change if verdict is Verdict.SELECTED else FILTERED,
         )
+        if not resource.links:
+            return listed
+        mirrors = mirrors_of(resource, self._scope.origins)
+        return listed._replace(mirrors=mirrors, memento=memento_of(resource))

@@ -4,18 +4,20 @@ A group is made durable as a whole and then remembered in one transaction. Whate
 between is found in place by the next run and taken over when its bytes are what the Source lists.
 """
 
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Final
 
 from resourcesync.destination.landing import Landing, Ready, Tally, TransferPolicy
+from resourcesync.destination.places import Attempt, first_attempt, has_strong_digest
 from resourcesync.destination.plan import (
     Fetch,
     Listed,
     algorithms_for,
     judge_bytes,
 )
-from resourcesync.errors import ResourceSyncError, StorageError
+from resourcesync.errors import ResourceSyncError, SourceUnavailableError, StorageError
 from resourcesync.model.digests import STRONG, agree, format_digests, parse_digests, usable
 from resourcesync.ports import (
     Clock,
@@ -30,7 +32,8 @@ from resourcesync.ports import (
 )
 from resourcesync.ports.mirror import Copy, Fixity, MirrorState
 
-_SECOND_TRIES: Final = 1_000
+_LATE: Final = 1_000
+_WORTH_RESUMING: Final = 1 << 20
 _PROGRESS_SECONDS: Final = 1.0
 
 
@@ -61,12 +64,13 @@ class Transfer:
         self._clock = clock
         self._policy = policy
         self._report = report
-        self._under_way: dict[Request, Fetch] = {}
+        self._under_way: dict[Request, Attempt] = {}
         self._landing = Landing(
             copies=copies, state=state, clock=clock, policy=policy, report=report
         )
         self._told = 0.0
-        self._again: list[Fetch] = []
+        self._soon: deque[Attempt] = deque()
+        self._late: list[Attempt] = []
         self._stop = False
         self._totals = (0, 0)
         # In a folder without a file there is nothing to take over: not worth a look each time.
@@ -92,53 +96,80 @@ class Transfer:
         self._totals = (total, size)
         self._told = self._clock.monotonic()
         try:
-            self._run(fetches, second_try=False)
-            if self._again and not self._stop:
-                again, self._again = self._again, []
-                self._run(again, second_try=True)
+            self._run(map(first_attempt, fetches))
+            while (self._soon or self._late) and not self._stop:
+                late, self._late = self._late, []
+                self._run(iter(late))
+        except StorageError:
+            self._abandon(keep=False)  # what was begun would only take room away
+            raise
         finally:
-            self._abandon()
+            self._abandon(keep=True)
             self._landing.flush()
         self._progress(force=True)
         return self._landing.tally
 
-    def _run(self, fetches: Iterable[Fetch], *, second_try: bool) -> None:
-        outcomes = self._fetcher.fetch(self._requests(fetches, uncached=second_try))
+    def _run(self, attempts: Iterator[Attempt]) -> None:
+        outcomes = self._fetcher.fetch(self._requests(attempts))
         with closing(_closable(outcomes)) as ends:
             for outcome in ends:
-                fetch = self._under_way.pop(outcome.request)
+                attempt = self._under_way.pop(outcome.request)
                 match outcome:
                     case Failure():
-                        self._take_failure(fetch, outcome)
+                        self._take_failure(attempt, outcome)
                     case Response(status=304):
-                        self._take_unchanged(fetch, outcome)
+                        self._take_unchanged(attempt.fetch, outcome)
                     case Response():
-                        self._take_bytes(fetch, outcome, second_try=second_try)
+                        self._take_bytes(attempt, _staged(outcome.request), outcome.headers)
                 self._landing.flush_when_due()
                 self._progress()
                 if self._stop:
                     return
 
-    def _requests(self, fetches: Iterable[Fetch], *, uncached: bool) -> Iterator[Request]:
-        for fetch in fetches:
+    def _requests(self, attempts: Iterator[Attempt]) -> Iterator[Request]:
+        for attempt in self._in_turn(attempts):
             if self._stop:
                 return
-            if not uncached and self._adopt(fetch):
+            request = self._begin(attempt)
+            if request is None:
                 self._landing.flush_when_due()
                 continue
-            listed, before = fetch.listed, fetch.before
-            ask = fetch.ask and before is not None and not uncached
-            request = Request(
-                uri=listed.loc,
-                sink=self._copies.stage(algorithms_for(listed, self._policy.own_algorithm)),
-                purpose=Purpose.RESOURCE,
-                etag=before.etag if ask and before else "",
-                last_modified=before.last_modified if ask and before else "",
-                limit=None if self._policy.lenient else listed.length,
-                uncached=uncached,
-            )
-            self._under_way[request] = fetch
+            self._under_way[request] = attempt
             yield request
+
+    def _in_turn(self, attempts: Iterator[Attempt]) -> Iterator[Attempt]:
+        """Yield attempts, but first those whose last place failed, so that few ever wait."""
+        for attempt in attempts:
+            while self._soon:
+                yield self._soon.popleft()
+            yield attempt
+        while self._soon:
+            yield self._soon.popleft()
+
+    def _begin(self, attempt: Attempt) -> Request | None:
+        """Return the request for an attempt; ``None`` when it needs none."""
+        fetch, place = attempt.fetch, attempt.place
+        listed, before = fetch.listed, fetch.before
+        if not attempt.at and self._adopt(fetch):
+            return None
+        of = "" if place.uncached else _part_of(place.uri, listed)
+        algorithms = algorithms_for(listed, self._policy.own_algorithm)
+        staged = self._copies.stage(algorithms, of)
+        if staged.part is not None and staged.part.length == listed.length:
+            self._take_bytes(attempt, staged, {})  # only the end of the run was missing
+            return None
+        ask = fetch.ask and before is not None and place.is_own and not place.uncached
+        return Request(
+            uri=place.uri,
+            sink=staged,
+            purpose=Purpose.RESOURCE,
+            etag=before.etag if ask and before else "",
+            last_modified=before.last_modified if ask and before else "",
+            limit=None if self._policy.lenient and place.is_own else listed.length,
+            uncached=place.uncached,
+            part=staged.part,
+            on_start=staged.begin if of else None,
+        )
 
     # --- how a fetch may end ---
 
@@ -160,15 +191,32 @@ class Transfer:
         self._landing.add(Ready(fetch, copy._replace(signature=signature), None))
         return True
 
-    def _take_failure(self, fetch: Fetch, outcome: Failure) -> None:
-        _staged(outcome.request).discard()
+    def _take_failure(self, attempt: Attempt, outcome: Failure) -> None:
         error: ResourceSyncError = outcome.error
+        staged = _staged(outcome.request)
+        if isinstance(error, SourceUnavailableError):
+            staged.leave()
+        else:
+            staged.discard()
         if isinstance(error, StorageError):
             raise error
-        code = error.code
-        if code == "too-big" and fetch.listed.length is not None:
+        code, known = error.code, attempt.fetch.listed.length is not None
+        mismatch = code == "too-big" and known
+        if mismatch:
             code = "length-mismatch"
-        self._fail(fetch, code, error.message, outcome.tries)
+        self._go_on(attempt.failed(code, error.message, mismatch=mismatch, tries=outcome.tries))
+
+    def _go_on(self, attempt: Attempt) -> None:
+        """Try the next place that may help; where there is none, the resource is not to be had."""
+        following = attempt.next()
+        if following is None:
+            self._fail(attempt.fetch, *attempt.why, attempt.tries)
+        elif not following.place.after_mismatch:
+            self._soon.append(following)
+        elif len(self._late) < _LATE:
+            self._late.append(following)
+        else:
+            self._fail(attempt.fetch, *attempt.why, attempt.tries)
 
     def _take_unchanged(self, fetch: Fetch, outcome: Response) -> None:
         _staged(outcome.request).discard()
@@ -180,22 +228,20 @@ class Transfer:
         else:
             self._landing.settle(fetch.listed.uri)
 
-    def _take_bytes(self, fetch: Fetch, outcome: Response, *, second_try: bool) -> None:
-        staged = _staged(outcome.request)
+    def _take_bytes(self, attempt: Attempt, staged: Staged, headers: Mapping[str, str]) -> None:
+        fetch, own = attempt.fetch, attempt.place.is_own
         length, found = staged.seal()
         digests = format_digests(found)
         fixity, wrong = judge_bytes(fetch.listed, length, digests)
-        if wrong is not None and not self._policy.lenient:
+        if wrong is not None and not (self._policy.lenient and own):
             staged.discard()
-            if not second_try and len(self._again) < _SECOND_TRIES:
-                self._again.append(fetch)
-                return
             code, expected, actual = wrong
             reason = f"the list says {expected}, the Source served {actual}"
-            self._fail(fetch, code, reason, 2 if second_try else 1)
+            self._go_on(attempt.failed(code, reason, mismatch=True, tries=1))
             return
         listed = fetch.listed if wrong is None else fetch.listed._replace(hash="")
-        copy = self._copy(listed, length, digests, outcome.headers, fixity)
+        # What another server said of its copy means nothing to this one.
+        copy = self._copy(listed, length, digests, headers if own else {}, fixity)
         self._landing.add(Ready(fetch, copy, staged))
 
     def _copy(
@@ -224,9 +270,13 @@ class Transfer:
         self._landing.fail(fetch, code, reason, tries)
         self._stop = self._stop or self._policy.fail_fast
 
-    def _abandon(self) -> None:
+    def _abandon(self, *, keep: bool) -> None:
         for request in self._under_way:
-            _staged(request).discard()
+            staged = _staged(request)
+            if keep:
+                staged.leave()
+            else:
+                staged.discard()
         self._under_way.clear()
 
     def _progress(self, *, force: bool = False) -> None:
@@ -245,6 +295,15 @@ class Transfer:
                 "failed": self._landing.tally.failed,
             },
         )
+
+
+def _part_of(uri: str, listed: Listed) -> str:
+    """Return what a part of a copy is kept under for a later run; empty when it is not worth it.
+
+    Only a strong digest of the whole can prove what was put together from parts.
+    """
+    large = listed.length is None or listed.length >= _WORTH_RESUMING
+    return f"{uri} {listed.hash}" if large and has_strong_digest(listed) else ""
 
 
 def _staged(request: Request) -> Staged:

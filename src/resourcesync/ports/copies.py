@@ -8,10 +8,20 @@ from typing import Protocol
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
+from resourcesync.ports.fetching import Part
 
 
 class Staged(Protocol):
     """A copy on its way: bytes beside the mirror, hashed as they come. It is also a ``Sink``."""
+
+    @property
+    def part(self) -> Part | None:
+        """What an earlier run left of it, from the first byte on; ``None`` once restarted."""
+        ...
+
+    def begin(self, validator: str) -> None:
+        """Take note of what will tell that the rest of these bytes is still theirs."""
+        ...
 
     def write(self, chunk: bytes) -> None:
         """Take the next bytes."""
@@ -23,6 +33,10 @@ class Staged(Protocol):
 
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
         """End the writing; return the length in bytes and the digests asked for."""
+        ...
+
+    def leave(self) -> None:
+        """End without being done; what is worth it stays for a later run."""
         ...
 
     def discard(self) -> None:
@@ -71,8 +85,14 @@ class Look(Protocol):
 class Copies(Look, Protocol):
     """The resources as the Destination holds them: bytes at paths, nothing outside one root."""
 
-    def stage(self, algorithms: Sequence[str]) -> Staged:
-        """Start a copy beside the mirror; digests are computed while the bytes pass."""
+    def stage(self, algorithms: Sequence[str], of: str = "") -> Staged:
+        """Start a copy beside the mirror; digests are computed while the bytes pass.
+
+        Args:
+            algorithms: Digests to compute.
+            of: What it is going to be the bytes of. When it is given, the part that an earlier
+                run left of it is taken up, and one that is left now is kept for a later run.
+        """
         ...
 
     def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:

@@ -17,6 +17,7 @@ from typing import BinaryIO, Final
 
 from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, HeldFolders, sync_folder
 from resourcesync.adapters.mirror.looking import READ_FLAGS, Look
+from resourcesync.adapters.mirror.parts import Parts
 from resourcesync.adapters.mirror.staged import (
     StagedFile,
     digest_of,
@@ -46,6 +47,7 @@ class FileTreeCopies:
         self._tmp = os.open("tmp", FOLDER_FLAGS, dir_fd=own)
         self._trash = os.open("trash", FOLDER_FLAGS, dir_fd=own)
         self._quarantine = os.open("quarantine", FOLDER_FLAGS, dir_fd=own)
+        self._parts = Parts(self._tmp)
         self._names = 0
         self._tag = secrets.token_hex(4)
 
@@ -54,19 +56,34 @@ class FileTreeCopies:
         for folder in (self._tmp, self._trash, self._quarantine):
             os.close(folder)
 
-    def clear_temporary(self) -> None:
-        """Remove what a run that was killed left half-written."""
-        with os.scandir(self._tmp) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    os.unlink(entry.name, dir_fd=self._tmp)
+    def clear_temporary(self, oldest: float = 0.0) -> None:
+        """Remove what a run that was killed left half-written.
+
+        Large parts stay that a later run can go on from.
+
+        Args:
+            oldest: Seconds since 1970; parts that were last written before are removed too.
+        """
+        self._parts.clear(oldest)
 
     # --- staging and installing ---
 
-    def stage(self, algorithms: Sequence[str]) -> StagedFile:
-        """Start a copy beside the mirror; digests are computed while the bytes pass."""
+    def stage(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
+        """Start a copy beside the mirror; digests are computed while the bytes pass.
+
+        With ``of``, go on from the part of it that an earlier run left, if there is one.
+        """
+        kept = self._parts.take(of) if of else None
+        if kept is not None:
+            staged = StagedFile(self._tmp, kept.name, algorithms, self._parts, of)
+            try:
+                staged.take_up(kept.validator)
+            except OSError:
+                staged.discard()
+            else:
+                return staged
         self._names += 1
-        return StagedFile(self._tmp, f"{self._tag}-{self._names}", algorithms)
+        return StagedFile(self._tmp, f"{self._tag}-{self._names}", algorithms, self._parts, of)
 
     def scratch(self) -> BinaryIO:
         """Open a nameless temporary file on the mirror's file system, to read and write."""

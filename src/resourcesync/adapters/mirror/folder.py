@@ -25,6 +25,7 @@ _LOCK_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _MARKER: Final = "marker"
 _MARKER_NOTE: Final = "marker"
 _MARKER_BYTES: Final = 64
+_PART_SECONDS: Final = 7 * 86_400.0
 
 
 def is_mirror(folder: Path) -> bool:
@@ -51,6 +52,7 @@ class MirrorFolder:
 
     def __init__(self, root: Path, clock: Clock) -> None:
         self.root = root
+        self._oldest_part = clock.now().timestamp() - _PART_SECONDS
         self._descriptors: list[int] = []
         self.state: SqliteMirrorState | None = None
         self.copies: FileTreeCopies | None = None
@@ -73,7 +75,7 @@ class MirrorFolder:
                     os.mkdir(name, 0o700, dir_fd=self._own)
             self._lock(clock)
             self.copies = FileTreeCopies(root, self._own)
-            self.copies.clear_temporary()
+            self.copies.clear_temporary(self._oldest_part)
             self._check_state_files()
         except OSError as error:
             raise storage_error(error, f"opening the mirror {self.root}") from error
@@ -180,7 +182,7 @@ class MirrorFolder:
     def close(self) -> None:
         """Close files and memory, and let go of the lock."""
         if self.copies is not None:
-            self.copies.clear_temporary()
+            self.copies.clear_temporary(self._oldest_part)
             self.copies.close()
             self.copies = None
         if self.state is not None:

@@ -7,11 +7,12 @@ import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Part
 
 _NEW_FILE_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CONSTRUCTORS: Final = {
@@ -23,6 +24,9 @@ _CONSTRUCTORS: Final = {
     "sha-512": hashlib.sha512,
 }
 _BLOCK: Final = 1 << 20
+WORTH_KEEPING: Final = 1 << 20
+"""Bytes below which a part is fetched anew rather than kept."""
+
 _LAST_SECOND: Final = 1 << 33
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -52,11 +56,43 @@ def signature_of(info: os.stat_result) -> str:
     return f"{info.st_size}:{info.st_mtime_ns}:{info.st_ino}"
 
 
-class StagedFile:
-    """A copy on its way, in a temporary file of its own."""
+class Notes(Protocol):
+    """Remembers what temporary files are the beginnings of."""
 
-    def __init__(self, folder: int, name: str, algorithms: Sequence[str]) -> None:
+    def note(self, name: str, of: str, validator: str) -> bool:
+        """Write down what a file is the beginning of; whether that was done."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """Forget what a file is the beginning of."""
+        ...
+
+
+class StagedFile:
+    """A copy on its way, in a temporary file of its own.
+
+    Args:
+        folder: Descriptor of the folder of temporary files; it stays the caller's.
+        name: The file's name in it.
+        algorithms: Digests to compute.
+        notes: Where it is written down what the file is of, when ``of`` is given.
+        of: What it is going to be the bytes of, for a later run.
+    """
+
+    def __init__(
+        self,
+        folder: int,
+        name: str,
+        algorithms: Sequence[str],
+        notes: Notes | None = None,
+        of: str = "",
+    ) -> None:
         self._folder = folder
+        self._notes = notes if of else None
+        self._of = of
+        self._validator = ""
+        self._noted = False
+        self.part: Part | None = None
         self.name = name
         self._algorithms = algorithms
         self._hashers = new_hashers(algorithms)
@@ -84,12 +120,53 @@ class StagedFile:
         self.length += len(chunk)
         for hasher in self._hashers.values():
             hasher.update(chunk)
+        if self._validator and self.length >= WORTH_KEEPING:
+            self._note()
+
+    def _note(self) -> None:
+        """Write down once what this is the beginning of."""
+        if self._notes is not None:
+            self._noted = self._notes.note(self.name, self._of, self._validator)
+        self._validator = ""
+
+    def begin(self, validator: str) -> None:
+        """Take note of what will tell that the rest of these bytes is still theirs."""
+        self._validator = validator if self._notes is not None else ""
+
+    def take_up(self, validator: str) -> None:
+        """Go on from a part that an earlier run left in the file.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        self._file = os.open(self.name, flags, dir_fd=self._folder)
+        self._noted = True
+        while chunk := os.read(self._file, _BLOCK):
+            self.length += len(chunk)
+            for hasher in self._hashers.values():
+                hasher.update(chunk)
+        self.part = Part(length=self.length, validator=validator)
+
+    def _forget(self) -> None:
+        if self._noted and self._notes is not None:
+            self._notes.forget(self.name)
+        self._noted = False
 
     def restart(self) -> None:
-        """Forget all bytes so far."""
+        """Forget all bytes so far.
+
+        Raises:
+            StorageError: They cannot be forgotten.
+        """
+        self._forget()
+        self.part, self._validator = None, ""
         if self._file >= 0:
-            os.ftruncate(self._file, 0)
-            os.lseek(self._file, 0, os.SEEK_SET)
+            try:
+                os.ftruncate(self._file, 0)
+                os.lseek(self._file, 0, os.SEEK_SET)
+            except OSError as error:
+                raise storage_error(error, "emptying a temporary file") from error
         self.length = 0
         self._hashers = new_hashers(self._algorithms)
 
@@ -115,10 +192,21 @@ class StagedFile:
         return signature_of(os.fstat(self._file))
 
     def close(self) -> None:
-        """Close the file; its bytes stay."""
+        """Close the file, which is a copy now."""
+        self._forget()
+        self._close()
+
+    def _close(self) -> None:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+    def leave(self) -> None:
+        """End without being done; what is worth it stays for a later run."""
+        if self._noted:
+            self._close()
+        else:
+            self.discard()
 
     def discard(self) -> None:
         """Throw the bytes away; it is no error to do so twice."""

@@ -1,0 +1,122 @@
+"""Where the bytes of one resource may be had, one place after the other; pure (§14.2, §14.6)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from resourcesync.destination.plan import Fetch, Listed
+from resourcesync.destination.uris import origin
+from resourcesync.errors import OutOfScopeError
+from resourcesync.model.digests import STRONG, disagree, parse_digests, usable
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Resource
+
+MOST_MIRRORS: Final = 8
+
+
+class Place(NamedTuple):
+    """One place.
+
+    Attributes:
+        uri: Its address.
+        is_own: Whether it is the resource's own URI; the Source's word on it counts.
+        uncached: Whether caches on the way are to be passed by.
+        after_mismatch: Whether it helps only when the resource's own URI gave other bytes.
+    """
+
+    uri: str
+    is_own: bool = True
+    uncached: bool = False
+    after_mismatch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A fetch on its way through its places.
+
+    Attributes:
+        fetch: What is wanted.
+        places: Where it may be had.
+        at: Which of them is asked now.
+        mismatch: Whether the resource's own URI gave bytes that are not what is listed.
+        tries: Requests so far.
+        why: Code and reason of the last failure at the resource's own URI.
+    """
+
+    fetch: Fetch
+    places: tuple[Place, ...]
+    at: int = 0
+    mismatch: bool = False
+    tries: int = 0
+    why: tuple[str, str] = ("", "")
+
+    @property
+    def place(self) -> Place:
+        """The place that is asked now."""
+        return self.places[self.at]
+
+    def failed(self, code: str, reason: str, *, mismatch: bool, tries: int) -> "Attempt":
+        """Return it after a failure at its place."""
+        own = self.place.is_own
+        return replace(
+            self,
+            mismatch=self.mismatch or (own and mismatch),
+            tries=self.tries + tries,
+            why=(code, reason) if own else self.why,
+        )
+
+    def next(self) -> "Attempt | None":
+        """Return it at the next place that may help, or ``None``."""
+        for at in range(self.at + 1, len(self.places)):
+            if self.mismatch or not self.places[at].after_mismatch:
+                return replace(self, at=at)
+        return None
+
+
+def first_attempt(fetch: Fetch) -> Attempt:
+    """Return a fetch at its first place: mirrors by priority, then the resource's own URI.
+
+    When that gives other bytes than listed, a cache may be old, or the resource may have moved
+    on; then it is asked once more, uncached, and then the memento of the listed version.
+    """
+    listed = fetch.listed
+    loc = listed.loc
+    own = (Place(loc), Place(loc, uncached=True, after_mismatch=True))
+    if not listed.mirrors and not listed.memento:
+        return Attempt(fetch, own)
+    mirrors = (Place(uri, is_own=False) for uri in listed.mirrors)
+    mementos = [Place(listed.memento, is_own=False, after_mismatch=True)] if listed.memento else []
+    return Attempt(fetch, (*mirrors, *own, *mementos))
+
+
+def has_strong_digest(listed: Listed) -> bool:
+    """Whether a digest is listed that proves bytes, wherever they come from."""
+    return any(d.algorithm in STRONG for d in usable(parse_digests(listed.hash)))
+
+
+def mirrors_of(resource: Resource, allowed: frozenset[str]) -> tuple[str, ...]:
+    """Return the other places of the same bytes that may be asked, the preferred one first.
+
+    A place of an origin that the Source does not speak for needs a strong digest to check it by.
+    """
+    links = (link for link in resource.mirrors if not disagree(link.digests, resource.digests))
+    found = _usable(links, resource, allowed)
+    return tuple(uri for uri in found if uri != resource.uri)[:MOST_MIRRORS]
+
+
+def memento_of(resource: Resource) -> str:
+    """Return the address of the very version that is listed; empty when there is none to trust."""
+    memento = resource.memento
+    return next(iter(_usable([memento] if memento else [], resource, frozenset())), "")
+
+
+def _usable(links: Iterable[Link], resource: Resource, allowed: frozenset[str]) -> dict[str, None]:
+    proven = any(d.algorithm in STRONG for d in usable(resource.digests))
+    found: dict[str, None] = {}
+    for link in links:
+        try:
+            if proven or origin(link.href) in allowed:
+                found[link.href] = None
+        except OutOfScopeError:
+            continue  # no address of the web: as if it were not there
+    return found

@@ -1,0 +1,259 @@
+"""Large resources that break off are continued by the next run (F12-F14); raw sockets."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.parts import MOST_PARTS
+from resourcesync.adapters.mirror.staged import WORTH_KEEPING
+from resourcesync.destination.reports import MirrorState
+from tests.support.hostile_server import CLOSE, Asked, Step, answer
+from tests.support.scripted_source import ScriptedSource, cut_at, serve
+
+BODY = random.Random(5).randbytes(3 * WORTH_KEEPING)
+OTHER = random.Random(6).randbytes(3 * WORTH_KEEPING)
+HALF = len(BODY) // 2
+TAG = '"v1"'
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[ScriptedSource]:
+    with ScriptedSource(tmp_path / "mirror") as running:
+        yield running
+
+
+def break_off(source: ScriptedSource, at: int = HALF, target: str = "/big.bin") -> None:
+    """Pull while the resource breaks off at ``at``, again and again."""
+    source.server.on(target, cut_at(at, BODY, TAG, CLOSE))
+    assert source.pull().state is MirrorState.BEHIND
+
+
+def test_a_part_is_kept_and_the_next_run_asks_for_the_rest_only(source: ScriptedSource) -> None:
+    source.put("/big.bin", BODY)
+    break_off(source)
+    assert len(source.temporary()) == 2
+
+    source.server.on("/big.bin", serve(BODY, TAG))
+    report = source.pull()
+
+    assert source.ranges("/big.bin") == [f"bytes={HALF}-"]
+    assert (report.state, report.verified) == (MirrorState.IN_SYNC, 1)
+    assert source.file("/big.bin") == BODY
+    assert source.temporary() == []
+
+
+@pytest.mark.parametrize("at", [0, 1, WORTH_KEEPING - 1])
+def test_a_small_part_is_not_worth_it(source: ScriptedSource, at: int) -> None:
+    source.put("/big.bin", BODY)
+    break_off(source, at)
+    assert source.temporary() == []
+
+    source.server.on("/big.bin", serve(BODY, TAG))
+    assert source.pull().state is MirrorState.IN_SYNC
+    assert source.ranges("/big.bin") == [None]
+
+
+def test_a_part_grows_from_run_to_run(source: ScriptedSource) -> None:
+    source.put("/big.bin", BODY)
+    break_off(source, WORTH_KEEPING)
+
+    def a_bit_more(asked: Asked) -> list[Step]:
+        (whole,) = serve(BODY, TAG)(asked)
+        assert isinstance(whole, bytes)
+        return [whole[:WORTH_KEEPING], 0.05, CLOSE]
+
+    source.server.on("/big.bin", a_bit_more)
+    assert source.pull().state is MirrorState.BEHIND
+    source.server.on("/big.bin", serve(BODY, TAG))
+
+    assert source.pull().state is MirrorState.IN_SYNC
+    (asked,) = source.ranges("/big.bin")
+    assert asked is not None
+    assert 1.9 * WORTH_KEEPING < int(asked[6:-1]) < 2 * WORTH_KEEPING
+    assert source.file("/big.bin") == BODY
+
+
+def test_a_resource_that_changed_between_two_runs_is_fetched_whole(
+    source: ScriptedSource,
+) -> None:
+    source.put("/big.bin", BODY)
+    break_off(source)
+    source.put("/big.bin", OTHER)
+    source.publish("2026-01-02T00:00:00Z")
+
+    assert source.pull().state is MirrorState.IN_SYNC
+    assert source.ranges("/big.bin") == [None]  # the list tells of other bytes: the part is no use
+    assert source.file("/big.bin") == OTHER
+
+
+def test_a_server_that_has_other_bytes_than_the_list_is_found_out(source: ScriptedSource) -> None:
+    source.put("/big.bin", BODY)
+    break_off(source)
+    source.server.on("/big.bin", serve(OTHER, TAG), serve(BODY, TAG))
+
+    report = source.pull()
+
+    assert source.ranges("/big.bin") == [f"bytes={HALF}-", None]
+    assert report.state is MirrorState.IN_SYNC
+    assert source.file("/big.bin") == BODY
+
+
+def test_a_part_that_rotted_on_the_disk_is_found_out(source: ScriptedSource) -> None:
+    source.put("/big.bin", BODY)
+    break_off(source)
+    tmp = source.folder / ".resourcesync/tmp"
+    part = next(path for path in tmp.iterdir() if not path.name.endswith(".part"))
+    part.write_bytes(bytes(part.stat().st_size))
+    source.server.on("/big.bin", serve(BODY, TAG))
+
+    assert source.pull().state is MirrorState.IN_SYNC
+    assert source.ranges("/big.bin") == [f"bytes={HALF}-", None]
+    assert source.file("/big.bin") == BODY
+
+
+def test_a_part_that_only_lacked_its_end_of_run_needs_no_request(source: ScriptedSource) -> None:
+    source.put("/big.bin", BODY)
+    break_off(source)
+    tmp = source.folder / ".resourcesync/tmp"
+    part = next(path for path in tmp.iterdir() if not path.name.endswith(".part"))
+    part.write_bytes(BODY)
+
+    assert source.pull().state is MirrorState.IN_SYNC
+    assert source.ranges("/big.bin") == []
+    assert source.file("/big.bin") == BODY
+
+
+@pytest.mark.parametrize("digest", ["", "md5:d41d8cd98f00b204e9800998ecf8427e"])
+def test_without_a_strong_digest_no_part_outlives_its_run(
+    source: ScriptedSource, digest: str
+) -> None:
+    source.put("/big.bin", BODY, digest=digest)
+    break_off(source)
+
+    assert source.temporary() == []
+
+
+def test_what_an_answer_says_for_good_leaves_no_part(source: ScriptedSource) -> None:
+    source.put("/big.bin", BODY)
+    break_off(source)
+    source.server.on("/big.bin", answer("404 Not Found"))
+
+    assert source.pull().state is MirrorState.BEHIND
+    assert source.temporary() == []
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"[" * 20_000,
+        b'{"of": 1, "validator": "x"}',
+        b'{"of": "x"}',
+        json.dumps({"of": "x", "validator": 'a"\r\nX: y'}).encode(),
+        json.dumps({"of": "x", "validator": ""}).encode(),
+        json.dumps({"of": "x" * 40_000, "validator": '"v"'}).encode(),
+    ],
+)
+def test_a_note_that_cannot_be_understood_goes_with_its_part(
+    source: ScriptedSource, note: bytes
+) -> None:
+    source.put("/small.txt", b"small")
+    source.pull()
+    tmp = source.folder / ".resourcesync/tmp"
+    (tmp / "a-1").write_bytes(BODY)
+    (tmp / "a-1.part").write_bytes(note)
+    (tmp / "b-1.part").write_text('{"of": "y", "validator": "v"}')
+
+    assert source.pull().state is MirrorState.IN_SYNC
+    assert source.temporary() == []
+
+
+def test_links_planted_as_parts_lead_nowhere(source: ScriptedSource, tmp_path: Path) -> None:
+    uri = source.put("/big.bin", BODY)
+    break_off(source)
+    tmp = source.folder / ".resourcesync/tmp"
+    part = next(path for path in tmp.iterdir() if not path.name.endswith(".part"))
+    canary = tmp_path / "canary"
+    canary.write_bytes(OTHER)
+    part.unlink()
+    part.symlink_to(canary)
+    source.server.on("/big.bin", serve(BODY, TAG))
+
+    assert source.pull().state is MirrorState.IN_SYNC
+    assert uri
+    assert canary.read_bytes() == OTHER
+    assert source.file("/big.bin") == BODY
+
+
+def plant(folder: Path, names: int, *, age: float = 0.0) -> None:
+    for number in range(names):
+        path = folder / f"a-{number}"
+        path.write_bytes(b"")
+        os.truncate(path, WORTH_KEEPING)
+        moment = path.stat().st_mtime - age - number
+        os.utime(path, (moment, moment))
+        (folder / f"a-{number}.part").write_text(json.dumps({"of": f"{number}", "validator": "v"}))
+
+
+def test_parts_are_bounded_in_number_and_age(tmp_path: Path) -> None:
+    root = tmp_path / "mirror"
+    with MirrorFolder(root, SystemClock()):
+        pass
+    tmp = root / ".resourcesync/tmp"
+    plant(tmp, MOST_PARTS + 10)
+    with MirrorFolder(root, SystemClock()):
+        names = {path.name for path in tmp.iterdir()}
+        assert names == {f"a-{n}{end}" for n in range(MOST_PARTS) for end in ("", ".part")}
+    plant(tmp, MOST_PARTS + 10, age=8 * 86_400)
+    with MirrorFolder(root, SystemClock()):
+        assert list(tmp.iterdir()) == []
+
+
+def test_parts_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "mirror"
+    with MirrorFolder(root, SystemClock()):
+        pass
+    tmp = root / ".resourcesync/tmp"
+    plant(tmp, 5)
+    monkeypatch.setattr("resourcesync.adapters.mirror.parts.MOST_BYTES", 3 * WORTH_KEEPING)
+    with MirrorFolder(root, SystemClock()):
+        assert {path.name for path in tmp.iterdir() if path.suffix != ".part"} == {
+            "a-0",
+            "a-1",
+            "a-2",
+        }
+
+
+def test_a_run_that_is_killed_leaves_its_part_for_the_next(source: ScriptedSource) -> None:
+    source.put("/big.bin", BODY)
+    (first, *_) = cut_at(2 * WORTH_KEEPING, BODY, TAG, CLOSE)
+    source.server.on("/big.bin", [first, 30.0])
+    command = [sys.executable, "-m", "resourcesync", "pull", source.uri, str(source.folder)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        tmp = source.folder / ".resourcesync/tmp"
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and not (
+            tmp.exists() and any(path.suffix == ".part" for path in tmp.iterdir())
+        ):
+            time.sleep(0.02)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGKILL)
+    source.server.on("/big.bin", serve(BODY, TAG))
+
+    assert source.pull().state is MirrorState.IN_SYNC
+    (asked,) = source.ranges("/big.bin")
+    assert asked is not None
+    assert WORTH_KEEPING <= int(asked[6:-1]) <= 2 * WORTH_KEEPING
+    assert source.file("/big.bin") == BODY
