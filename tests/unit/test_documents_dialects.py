@@ -246,14 +246,15 @@ def test_a_long_list_of_p2_is_turned_round_whole() -> None:
 
 
 def test_a_list_of_p2_that_is_in_the_right_order_stays() -> None:
-    told = old(
-        '<rs:md capability="changelist" modified="2013-01-05"/>',
-        *[change(f"http://a/{day}", day) for day in (1, 2, 4)],
-        namespace=P2_NS,
-    )
+    md = '<rs:md capability="changelist" modified="2013-01-05"/>'
+    children = [change(f"http://a/{day}", day) for day in (1, 2, 4)]
+
+    told = old(md, *children, namespace=P2_NS)
 
     assert uris(told.entries) == ["http://a/1", "http://a/2", "http://a/4"]
     assert "order-reversed" not in told.codes
+    data = document(*children, md=md).replace(RS_NS.encode(), P2_NS.encode())
+    assert [row.uri for row in rows(data)] == uris(told.entries)
 
 
 def test_a_resource_list_of_p2_keeps_its_order_and_its_etags() -> None:

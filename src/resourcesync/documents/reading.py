@@ -7,6 +7,7 @@ shorter than its Source wrote it.
 """
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from itertools import repeat
 from typing import BinaryIO, Final, TypeVar, final
 
@@ -27,6 +28,7 @@ from resourcesync.documents._values import change_kind
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
 from resourcesync.model.resources import Change
+from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import ChangeKind, Dialect
 
 __all__ = ["Document", "Limits", "Row", "Tolerated", "read"]
@@ -192,7 +194,9 @@ class Document:
             DocumentError: As `entries` does.
         """
         if self._may_be_backwards:
-            yield from self._turned(list(self._given_rows()))
+            rows = list(self._given_rows())
+            self._order.watch(map(_time_of, rows))
+            yield from self._turned(rows)
         else:
             yield from self._given_rows()
 
@@ -335,6 +339,13 @@ class Document:
             self._on_refused(
                 RefusedEntry(line=entry.line, code=refusal.code, reason=refusal.reason, uri=uri)
             )
+
+
+def _time_of(row: Row) -> datetime | None:
+    try:
+        return parse_w3c((row.datetime_text or row.lastmod_text or "").strip())
+    except ValueError:
+        return None
 
 
 def _one_by_one(run: Run) -> Iterator[Irregular]:
