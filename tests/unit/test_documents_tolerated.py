@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from resourcesync.errors import MalformedDocumentError
-from resourcesync.model.capabilities import CapabilityEntry
+from resourcesync.model.capabilities import CapabilityEntry, Package
 from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
 from tests.support.documents import (
@@ -27,6 +27,14 @@ def at_day(day: int) -> str:
 
 
 FORGIVEN = {
+    "a change list of packages": (
+        document(
+            url("http://a/1", '<rs:md from="2013" until="2014" type="application/zip"/>'),
+            md=CHANGE_LIST,
+        ),
+        "packages-in-changelist",
+        "CH03",
+    ),
     "the namespace of 0.9 with https": (
         document(url()).replace(SITEMAP_NS.encode(), SITEMAP_NS.replace("http", "https").encode()),
         "sitemap-namespace",
@@ -267,6 +275,27 @@ def test_a_description_that_calls_its_capability_lists_capability_is_understood(
         CapabilityEntry(uri="http://a/2", label="new"),
     ]
     assert told.codes == ["capability-spelled", "capability-unknown"]
+
+
+def test_a_change_list_whose_entries_are_packages_is_a_change_dump() -> None:
+    entry = url(
+        "http://a/2020.tar.xz",
+        '<rs:md type="application/x-xz" length="76000000" at="2020-06-01T00:00:00"'
+        ' completed="2020-06-01T01:00:00" from="2020-05-31T00:00:00" until="2020-06-01T00:00:00"/>',
+    )
+
+    told = tell(document(entry, entry, md=CHANGE_LIST))
+
+    assert told.header.capability is Capability.CHANGE_DUMP
+    assert told.header.from_ == datetime(2013, 1, 3, tzinfo=UTC)
+    package = told.entries[1]
+    assert isinstance(package, Package)
+    assert (package.from_, package.until, package.media_type) == (
+        datetime(2020, 5, 31, tzinfo=UTC),
+        datetime(2020, 6, 1, tzinfo=UTC),
+        "application/x-xz",
+    )
+    assert told.codes == ["packages-in-changelist", "time-zone"]
 
 
 def test_a_relation_is_found_in_any_case() -> None:

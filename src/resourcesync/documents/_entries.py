@@ -39,6 +39,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import SITEMAP_NS, ChangeKind
 
 _MD5_BYTES: Final = 16
+_INTERVAL: Final = frozenset({"from", "until"})
 _ROW_KNOWN: Final = CHANGE_KNOWN | {"path", "at"}
 
 
@@ -141,6 +142,12 @@ def _draft_change(item: Irregular) -> str | None:
         if local in ("type", "eventtype") and namespace in ALL_RS_NAMESPACES:
             return value
     return item.texts.get(EVENT, "deleted" if EXPIRES in item.texts else None)
+
+
+def is_package(item: Irregular) -> bool:
+    """Whether an entry of a Change List tells an interval, and not what happened."""
+    values, _ = parted(item.metadata, _INTERVAL)
+    return row_of(item).change is None and values.keys() >= _INTERVAL
 
 
 def irregular_of(row: Row, priority: str | None) -> Irregular:

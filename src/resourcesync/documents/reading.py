@@ -7,6 +7,7 @@ shorter than its Source wrote it.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from itertools import repeat
 from typing import BinaryIO, Final, TypeVar, final
@@ -15,7 +16,7 @@ from resourcesync.documents._assembling import Assembler, Irregular
 from resourcesync.documents._columns import changes_of, resources_of, uris_of
 from resourcesync.documents._context import Context, RefusalError, Tolerated
 from resourcesync.documents._dialects import DATETIME, LASTMOD, dialect_of
-from resourcesync.documents._entries import entry_uri, irregular_of, row_of
+from resourcesync.documents._entries import entry_uri, irregular_of, is_package, row_of
 from resourcesync.documents._families import family_of
 from resourcesync.documents._header import Root, header_of
 from resourcesync.documents._layouts import Row, Run
@@ -29,7 +30,7 @@ from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import parse_w3c
-from resourcesync.model.vocabulary import ChangeKind, Dialect
+from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 
 __all__ = ["Document", "Limits", "Row", "Tolerated", "read"]
 
@@ -90,7 +91,30 @@ def read(
     )
     context.at(*scanner.header_place)
     header = header_of(root, context)
+    if header.capability is Capability.CHANGE_LIST and not header.is_index:
+        header = _as_dump(header, assembler, scanner, rest)
     return Document(header, assembler, scanner, rest, limits=limits, on_refused=on_refused)
+
+
+def _as_dump(
+    header: Header, assembler: Assembler, scanner: Scanner, rest: Iterator[bytes]
+) -> Header:
+    """Return the header of a Change Dump for a Change List whose entries are packages.
+
+    Such lists are met in the wild. The first entry tells: it has an interval, and no change.
+    """
+    while not assembler.items and not scanner.closed:
+        block = next(rest, None)
+        if block is None:
+            scanner.close()
+        else:
+            scanner.feed(block)
+    first = assembler.items[0] if assembler.items else None
+    if not isinstance(first, Irregular) or not is_package(first):
+        return header
+    scanner.context.at(first.line, first.column)
+    scanner.context.note("packages-in-changelist")
+    return replace(header, capability=Capability.CHANGE_DUMP)
 
 
 @final
