@@ -108,3 +108,21 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     assert not (mirror / "objects/0001.txt").exists()
     trashed = [it for it in (mirror / ".resourcesync/trash").rglob("*") if it.is_file()]
     assert [it.read_text() for it in trashed] == ["a jug\n"]
+
+
+def test_the_page_on_handing_changes_on_does_what_it_says(tmp_path: Path) -> None:
+    port = free_port()
+    publish, serve, *_ = (it.replace("8080", str(port)) for it in shell_blocks(TUTORIAL))
+    first, later = shell_blocks(ROOT / "docs" / "how-to" / "hand-changes-on.md")
+    in_a_shell(publish, tmp_path)
+    _, *words = shlex.split(serve)
+
+    with running(script("resourcesync"), *words, port=port, cwd=tmp_path):
+        in_a_shell(f"resourcesync pull http://127.0.0.1:{port} museum", tmp_path)
+        in_a_shell(first, tmp_path)
+        told = (tmp_path / "changes.ndjson").read_text()
+        in_a_shell(later, tmp_path)
+        again = (tmp_path / "changes.ndjson").read_text()
+
+    assert told.count('"change":"created"') == len(list((tmp_path / "museum").rglob("*.txt")))
+    assert '"type":"change"' not in again

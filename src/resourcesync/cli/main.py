@@ -28,6 +28,7 @@ GROUPS: Final = {
     "Mirror": {
         "pull": "copy what changed since last time",
         "status": "how far behind is each mirror",
+        "changes": "what changed here, for the next program",
         "audit": "compare every copy with the Source; write evidence",
     },
     "Publish": {

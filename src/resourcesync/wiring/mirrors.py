@@ -12,8 +12,10 @@ from typing import Final, Literal
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror.consumers import ConsumerFiles
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.changelog import Consumers
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mapping import origin
 from resourcesync.destination.memory import Memory
@@ -22,6 +24,7 @@ from resourcesync.destination.reports import MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports import Clock, Reporter
+from resourcesync.ports.mirror import MirrorState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +178,29 @@ def read_status(folder: Path) -> MirrorStatus:
         raise not_a_mirror(folder)
     with SqliteMirrorState(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
         return status_of(str(folder), state, running=_is_held(folder))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenChanges:
+    """A mirror's log of changes, open for reading, and who has read how far."""
+
+    state: MirrorState
+    consumers: Consumers
+
+
+@contextmanager
+def open_changes(folder: Path) -> Iterator[OpenChanges]:
+    """Open a mirror's log of changes without holding the mirror: a pull may go on meanwhile.
+
+    Raises:
+        ConfigurationError: The folder is no mirror.
+        StateError: The memory is damaged or from a newer version.
+    """
+    if not is_mirror(folder):
+        raise not_a_mirror(folder)
+    own = folder / OWN_FOLDER
+    with SqliteMirrorState(own / mirror_folder.STATE_FILE, read_only=True) as state:
+        yield OpenChanges(state=state, consumers=ConsumerFiles(own))
 
 
 def not_a_mirror(folder: Path) -> ConfigurationError:

@@ -1,0 +1,81 @@
+"""How the changes of a mirror are written: as lines, as JSON, as paths, as a table."""
+
+import csv
+import io
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from resourcesync.cli.output import OutputLostError, Screen
+from resourcesync.cli.words import Line, count, escape, moment, stamp
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.ports.changes import Logged, LoggedKind
+
+_SYMBOLS: Final = {
+    LoggedKind.CREATED.value: "+",
+    LoggedKind.UPDATED.value: "*",
+    LoggedKind.DELETED.value: "-",
+    LoggedKind.TOUCHED.value: "=",
+}
+_HEADS: Final = ("seq", "time", "change", "uri", "path", "bytes", "hash", "prev_hash")
+
+
+def fields_of(change: Logged) -> dict[str, object]:
+    """Return a change as the fields of its event; what is not known is left out."""
+    fields: dict[str, object] = {
+        "seq": change.seq,
+        "change": change.kind,
+        "uri": change.uri,
+        "path": change.path,
+        "bytes": change.length,
+        "hash": change.digests,
+        "prev_hash": change.previous,
+        "time": from_microseconds(change.time),
+    }
+    return {name: value for name, value in fields.items() if value != ""}
+
+
+def words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+    """Yield the line of a change."""
+    if event == "change":
+        at = moment(fields["time"])  # type: ignore[arg-type]  # fields_of put it there
+        size = fields["bytes"]
+        amount = f"{count(size)} B" if isinstance(size, int) else ""
+        yield Line(f"/{fields['path']}   {amount}   {at}", _SYMBOLS[str(fields["change"])])
+
+
+def writer(form: str, screen: Screen) -> Callable[[Logged], None]:
+    """Return what writes one change, and raises when nobody takes it."""
+    match form:
+        case "paths0":
+            return lambda change: _write(f"{change.path}\0")
+        case "csv":
+            return _Table()
+        case _:
+            return lambda change: screen.report("change", fields_of(change))
+
+
+class _Table:
+    """Writes a row for each change, and the heads above the first."""
+
+    def __init__(self) -> None:
+        self._row(_HEADS)
+
+    def __call__(self, change: Logged) -> None:
+        time = stamp(from_microseconds(change.time))
+        uri, path = escape(change.uri), escape(change.path)
+        number, size = str(change.seq), str(change.length)
+        self._row((number, time, change.kind, uri, path, size, change.digests, change.previous))
+
+    def _row(self, cells: tuple[str, ...]) -> None:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow(cells)
+        _write(line.getvalue())
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        raise OutputLostError(error) from error

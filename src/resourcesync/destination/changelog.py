@@ -1,0 +1,80 @@
+"""What changed in a mirror, handed over to the next program: from a cursor on, at least once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from resourcesync.errors import DiscontinuityError
+from resourcesync.ports.changes import Logged, LoggedKind
+from resourcesync.ports.mirror import MirrorState
+
+
+class Consumers(Protocol):
+    """How far each named program has read the changes of a mirror."""
+
+    def cursor(self, name: str) -> int | None:
+        """Return the number of the last change that ``name`` acknowledged, or ``None``."""
+        ...
+
+    def acknowledge(self, name: str, cursor: int) -> None:
+        """Remember durably that ``name`` has taken all changes up to ``cursor``."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class ChangeReader:
+    """Reads the changes of a mirror, again and again where it stopped.
+
+    Attributes:
+        state: The mirror's memory; open for reading is enough.
+        cursor: The number of the last change that was read; ``None`` before the first reading of
+            a program that starts from nothing.
+        touched: Whether to yield also what was fetched anew with the same bytes.
+    """
+
+    state: MirrorState
+    cursor: int | None = None
+    touched: bool = False
+
+    def new(self) -> Iterator[Logged]:
+        """Yield what is new since the cursor; the cursor moves when all was taken.
+
+        A program that starts from nothing is told of each copy that is here as ``created``.
+
+        Raises:
+            DiscontinuityError: The log does not reach back to the cursor.
+        """
+        forgotten, newest = self.state.change_bounds()
+        if self.cursor is None:
+            yield from self._all(newest)
+            self.cursor = newest
+            return
+        if not forgotten <= self.cursor <= newest:
+            raise DiscontinuityError(
+                f"the mirror's log of changes does not reach back to cursor {self.cursor}",
+                evidence=(("here", f"changes {forgotten + 1} to {newest}"),),
+                hint="empty what was built from the mirror, then begin anew: --restart",
+                code="changes-lost",
+            )
+        for row in self.state.changes(self.cursor):
+            if self.touched or row.kind != LoggedKind.TOUCHED:
+                yield row
+            newest = row.seq
+        self.cursor = newest
+
+    def _all(self, newest: int) -> Iterator[Logged]:
+        created = LoggedKind.CREATED.value
+        for copy in self.state.copies():
+            if copy.length >= 0:  # else its file is changing now: the log will tell
+                seen = (copy.installed, created, copy.uri, copy.path, copy.length, copy.digests)
+                yield Logged(newest, *seen, "")
+
+
+def start_of_log(state: MirrorState) -> int:
+    """Return the cursor before the oldest change that is remembered."""
+    return state.change_bounds()[0]
+
+
+def start_at(state: MirrorState, moment: int) -> int:
+    """Return the cursor before the changes of a moment and later, microseconds."""
+    return state.changed_before(moment)

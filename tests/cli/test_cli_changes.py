@@ -1,0 +1,179 @@
+"""``changes``: what it hands over, and when its cursor moves."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows
+from tests.support.tiny_source import TinySource
+
+PATHS = sorted(MIRRORED)
+
+
+@pytest.fixture
+def museum(source: TinySource, said: Said) -> str:
+    assert run(["pull", source.url, "museum"]) == 0
+    said.readouterr()
+    return "museum"
+
+
+def pull_news(source: TinySource, said: Said) -> None:
+    """One resource is new, one is updated, one is gone."""
+    files = {**FILES, "/objects/0001.txt": b"another\n", "/objects/0099.txt": b"new\n"}
+    del files["/objects/0002.txt"]
+    source.offer(files, at=LATER)
+    assert run(["pull", "museum"]) == 0
+    said.readouterr()
+
+
+def seen(said: Said) -> list[tuple[str, str]]:
+    return sorted((row["change"], row["path"]) for row in rows(said) if row["type"] == "change")
+
+
+NEWS = [
+    ("created", "objects/0099.txt"),
+    ("deleted", "objects/0002.txt"),
+    ("updated", "objects/0001.txt"),
+]
+
+
+def test_a_new_consumer_is_told_of_all_that_is_here_and_then_of_changes_only(
+    source: TinySource, museum: str, said: Said
+) -> None:
+    command = ["changes", museum, "--consumer", "rag", "--ack", "--json"]
+
+    assert run(command) == 0
+    assert seen(said) == [("created", path) for path in PATHS]
+    assert run(command) == 0
+    assert seen(said) == []
+    pull_news(source, said)
+    assert run(command) == 0
+    assert seen(said) == NEWS
+    assert run(command) == 0
+    assert seen(said) == []
+
+
+def test_without_ack_a_consumer_sees_the_same_again(museum: str, said: Said) -> None:
+    for _ in range(2):
+        assert run(["changes", museum, "--consumer", "rag", "--json"]) == 0
+        assert len(seen(said)) == len(FILES)
+
+
+def test_a_change_tells_the_digest_before_and_after(
+    source: TinySource, museum: str, said: Said
+) -> None:
+    pull_news(source, said)
+
+    run(["changes", museum, "--json"])
+
+    found = [row for row in rows(said) if row["type"] == "change"]
+    assert [row["seq"] for row in found] == list(range(1, len(found) + 1))
+    (created,) = [row for row in found if row.get("path") == PATHS[1] and row["seq"] <= len(FILES)]
+    (updated,) = [row for row in found if row["change"] == "updated"]
+    (deleted,) = [row for row in found if row["change"] == "deleted"]
+    assert updated["prev_hash"] == created["hash"] != updated["hash"]
+    assert "hash" not in deleted
+    assert "prev_hash" not in created
+
+
+def test_changes_since_a_number_and_since_a_time(
+    source: TinySource, museum: str, said: Said
+) -> None:
+    pull_news(source, said)
+
+    assert run(["changes", museum, "--since", str(len(FILES)), "--json"]) == 0
+    assert seen(said) == NEWS
+    assert run(["changes", museum, "--since", "-1h", "--json"]) == 0
+    assert len(seen(said)) == len(FILES) + 3
+    assert run(["changes", museum, "--since", "2999-01-01", "--json"]) == 0
+    assert seen(said) == []
+
+
+def test_a_cursor_that_the_log_does_not_reach_is_an_error_and_restart_helps(
+    source: TinySource, museum: str, said: Said
+) -> None:
+    command = ["changes", museum, "--consumer", "rag", "--ack"]
+    run(command)
+    Path(museum, ".resourcesync/consumers/rag.json").write_text('{"acknowledged": 9000}')
+    said.readouterr()
+
+    assert run(command) == 7
+    assert "error[changes-lost]" in said.readouterr().err
+    assert run([*command, "--restart", "--json"]) == 0
+    assert len(seen(said)) == len(FILES)
+    assert run([*command, "--json"]) == 0
+    assert seen(said) == []
+
+
+def test_a_damaged_cursor_is_an_error(museum: str, said: Said) -> None:
+    run(["changes", museum, "--consumer", "rag", "--ack"])
+    Path(museum, ".resourcesync/consumers/rag.json").write_text("{")
+
+    assert run(["changes", museum, "--consumer", "rag"]) == 8
+    assert "is damaged" in said.readouterr().err
+
+
+def test_text_csv_and_paths_say_the_same(source: TinySource, museum: str, said: Said) -> None:
+    pull_news(source, said)
+    since = ["changes", museum, "--since", str(len(FILES))]
+
+    assert run(since) == 0
+    lines = said.readouterr().out.splitlines()
+    assert run([*since, "--csv"]) == 0
+    table = list(csv.DictReader(said.readouterr().out.splitlines()))
+    assert run([*since, "--paths0"]) == 0
+    paths = said.readouterr().out.split("\0")
+
+    assert sorted(line[:19] for line in lines) == sorted(
+        ["+ /objects/0099.txt", "* /objects/0001.txt", "- /objects/0002.txt"]
+    )
+    assert sorted((row["change"], row["path"]) for row in table) == NEWS
+    assert sorted(paths) == ["", *sorted(path for _, path in NEWS)]
+
+
+def test_the_same_bytes_anew_are_shown_only_when_asked_for(
+    source: TinySource, museum: str, said: Said
+) -> None:
+    Path(museum, "objects/0001.txt").unlink()
+    assert run(["pull", museum, "--mode", "baseline"]) == 0
+    said.readouterr()
+    since = ["changes", museum, "--since", str(len(FILES)), "--json"]
+
+    assert run(since) == 0
+    assert seen(said) == []
+    assert run([*since, "--touched"]) == 0
+    assert seen(said) == [("touched", "objects/0001.txt")]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--ack"],
+        ["--restart"],
+        ["--consumer", "rag", "--since", "3"],
+        ["--consumer", "rag", "--ack", "-q"],
+        ["--csv", "--paths0"],
+        ["--csv", "--json"],
+        ["--since", "some day"],
+        ["--consumer", "../rag"],
+    ],
+)
+def test_what_makes_no_sense_is_said(museum: str, said: Said, more: list[str]) -> None:
+    assert run(["changes", museum, *more]) == 2
+    assert not Path(museum, ".resourcesync/consumers").exists()
+
+
+def test_changes_need_a_mirror_and_make_none(said: Said) -> None:
+    assert run(["changes", "nothing"]) == 2
+    assert not Path("nothing").exists()
+
+
+def test_a_cursor_is_a_small_file(museum: str, said: Said) -> None:
+    run(["changes", museum, "--consumer", "rag", "--ack"])
+
+    folder = Path(museum, ".resourcesync/consumers")
+    assert [path.name for path in folder.iterdir()] == ["rag.json"]
+    assert json.loads((folder / "rag.json").read_text()) == {"acknowledged": len(FILES)}
