@@ -1,0 +1,243 @@
+"""Mirrors by priority, then the resource itself, then the memento (§14.2, §14.6); raw sockets."""
+
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.places import MOST_MIRRORS
+from resourcesync.destination.reports import MirrorState
+from resourcesync.wiring.mirrors import Network
+from tests.support.hostile_server import HostileServer, answer
+from tests.support.scripted_source import ScriptedSource, duplicate, serve, sha256
+
+BODY, OTHER = b"the listed bytes", b"the newest bytes"
+X = "/x.txt"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[ScriptedSource]:
+    with ScriptedSource(tmp_path / "mirror") as running:
+        yield running
+
+
+@pytest.fixture
+def far() -> Iterator[HostileServer]:
+    """Another origin."""
+    with HostileServer("127.0.0.2") as running:
+        yield running
+
+
+def reaching(*servers: HostileServer, **more: object) -> Network:
+    """Let the test's other loopback origins be connected, as public ones would be."""
+    origins = tuple(server.origin for server in servers)
+    return Network(retries=0, timeout=2.0, allow_origins=origins, **more)  # type: ignore[arg-type]
+
+
+def memento(href: str) -> str:
+    return f'<rs:ln rel="memento" href="{escape(href)}"/>'
+
+
+def test_the_preferred_mirror_is_asked_and_the_resource_itself_left_alone(
+    source: ScriptedSource, far: HostileServer
+) -> None:
+    second = far.on("/second", serve(BODY))
+    first = far.on("/first", serve(BODY))
+    source.put(X, BODY, links=duplicate(second, 2) + duplicate(first, 1))
+
+    report = source.pull(reaching(far))
+
+    assert (report.state, report.verified) == (MirrorState.IN_SYNC, 1)
+    assert source.file(X) == BODY
+    assert far.targets() == ["/first"]
+    assert X not in source.server.targets()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [answer("404 Not Found"), answer("200 OK", OTHER), answer("503 No"), answer("200 OK", b"x")],
+)
+def test_a_mirror_that_fails_or_lies_is_passed_over(
+    source: ScriptedSource, far: HostileServer, bad: list[bytes]
+) -> None:
+    links = duplicate(far.on("/a", bad), 1) + duplicate(far.on("/b", bad), 2)
+    source.put(X, BODY, links=links)
+
+    report = source.pull(reaching(far))
+
+    assert (report.state, report.verified) == (MirrorState.IN_SYNC, 1)
+    assert far.targets() == ["/a", "/b"]
+    assert source.server.targets().count(X) == 1
+    assert source.file(X) == BODY
+
+
+def test_a_thousand_resources_with_a_dead_mirror_are_all_had(source: ScriptedSource) -> None:
+    with HostileServer("127.0.0.2") as dead:
+        address = dead.origin
+    for number in range(300):
+        source.put(f"/{number}.txt", f"{number}".encode(), links=duplicate(f"{address}/{number}"))
+
+    report = source.pull(Network(retries=0, timeout=2.0, allow_origins=(address,)))
+
+    assert (report.state, report.created, report.failed) == (MirrorState.IN_SYNC, 300, 0)
+
+
+def test_when_no_place_has_it_the_word_of_the_resource_itself_is_told(
+    source: ScriptedSource, far: HostileServer
+) -> None:
+    far.on("*", answer("403 Forbidden"))
+    source.put(X, BODY, links=duplicate(f"{far.origin}/a"), serving=False)
+
+    report = source.pull(reaching(far))
+
+    assert [f.code for f in report.failures] == ["missing"]
+    assert far.targets() == ["/a"]
+
+
+@pytest.mark.parametrize("digest", ["", "md5:9e107d9d372bb6826bd81d3542a419d6"])
+def test_a_mirror_elsewhere_is_not_asked_without_a_strong_digest(
+    source: ScriptedSource, far: HostileServer, digest: str
+) -> None:
+    source.put(X, BODY, links=duplicate(far.on("/a", serve(OTHER))), digest=digest)
+
+    source.pull(reaching(far))
+
+    assert far.targets() == []
+    assert X in source.server.targets()
+
+
+def test_a_mirror_of_an_allowed_origin_is_asked_without_one(
+    source: ScriptedSource, far: HostileServer
+) -> None:
+    from resourcesync.destination.options import Filters
+
+    source.put(X, BODY, links=duplicate(far.on("/a", serve(BODY))), digest="")
+
+    source.pull(reaching(far), filters=Filters(allow_origins=(far.origin,)))
+
+    assert far.targets() == ["/a"]
+    assert source.file(X) == BODY
+
+
+@pytest.mark.parametrize(
+    "href",
+    [
+        "ftp://127.0.0.2/x",
+        "file:///etc/passwd",
+        "http://user:secret@127.0.0.2/x",
+        "javascript:1",
+        "http://127.1/x",
+        "http://127.0.0.2:0/",
+        "",
+    ],
+)
+def test_a_mirror_that_is_no_address_is_as_if_it_were_not_there(
+    source: ScriptedSource, href: str
+) -> None:
+    source.put(X, BODY, links=duplicate(href))
+
+    assert source.pull().state is MirrorState.IN_SYNC
+    assert X in source.server.targets()
+
+
+def test_a_mirror_inside_our_own_network_is_not_connected(
+    source: ScriptedSource, far: HostileServer
+) -> None:
+    source.put(X, BODY, links=duplicate(far.on("/a", serve(BODY))))
+
+    assert source.pull().state is MirrorState.IN_SYNC
+    assert far.connections == 0
+
+
+def test_only_the_first_eight_mirrors_are_asked(source: ScriptedSource, far: HostileServer) -> None:
+    far.on("*", answer("404 Not Found"))
+    links = "".join(duplicate(f"{far.origin}/{n:02}", n + 1) for n in range(MOST_MIRRORS + 5))
+    source.put(X, BODY, links=links)
+
+    assert source.pull(reaching(far)).state is MirrorState.IN_SYNC
+    assert far.targets() == [f"/{n:02}" for n in range(MOST_MIRRORS)]
+
+
+def test_a_mirror_with_another_digest_is_no_mirror(
+    source: ScriptedSource, far: HostileServer
+) -> None:
+    wrong = duplicate(far.on("/a", serve(OTHER)), 1, f' hash="{sha256(OTHER)}"')
+    source.put(X, BODY, links=wrong)
+
+    assert source.pull(reaching(far)).state is MirrorState.IN_SYNC
+    assert far.targets() == []
+
+
+def test_secrets_never_go_to_a_mirror_nor_to_a_memento(
+    source: ScriptedSource, far: HostileServer
+) -> None:
+    source.put(
+        X,
+        BODY,
+        links=duplicate(far.on("/a", answer("404 No"))) + memento(far.on("/m", serve(BODY))),
+    )
+    source.server.on(X, serve(OTHER))
+
+    source.pull(reaching(far, headers=(("X-Api-Key", "s3cret"),)))
+
+    assert all(a.fields.get("x-api-key") == "s3cret" for a in source.server.asked)
+    assert far.targets() == ["/a", "/m"]
+    assert "s3cret" not in "".join(asked.text for asked in far.asked)
+
+
+def test_what_a_mirror_says_of_its_copy_is_not_told_to_the_resource_itself(
+    source: ScriptedSource, far: HostileServer
+) -> None:
+    far.on("/a", answer("200 OK", BODY, ETag='"1"'))
+    source.put(X, BODY, links=duplicate(f"{far.origin}/a"))
+    source.pull(reaching(far))
+    source.put(X, OTHER)
+    source.publish("2026-01-02T00:00:00Z")
+
+    source.pull(reaching(far))
+
+    assert all("if-none-match" not in a.fields for a in source.server.asked if a.target == X)
+    assert source.file(X) == OTHER
+
+
+@pytest.mark.parametrize("newer", [OTHER, OTHER * 2])
+def test_a_resource_that_moved_on_is_had_from_its_memento(
+    source: ScriptedSource, far: HostileServer, newer: bytes
+) -> None:
+    source.put(X, BODY, links=memento(far.on("/m", serve(BODY))))
+    source.server.on(X, serve(newer))
+
+    report = source.pull(reaching(far))
+
+    assert (report.state, report.verified) == (MirrorState.IN_SYNC, 1)
+    assert source.file(X) == BODY
+    assert source.server.targets().count(X) == 2
+    assert far.targets() == ["/m"]
+
+
+def test_a_memento_is_not_asked_when_it_is_not_needed_or_cannot_be_checked(
+    source: ScriptedSource, far: HostileServer
+) -> None:
+    far.on("*", serve(BODY))
+    source.put(X, BODY, links=memento(f"{far.origin}/1"))
+    source.put("/gone.txt", BODY, links=memento(f"{far.origin}/2"), serving=False)
+    source.put("/weak.txt", BODY, links=memento(f"{far.origin}/3"), digest="")
+    source.server.on("/weak.txt", serve(BODY * 2))
+
+    source.pull(reaching(far))
+
+    assert far.targets() == []
+
+
+@pytest.mark.parametrize("bad", [answer("404 Not Found"), answer("200 OK", OTHER)])
+def test_a_memento_that_does_not_help_leaves_the_mismatch_to_be_told(
+    source: ScriptedSource, far: HostileServer, bad: list[bytes]
+) -> None:
+    source.put(X, BODY, links=memento(far.on("/m", bad)))
+    source.server.on(X, serve(OTHER))
+
+    report = source.pull(reaching(far))
+
+    assert [f.code for f in report.failures] == ["hash-mismatch"]
+    assert source.file(X) is None
