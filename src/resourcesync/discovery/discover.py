@@ -27,6 +27,8 @@ class Discovered:
         resource_list: The Resource List, its index, or a plain sitemap; ``None`` if there is none.
         change_list: The Change List or its index; ``None`` if there is none.
         is_sitemap: Whether ``resource_list`` is a plain sitemap: it promises less.
+        resource_dump: The Resource Dump or its index; ``None`` if there is none.
+        change_dump: The Change Dump or its index; ``None`` if there is none.
     """
 
     entry: str
@@ -36,6 +38,8 @@ class Discovered:
     resource_list: str | None = None
     change_list: str | None = None
     is_sitemap: bool = False
+    resource_dump: str | None = None
+    change_dump: str | None = None
 
 
 def discover(documents: Documents, address: str) -> Discovered:
@@ -168,9 +172,11 @@ def _from_capability_list(document: Document, found: Discovered) -> Discovered:
             lists.setdefault(entry.capability, urljoin(document.uri, entry.uri))
     resource_list = lists.get(Capability.RESOURCE_LIST, found.resource_list)
     change_list = lists.get(Capability.CHANGE_LIST, found.change_list)
-    if resource_list is None and change_list is None:
+    resource_dump = lists.get(Capability.RESOURCE_DUMP, found.resource_dump)
+    change_dump = lists.get(Capability.CHANGE_DUMP, found.change_dump)
+    if not (resource_list or change_list or resource_dump or change_dump):
         raise NotAListError(
-            "this Capability List offers neither a Resource List nor a Change List",
+            "this Capability List offers neither a list nor a dump of resources or changes",
             uri=document.uri,
         )
     up = document.header.link(Relation.UP)
@@ -179,4 +185,6 @@ def _from_capability_list(document: Document, found: Discovered) -> Discovered:
         description=found.description or (urljoin(document.uri, up) if up else None),
         resource_list=resource_list,
         change_list=change_list,
+        resource_dump=resource_dump,
+        change_dump=change_dump,
     )
