@@ -257,6 +257,7 @@ class Assembler:
             if self.began:  # the header is already in use
                 self._context.at(0, 0)
                 self._context.note("link-late")
+                return
             self.links.append(attributes)
             if len(self.links) > MAX_LINKS:
                 self._fail(MAX_LINKS, "links under the root", None)

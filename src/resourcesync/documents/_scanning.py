@@ -81,6 +81,8 @@ class Scanner:
         self._marks: dict[str, int | None] = {}
         self._fed = 0
         self._head = b""
+        self._keeping: list[str] | None = None  # what the elements of others are added to
+        self._room = 0  # characters that it may still get
         self._prefixes: set[str | None] = set()
         # The encoding is decided before (see `_octets`); nothing in the document changes it.
         parser = pyexpat.ParserCreate("utf-8", SEPARATOR)
@@ -253,8 +255,9 @@ class Scanner:
         keep = self._assembler.enter_foreign()
         depth = outside = self._assembler.depth + 1
         self._check_depth(depth)
-        budget = 0 if keep is None else self._limits.foreign - sum(map(len, keep))
-        fragment = Fragment(budget)
+        if keep is not self._keeping:
+            self._keeping, self._room = keep, self._limits.foreign
+        fragment = Fragment(0 if keep is None else self._room)
         fragment.start(name, attributes)
         parser = self._parser
         before = (
@@ -291,7 +294,9 @@ class Scanner:
         self, fragment: Fragment, keep: list[str] | None, place: tuple[int, int]
     ) -> None:
         if keep is not None and not fragment.is_over:
-            keep.append(str(fragment))
+            text = str(fragment)
+            keep.append(text)
+            self._room -= len(text)
         elif keep is not None:
             self.context.at(*place)
             self.context.note("foreign-dropped")
