@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.destination.options import Filters
 from resourcesync.destination.places import MOST_MIRRORS
 from resourcesync.destination.reports import MirrorState
 from resourcesync.wiring.mirrors import Network
@@ -110,8 +111,6 @@ def test_a_mirror_elsewhere_is_not_asked_without_a_strong_digest(
 def test_a_mirror_of_an_allowed_origin_is_asked_without_one(
     source: ScriptedSource, far: HostileServer
 ) -> None:
-    from resourcesync.destination.options import Filters
-
     source.put(X, BODY, links=duplicate(far.on("/a", serve(BODY))), digest="")
 
     source.pull(reaching(far), filters=Filters(allow_origins=(far.origin,)))
@@ -241,3 +240,20 @@ def test_a_memento_that_does_not_help_leaves_the_mismatch_to_be_told(
 
     assert [f.code for f in report.failures] == ["hash-mismatch"]
     assert source.file(X) is None
+
+
+def test_the_places_of_what_could_not_be_had_are_remembered_for_the_next_run(
+    source: ScriptedSource, far: HostileServer
+) -> None:
+    links = duplicate(f"{far.origin}/a") + memento(f"{far.origin}/m")
+    source.put(X, BODY, links=links)
+    source.server.on(X, serve(OTHER))
+    assert source.pull(reaching(far)).failed == 1
+    assert far.targets() == ["/a", "/m"]
+    far.on("/m", serve(BODY))
+
+    report = source.pull(reaching(far))
+
+    assert report.state is MirrorState.IN_SYNC
+    assert far.targets() == ["/a", "/m", "/a", "/m"]
+    assert source.file(X) == BODY

@@ -88,8 +88,15 @@ class ScriptedSource:
 
     def publish(self, at: str = "2026-01-01T00:00:00Z") -> None:
         head = f'<rs:md capability="resourcelist" at="{at}" completed="{at}"/>'
-        body = OPEN + head + "".join(self._entries.values()) + "</urlset>"
-        self.server.on(LIST, answer("200 OK", body.encode(), Content_Type="application/xml"))
+        body = (OPEN + head + "".join(self._entries.values()) + "</urlset>").encode()
+        tag = f'"{hashlib.sha256(body).hexdigest()}"'
+
+        def script(asked: Asked) -> list[Step]:
+            if asked.fields.get("if-none-match") == tag:
+                return answer("304 Not Modified", length=None, ETag=tag)
+            return answer("200 OK", body, Content_Type="application/xml", ETag=tag)
+
+        self.server.on(LIST, script)
 
     def pull(self, network: Network | None = None, **options: Any) -> RunReport:
         self.server.asked.clear()

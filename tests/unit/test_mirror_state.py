@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.adapters.mirror.schema import APPLICATION_ID, MIGRATIONS
+from resourcesync.adapters.mirror.state import _FIND_COPY, SqliteMirrorState
 from resourcesync.errors import StateError
 from resourcesync.ports.mirror import (
+    LARGE,
     Copy,
     Pending,
     Refused,
@@ -210,3 +212,62 @@ def test_damage_in_the_middle_is_found_by_the_check(tmp_path: Path) -> None:
 
     with pytest.raises(StateError, match="damaged"), SqliteMirrorState(tmp_path / "s") as state:
         state.check()
+
+
+LARGE_ONE = copy("a")._replace(digests="sha-256:aa", length=LARGE)
+
+
+def test_large_copies_are_found_by_their_first_digest(state: SqliteMirrorState) -> None:
+    several = LARGE_ONE._replace(uri="b", digests="sha-256:bb md5:cc")
+    small = LARGE_ONE._replace(uri="c", digests="sha-256:dd", length=LARGE - 1)
+    state.commit(Step(installed=[LARGE_ONE, several, small]))
+
+    assert state.copy_with("sha-256:aa", LARGE) == LARGE_ONE
+    assert state.copy_with("sha-256:bb", LARGE) == several
+    assert state.copy_with("sha-256:a", LARGE) is None
+    assert state.copy_with("md5:cc", LARGE) is None
+    assert state.copy_with("sha-256:aa", LARGE + 1) is None
+    assert state.copy_with("sha-256:dd", LARGE - 1) is None
+
+
+def test_finding_a_copy_by_its_digest_reads_no_other_copy(state: SqliteMirrorState) -> None:
+    plan = state._db.execute(f"EXPLAIN QUERY PLAN {_FIND_COPY}", ("a", "b", LARGE)).fetchall()
+
+    assert [row[3] for row in plan] == [
+        "SEARCH copy USING INDEX copy_digests (digests>? AND digests<?)"
+    ]
+    assert f"length >= {LARGE}" in _FIND_COPY
+    assert f"length >= {LARGE}" in "".join(MIGRATIONS)
+
+
+def old_memory(path: Path) -> None:
+    """Write a memory of the second version, with one copy and one task."""
+    row = LARGE_ONE
+    with sqlite3.connect(path) as db:
+        db.executescript(
+            f"{''.join(MIGRATIONS[:2])}PRAGMA application_id = {APPLICATION_ID};"
+            "PRAGMA user_version = 2;"
+        )
+        db.execute(f"INSERT INTO copy VALUES ({','.join('?' * len(row))})", row)
+        db.execute(f"INSERT INTO pending VALUES ({','.join('?' * 14)})", pending("p")[:14])
+    db.close()
+
+
+def test_a_memory_without_places_is_brought_forward(tmp_path: Path) -> None:
+    old_memory(tmp_path / "s")
+
+    with SqliteMirrorState(tmp_path / "s") as state:
+        assert state.copy_with("sha-256:aa", LARGE) == LARGE_ONE
+        assert state.pending_of("p") == pending("p")
+        state.commit(Step(pending=[pending("p", elsewhere="\nhttp://m/")]))
+        assert [row.elsewhere for row in state.pending(Task.FETCH)] == ["\nhttp://m/"]
+
+
+def test_a_memory_without_places_can_be_read_as_it_is(tmp_path: Path) -> None:
+    old_memory(tmp_path / "s")
+    before = (tmp_path / "s").read_bytes()
+
+    with SqliteMirrorState(tmp_path / "s", read_only=True) as state:
+        assert list(state.pending(Task.FETCH)) == [pending("p")]
+        assert state.pending_of("p") == pending("p")
+    assert (tmp_path / "s").read_bytes() == before

@@ -62,12 +62,14 @@ class Ready:
         copy: What will be remembered; its signature comes when it is in place.
         staged: The bytes; ``None`` when they are in place already.
         counts: Whether it is news: not so when the Source said that our copy is still good.
+        local: Whether the bytes are those of another copy here, and were not fetched.
     """
 
     fetch: Fetch
     copy: Copy
     staged: Staged | None
     counts: bool = True
+    local: bool = False
 
 
 class Landing:
@@ -177,7 +179,7 @@ class Landing:
         for ready, result in zip(staged, results, strict=True):
             if isinstance(result, str):
                 copy = ready.copy._replace(signature=result)
-                installed.append(Ready(ready.fetch, copy, ready.staged, ready.counts))
+                installed.append(Ready(ready.fetch, copy, ready.staged, ready.counts, ready.local))
             elif result.code in _OF_ONE_RESOURCE:
                 refused[ready.copy.uri] = befores[ready.copy.uri]
                 self.fail(ready.fetch, result.code, result.message, 1)
@@ -229,6 +231,7 @@ class Landing:
                 "verified": copy.fixity == Fixity.VERIFIED,
                 "fixity": copy.fixity,
                 "adopted": ready.staged is None,
+                "local": ready.local,
             },
         )
 

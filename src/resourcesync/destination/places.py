@@ -41,6 +41,7 @@ class Attempt:
         mismatch: Whether the resource's own URI gave bytes that are not what is listed.
         tries: Requests so far.
         why: Code and reason of the last failure at the resource's own URI.
+        waited: Whether it waited for the same bytes to come for another resource.
     """
 
     fetch: Fetch
@@ -49,6 +50,7 @@ class Attempt:
     mismatch: bool = False
     tries: int = 0
     why: tuple[str, str] = ("", "")
+    waited: bool = False
 
     @property
     def place(self) -> Place:
@@ -87,6 +89,14 @@ def first_attempt(fetch: Fetch) -> Attempt:
     mirrors = (Place(uri, is_own=False) for uri in listed.mirrors)
     mementos = [Place(listed.memento, is_own=False, after_mismatch=True)] if listed.memento else []
     return Attempt(fetch, (*mirrors, *own, *mementos))
+
+
+def digest_by(listed: Listed, algorithm: str) -> str:
+    """Return the strong digest that is listed by this algorithm; empty when there is none."""
+    for digest in usable(parse_digests(listed.hash)):
+        if digest.algorithm == algorithm and algorithm in STRONG:
+            return str(digest)
+    return ""
 
 
 def has_strong_digest(listed: Listed) -> bool:

@@ -341,6 +341,7 @@ def pending_fetch(  # noqa: PLR0913 - a row has that many columns
         first=now,
         first_at=at,
         generation=generation,
+        elsewhere="\n".join((listed.memento, *listed.mirrors)),
     )
 
 
@@ -366,6 +367,7 @@ def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: in
 
 def listed_again(pending: Pending) -> Listed:
     """Return what the Source lists of a resource that is pending."""
+    memento, *mirrors = pending.elsewhere.split("\n")
     return Listed(
         uri=pending.uri,
         loc=pending.loc,
@@ -374,4 +376,6 @@ def listed_again(pending: Pending) -> Listed:
         length=pending.length,
         lastmod=pending.lastmod,
         change=ChangeKind.UPDATED,
+        mirrors=tuple(mirrors),
+        memento=memento,
     )

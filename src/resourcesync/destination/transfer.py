@@ -7,10 +7,16 @@ between is found in place by the next run and taken over when its bytes are what
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import Final
 
 from resourcesync.destination.landing import Landing, Ready, Tally, TransferPolicy
-from resourcesync.destination.places import Attempt, first_attempt, has_strong_digest
+from resourcesync.destination.places import (
+    Attempt,
+    digest_by,
+    first_attempt,
+    has_strong_digest,
+)
 from resourcesync.destination.plan import (
     Fetch,
     Listed,
@@ -30,9 +36,10 @@ from resourcesync.ports import (
     Response,
     Staged,
 )
-from resourcesync.ports.mirror import Copy, Fixity, MirrorState
+from resourcesync.ports.mirror import LARGE, Copy, Fixity, MirrorState
 
 _LATE: Final = 1_000
+_COMING: Final = 4_096
 _WORTH_RESUMING: Final = 1 << 20
 _PROGRESS_SECONDS: Final = 1.0
 
@@ -61,6 +68,7 @@ class Transfer:
     ) -> None:
         self._fetcher = fetcher
         self._copies = copies
+        self._state = state
         self._clock = clock
         self._policy = policy
         self._report = report
@@ -71,6 +79,7 @@ class Transfer:
         self._told = 0.0
         self._soon: deque[Attempt] = deque()
         self._late: list[Attempt] = []
+        self._coming: dict[str, None] = {}
         self._stop = False
         self._totals = (0, 0)
         # In a folder without a file there is nothing to take over: not worth a look each time.
@@ -98,6 +107,7 @@ class Transfer:
         try:
             self._run(map(first_attempt, fetches))
             while (self._soon or self._late) and not self._stop:
+                self._landing.flush()  # some wait for bytes that others brought
                 late, self._late = self._late, []
                 self._run(iter(late))
         except StorageError:
@@ -150,7 +160,7 @@ class Transfer:
         """Return the request for an attempt; ``None`` when it needs none."""
         fetch, place = attempt.fetch, attempt.place
         listed, before = fetch.listed, fetch.before
-        if not attempt.at and self._adopt(fetch):
+        if not attempt.at and (self._adopt(fetch) or self._take_local(attempt)):
             return None
         of = "" if place.uncached else _part_of(place.uri, listed)
         algorithms = algorithms_for(listed, self._policy.own_algorithm)
@@ -189,6 +199,41 @@ class Transfer:
             return False
         copy = self._copy(listed, found[0], format_digests(found[1]), {}, Fixity.VERIFIED)
         self._landing.add(Ready(fetch, copy._replace(signature=signature), None))
+        return True
+
+    def _take_local(self, attempt: Attempt) -> bool:
+        """Take the bytes of another copy, now or when it is here; whether one has them."""
+        listed, own = attempt.fetch.listed, self._policy.own_algorithm
+        if listed.length is None or listed.length < LARGE:
+            return False
+        digest = digest_by(listed, own)
+        if not digest:
+            return False
+        known = self._state.copy_with(digest, listed.length)
+        if known is not None:
+            return self._copy_local(attempt.fetch, known)
+        if digest in self._coming and not attempt.waited and len(self._late) < _LATE:
+            self._late.append(replace(attempt, waited=True))
+            return True
+        self._coming[digest] = None
+        if len(self._coming) > _COMING:
+            del self._coming[next(iter(self._coming))]
+        return False
+
+    def _copy_local(self, fetch: Fetch, known: Copy) -> bool:
+        listed = fetch.listed
+        algorithms = algorithms_for(listed, self._policy.own_algorithm)
+        staged = self._copies.stage_copy(known.path, algorithms)
+        if staged is None:
+            return False
+        length, found = staged.seal()
+        digests = format_digests(found)
+        fixity, wrong = judge_bytes(listed, length, digests)
+        if wrong is not None:
+            staged.discard()  # somebody changed that copy
+            return False
+        copy = self._copy(listed, length, digests, {}, fixity)
+        self._landing.add(Ready(fetch, copy, staged, local=True))
         return True
 
     def _take_failure(self, attempt: Attempt, outcome: Failure) -> None:

@@ -95,6 +95,13 @@ class Copies(Look, Protocol):
         """
         ...
 
+    def stage_copy(self, path: str, algorithms: Sequence[str]) -> Staged | None:
+        """Start a copy with the bytes of another one; ``None`` when they cannot be read.
+
+        The digests say whether they are still what they were.
+        """
+        ...
+
     def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
         """Put a batch in place durably; return for each its stat signature or its error.
 

@@ -6,9 +6,12 @@ Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from resourcesync.ports.changes import ChangeLog, ProofLog
+
+LARGE: Final = 16 * 1024
+"""Bytes from which on copies can be found by their digest; smaller ones are as quickly fetched."""
 
 
 class Fixity(StrEnum):
@@ -74,6 +77,7 @@ class Pending(NamedTuple):
         first: When it was first met (kept when the row is written again).
         first_at: The Source's time then (kept likewise): the second of two lists must be later.
         generation: The reading of the Source that told of it last.
+        elsewhere: Its memento (or nothing) and its mirrors, one on each line; empty for neither.
     """
 
     uri: str
@@ -90,6 +94,7 @@ class Pending(NamedTuple):
     first: int
     first_at: int
     generation: int
+    elsewhere: str = ""
 
 
 class SeenDocument(NamedTuple):
@@ -191,6 +196,15 @@ class MirrorState(ChangeLog, ProofLog, Protocol):
 
     def copy(self, uri: str) -> Copy | None:
         """Return the copy of a URI, or ``None``."""
+        ...
+
+    def copy_with(self, digest: str, length: int) -> Copy | None:
+        """Return a copy whose first digest is this one, of at least ``LARGE`` bytes, or ``None``.
+
+        Args:
+            digest: As in a ``hash`` attribute, such as ``sha-256:…``.
+            length: Bytes.
+        """
         ...
 
     def count(self) -> int:

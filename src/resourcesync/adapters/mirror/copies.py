@@ -85,6 +85,33 @@ class FileTreeCopies:
         self._names += 1
         return StagedFile(self._tmp, f"{self._tag}-{self._names}", algorithms, self._parts, of)
 
+    def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedFile | None:
+        """Start a copy with the bytes of another one; ``None`` when they cannot be read.
+
+        Raises:
+            StorageError: They cannot be kept.
+        """
+        staged = self.stage(algorithms)
+        try:
+            with self._folders() as folders:
+                folder, leaf = folders.parent(path, create=False)
+                file = os.open(leaf, READ_FLAGS, dir_fd=folder)
+            try:
+                if not is_regular(os.fstat(file)):
+                    return None
+                staged.fill(file)
+            finally:
+                os.close(file)
+        except OSError:
+            staged.discard()
+            return None
+        except StorageError as error:
+            staged.discard()
+            if error.code == "path-in-the-way":
+                return None
+            raise
+        return staged
+
     def scratch(self) -> BinaryIO:
         """Open a nameless temporary file on the mirror's file system, to read and write."""
         self._names += 1
@@ -157,7 +184,7 @@ class FileTreeCopies:
             staged = _file(installation)
             if info.st_size == staged.length and self._equal(folder, leaf, staged.digests):
                 return
-        self._set_aside(folder, leaf)
+        self._set_aside(folder, leaf, installation.path)
 
     def _equal(self, folder: int, leaf: str, digests: Sequence[Digest]) -> bool:
         file = os.open(leaf, READ_FLAGS, dir_fd=folder)
@@ -167,8 +194,12 @@ class FileTreeCopies:
             os.close(file)
         return agree(found, digests)
 
-    def _set_aside(self, folder: int, leaf: str) -> None:
+    def _set_aside(self, folder: int, leaf: str, path: str) -> None:
         place = f"{secrets.token_hex(8)}-{leaf[:_LEAF]}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        note = os.open(f"{place}.note", flags, 0o600, dir_fd=self._quarantine)
+        with os.fdopen(note, "w", encoding="utf-8") as stream:
+            stream.write(f"was at: {path}\nbecause: not what resourcesync put there\n")
         os.rename(leaf, place, src_dir_fd=folder, dst_dir_fd=self._quarantine)
         sync_folder(self._quarantine)
 

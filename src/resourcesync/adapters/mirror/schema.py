@@ -48,7 +48,13 @@ INSERT INTO note SELECT 'in-doubt', json_group_object(uri, json_array(0, ''))
 FROM copy WHERE length < 0;
 """
 
-MIGRATIONS: Final = (_FIRST, _CHANGES)
+# Small copies, which are most, cost nothing here.
+_PLACES: Final = """
+ALTER TABLE pending ADD COLUMN elsewhere TEXT NOT NULL DEFAULT '';
+CREATE INDEX copy_digests ON copy (digests) WHERE length >= 16384;
+"""
+
+MIGRATIONS: Final = (_FIRST, _CHANGES, _PLACES)
 SCHEMA_VERSION: Final = len(MIGRATIONS)
 
 

@@ -1,6 +1,7 @@
 """A copy on its way: a temporary file beside the mirror, hashed while it is written."""
 
 import errno
+import fcntl
 import hashlib
 import os
 import stat
@@ -27,6 +28,7 @@ _BLOCK: Final = 1 << 20
 WORTH_KEEPING: Final = 1 << 20
 """Bytes below which a part is fetched anew rather than kept."""
 
+_CLONE: Final = 0x40049409  # FICLONE of ioctl_ficlone(2)
 _LAST_SECOND: Final = 1 << 33
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -142,11 +144,32 @@ class StagedFile:
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         self._file = os.open(self.name, flags, dir_fd=self._folder)
         self._noted = True
-        while chunk := os.read(self._file, _BLOCK):
+        self._read_on(self._file)
+        self.part = Part(length=self.length, validator=validator)
+
+    def fill(self, source: int) -> None:
+        """Take all bytes of an open file; where the file system can, without copying them.
+
+        Raises:
+            StorageError: They cannot be kept.
+            OSError: They cannot be read.
+        """
+        file = self._open()
+        try:
+            fcntl.ioctl(file, _CLONE, source)
+        except OSError:  # another file system, or one that cannot share
+            offset = 0
+            while chunk := os.pread(source, _BLOCK, offset):
+                self.write(chunk)
+                offset += len(chunk)
+            return
+        self._read_on(file)
+
+    def _read_on(self, file: int) -> None:
+        while chunk := os.read(file, _BLOCK):
             self.length += len(chunk)
             for hasher in self._hashers.values():
                 hasher.update(chunk)
-        self.part = Part(length=self.length, validator=validator)
 
     def _forget(self) -> None:
         if self._noted and self._notes is not None:

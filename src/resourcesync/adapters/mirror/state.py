@@ -7,6 +7,7 @@ Readers of the mirror's state by other programs should open the file read-only.
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import starmap
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -31,13 +32,18 @@ _KEPT_RUNS: Final = 1_000
 _KEPT_DOCUMENTS: Final = 100_000
 
 _PUT_COPY: Final = "INSERT OR REPLACE INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+# A blank, which is less than "!", parts one digest from the next; the constant names the index.
+_FIND_COPY: Final = (
+    "SELECT * FROM copy WHERE digests >= ? AND digests < ? AND length >= 16384 AND length = ?"
+    " LIMIT 1"
+)
 _PUT_PENDING: Final = """
-INSERT INTO pending VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+INSERT INTO pending VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
 ON CONFLICT (uri) DO UPDATE SET
     loc = excluded.loc, path = excluded.path, listed = excluded.listed,
     length = excluded.length, lastmod = excluded.lastmod, code = excluded.code,
     reason = excluded.reason, tries = excluded.tries, due = excluded.due,
-    generation = excluded.generation,
+    generation = excluded.generation, elsewhere = excluded.elsewhere,
     first = CASE WHEN task = excluded.task THEN first ELSE excluded.first END,
     first_at = CASE WHEN task = excluded.task THEN first_at ELSE excluded.first_at END,
     task = excluded.task
@@ -175,6 +181,12 @@ class SqliteMirrorState:
             row = self._db.execute("SELECT * FROM copy WHERE uri = ?", (uri,)).fetchone()
         return None if row is None else Copy._make(row)
 
+    def copy_with(self, digest: str, length: int) -> Copy | None:
+        """Return a large copy whose first digest is this one, or ``None``."""
+        with self._guard():
+            row = self._db.execute(_FIND_COPY, (digest, f"{digest}!", length)).fetchone()
+        return None if row is None else Copy._make(row)
+
     def count(self) -> int:
         """Return the number of copies."""
         with self._guard():
@@ -189,7 +201,7 @@ class SqliteMirrorState:
                     "SELECT * FROM pending WHERE task = ? AND uri > ? ORDER BY uri LIMIT ?",
                     (task, after, _PAGE),
                 ).fetchall()
-            yield from map(Pending._make, rows)
+            yield from starmap(Pending, rows)
             if len(rows) < _PAGE:
                 return
             after = rows[-1][0]
@@ -198,7 +210,7 @@ class SqliteMirrorState:
         """Return the pending row of a URI, or ``None``."""
         with self._guard():
             row = self._db.execute("SELECT * FROM pending WHERE uri = ?", (uri,)).fetchone()
-        return None if row is None else Pending._make(row)
+        return None if row is None else Pending(*row)
 
     def pending_count(self, task: Task, *, met_before: int, listed_before: int) -> int:
         """Count a task's rows with ``first <= met_before`` and ``first_at < listed_before``."""

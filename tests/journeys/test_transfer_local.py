@@ -1,0 +1,155 @@
+"""The same bytes are copied, not fetched again, when they are here already; raw sockets."""
+
+import hashlib
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState
+from resourcesync.ports.mirror import LARGE
+from tests.support.hostile_server import answer
+from tests.support.scripted_source import ScriptedSource, sha256
+
+BODY = random.Random(9).randbytes(LARGE)
+OTHER = random.Random(10).randbytes(LARGE)
+LATER = "2026-01-02T00:00:00Z"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[ScriptedSource]:
+    with ScriptedSource(tmp_path / "mirror") as running:
+        yield running
+
+
+def asked(source: ScriptedSource) -> list[str]:
+    return [target for target in source.server.targets() if target.endswith(".bin")]
+
+
+def locals_told(source: ScriptedSource) -> list[object]:
+    told = [fields for name, fields in source.events if name == "item"]
+    return [fields["local"] for fields in told if "local" in fields]
+
+
+def test_bytes_that_are_here_under_another_name_are_copied(source: ScriptedSource) -> None:
+    source.put("/a.bin", BODY)
+    source.pull()
+    source.put("/b.bin", BODY)
+    source.publish(LATER)
+
+    report = source.pull()
+
+    assert asked(source) == []
+    assert (report.state, report.created, report.verified) == (MirrorState.IN_SYNC, 1, 1)
+    assert source.file("/b.bin") == source.file("/a.bin") == BODY
+    assert locals_told(source) == [True]
+    assert source.temporary() == []
+    (source.folder / "a.bin").write_bytes(b"edited here")
+    assert source.file("/b.bin") == BODY  # a copy, not another name of the same file
+
+
+def test_a_list_that_repeats_itself_is_fetched_once(source: ScriptedSource) -> None:
+    for number in range(30):
+        source.put(f"/{number:02}.bin", BODY)
+
+    report = source.pull()
+
+    assert len(asked(source)) == 1
+    assert (report.state, report.created) == (MirrorState.IN_SYNC, 30)
+    assert all(source.file(f"/{number:02}.bin") == BODY for number in range(30))
+    assert sum(map(bool, locals_told(source))) == 29
+
+
+def test_when_the_first_of_them_fails_the_others_are_still_had(source: ScriptedSource) -> None:
+    for name in "abc":
+        source.put(f"/{name}.bin", BODY)
+    source.server.on("/a.bin", answer("404 Not Found"))
+
+    report = source.pull()
+
+    assert (report.created, report.failed) == (2, 1)
+    assert source.file("/b.bin") == source.file("/c.bin") == BODY
+
+
+def test_a_copy_that_somebody_changed_is_not_spread(source: ScriptedSource) -> None:
+    source.put("/a.bin", BODY)
+    source.pull()
+    (source.folder / "a.bin").write_bytes(OTHER)
+    source.put("/b.bin", BODY)
+    source.publish(LATER)
+
+    report = source.pull()
+
+    assert asked(source) == ["/b.bin"]
+    assert source.file("/b.bin") == BODY
+    assert report.verified == 1
+
+
+@pytest.mark.parametrize("how", ["gone", "folder", "link", "no folder"])
+def test_a_copy_that_cannot_be_read_is_no_hindrance(
+    source: ScriptedSource, how: str, tmp_path: Path
+) -> None:
+    source.put("/d/a.bin", BODY)
+    source.pull()
+    there = source.folder / "d/a.bin"
+    there.unlink()
+    if how == "folder":
+        there.mkdir()
+    elif how == "link":
+        (tmp_path / "canary").write_bytes(BODY)
+        there.symlink_to(tmp_path / "canary")
+    elif how == "no folder":
+        there.parent.rmdir()
+        there.parent.write_bytes(b"in the way")
+    source.put("/b.bin", BODY)
+    source.publish(LATER)
+
+    source.pull()
+
+    assert source.file("/b.bin") == BODY
+    assert asked(source) == ["/b.bin"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"digest": ""},
+        {"digest": "md5:00000000000000000000000000000000"},
+        {"length": False},
+    ],
+)
+def test_without_a_strong_digest_and_a_length_nothing_is_copied(
+    source: ScriptedSource, more: dict[str, object]
+) -> None:
+    source.put("/a.bin", BODY)
+    source.pull()
+    source.put("/b.bin", BODY, **more)  # type: ignore[arg-type]
+    source.publish(LATER)
+
+    source.pull()
+
+    assert "/b.bin" in asked(source)
+    assert not any(locals_told(source))
+
+
+def test_small_resources_are_fetched_as_ever(source: ScriptedSource) -> None:
+    small = BODY[:-1]
+    source.put("/a.bin", small)
+    source.put("/b.bin", small)
+
+    assert source.pull().state is MirrorState.IN_SYNC
+    assert asked(source) == ["/a.bin", "/b.bin"]
+
+
+def test_a_copy_with_several_digests_is_found_by_ours(source: ScriptedSource) -> None:
+    both = f"{sha256(BODY)} sha-512:{hashlib.sha512(BODY).hexdigest()}"
+    source.put("/a.bin", BODY, digest=both)
+    source.pull()
+    source.put("/b.bin", BODY)
+    source.publish(LATER)
+
+    source.pull()
+
+    assert asked(source) == []
+    assert source.file("/b.bin") == BODY
