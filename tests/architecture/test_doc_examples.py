@@ -33,7 +33,7 @@ def shown_commands() -> Iterator[tuple[str, str]]:
         spans = re.findall(r"`(resourcesync [a-z]+[^`\n]*)`", text)
         for line in [*(it for block in blocks for it in block.splitlines()), *spans]:
             if found := re.search(r"(?:^|\s\s|\$ )\s*resourcesync ([a-z]+\b.*)", line):
-                command = re.split(r"\s+(?:#|\|\|)|;|\s\s", found[1])[0]
+                command = re.split(r"\s+(?:#|\||>)|;|\s\s", found[1])[0]
                 if command.split()[0] in COMMANDS and "OPTIONS" not in command:
                     yield page.relative_to(ROOT).as_posix(), command
 
@@ -115,14 +115,38 @@ def test_the_page_on_handing_changes_on_does_what_it_says(tmp_path: Path) -> Non
     publish, serve, *_ = (it.replace("8080", str(port)) for it in shell_blocks(TUTORIAL))
     first, later = shell_blocks(ROOT / "docs" / "how-to" / "hand-changes-on.md")
     in_a_shell(publish, tmp_path)
+    here = tmp_path / "here"
+    here.mkdir()
     _, *words = shlex.split(serve)
 
     with running(script("resourcesync"), *words, port=port, cwd=tmp_path):
-        in_a_shell(f"resourcesync pull http://127.0.0.1:{port} museum", tmp_path)
-        in_a_shell(first, tmp_path)
-        told = (tmp_path / "changes.ndjson").read_text()
-        in_a_shell(later, tmp_path)
-        again = (tmp_path / "changes.ndjson").read_text()
+        in_a_shell(f"resourcesync pull http://127.0.0.1:{port} museum", here)
+        in_a_shell(first, here)
+        told = (here / "changes.ndjson").read_text()
+        in_a_shell(later, here)
+        again = (here / "changes.ndjson").read_text()
 
-    assert told.count('"change":"created"') == len(list((tmp_path / "museum").rglob("*.txt")))
+    assert told.count('"change":"created"') == len(list((here / "museum").rglob("*.txt")))
     assert '"type":"change"' not in again
+
+
+def test_the_page_on_repairing_does_what_it_says(tmp_path: Path) -> None:
+    port = free_port()
+    publish, serve, *_ = (it.replace("8080", str(port)) for it in shell_blocks(TUTORIAL))
+    audit, repair = shell_blocks(ROOT / "docs" / "how-to" / "repair-a-mirror.md")
+    in_a_shell(publish, tmp_path)
+    here = tmp_path / "here"
+    here.mkdir()
+    _, *words = shlex.split(serve)
+
+    with running(script("resourcesync"), *words, port=port, cwd=tmp_path):
+        in_a_shell(f"resourcesync pull http://127.0.0.1:{port} museum", here)
+        altered = next((here / "museum").rglob("*.txt"))
+        whole = altered.read_text()
+        altered.write_text("damaged")
+        found = in_a_shell(audit, here)
+        mended = in_a_shell(repair, here)
+
+    assert found.endswith("something is wrong\n")
+    assert "In sync" in mended
+    assert altered.read_text() == whole

@@ -152,16 +152,21 @@ def _audit(
         raise mirrors.not_a_mirror(mirror)
     several = {"mirror": str(mirror)} if len(arguments.mirrors) > 1 else {}
 
+    clock = machine.system_clock()
+    network = mirrors.Network(ca_file=config.ca_file())
+
     def report(event: str, fields: Mapping[str, object]) -> None:
         if event == "finding":
             write(fields)
+            kept.add(fields)
         screen.report(event, {**several, **fields})
 
-    network = mirrors.Network(ca_file=config.ca_file())
-    with mirrors.open_destination(
-        mirror, network=network, report=report, clock=machine.system_clock()
-    ) as destination:
+    opened = mirrors.open_destination(mirror, network=network, report=report, clock=clock)
+    # The findings are kept while the mirror is held, so that two audits cannot mix theirs.
+    with opened as destination, mirrors.audit_files(mirror).keeping() as kept:
         found = destination.audit(method=arguments.method, offline=arguments.offline)
+        if not found.in_sync or found.foreign:
+            kept.call(found.run, clock.now().strftime("%Y%m%d%H%M%S"))
     is_text_out = "-" in arguments.lists.values()
     return conclude(found, mirror, quiet=is_text_out, named=bool(several))
 
@@ -229,7 +234,7 @@ def _closing(report: AuditReport, mirror: Path) -> list[Line]:
     return [
         *lines,
         *_foreign(report),
-        Line(f"  next        resourcesync pull {mirror} --mode baseline"),
+        Line(f"  next        resourcesync repair {mirror} --from-audit {report.run}"),
     ]
 
 

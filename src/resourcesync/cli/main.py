@@ -30,6 +30,7 @@ GROUPS: Final = {
         "status": "how far behind is each mirror",
         "changes": "what changed here, for the next program",
         "audit": "compare every copy with the Source; write evidence",
+        "repair": "fetch again what an audit found",
     },
     "Publish": {
         "publish": "write Resource Lists and Change Lists for a tree",

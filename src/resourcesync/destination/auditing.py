@@ -29,6 +29,9 @@ from resourcesync.ports.mirror import Copy
 
 AuditMethod = Literal["lists", "stat", "hash"]
 _KEPT_FINDINGS: Final = 10_000
+MOST_FINDINGS: Final = 100_000
+"""Findings that one repair mends."""
+
 _ONE_STRONG: Final = ("sha-256",)
 
 
@@ -51,9 +54,11 @@ class Audit:
         pull: What it works with; only its reading side is used.
         method: ``lists``: the mirror's memory against the lists; ``stat``: also size and time of
             each file; ``hash``: also every byte.
+        kept: How many findings the report holds.
     """
 
-    def __init__(self, pull: Pull, method: AuditMethod) -> None:
+    def __init__(self, pull: Pull, method: AuditMethod, *, kept: int = _KEPT_FINDINGS) -> None:
+        self._kept = kept
         self._pull = pull
         self._method = method
         self._counts = _Counts()
@@ -214,7 +219,7 @@ class Audit:
 
     def _find(self, kind: FindingKind, uri: str, path: str, reason: str) -> None:
         finding = Finding(kind=kind, uri=uri, path=path, reason=reason)
-        if len(self._counts.findings) < _KEPT_FINDINGS:
+        if len(self._counts.findings) < self._kept:
             self._counts.findings.append(finding)
         self._pull.equipment.report(
             "finding", {"kind": kind.value, "uri": uri, "path": path, "reason": reason}

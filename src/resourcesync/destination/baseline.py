@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from heapq import merge
 from operator import attrgetter
 from typing import Final
@@ -36,6 +37,25 @@ from resourcesync.ports.mirror import Copy, Pending, SeenDocument, Step, Task
 _CHUNK: Final = 1_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What a Source lists now: its Resource List and the changes since.
+
+    Attributes:
+        spools: The rows of both.
+        through: The Source's time up to which it tells, microseconds.
+        complete: Whether what it does not list is really gone.
+    """
+
+    spools: list[Spool[Listed]]
+    through: int
+    complete: bool
+
+    def rows(self) -> Iterator[Listed]:
+        """Yield the rows in URI order; those of one URI in the order in which they came."""
+        return merge(*self.spools, key=attrgetter("uri"))
+
+
 class Baseline:
     """Baseline synchronization.
 
@@ -59,14 +79,7 @@ class Baseline:
         Raises:
             ResourceSyncError: It cannot be done now; what was here is still here.
         """
-        uri = self._pull.found.resource_list
-        if uri is None:
-            raise SourceNotFoundError(
-                "the Source offers no Resource List: there is nothing to start from",
-                uri=self._pull.found.entry,
-                evidence=(("found", self._pull.found.change_list or self._pull.found.entry),),
-                hint="ask the Source for a Resource List",
-            )
+        uri = self._resource_list()
         with ExitStack() as held:
             spool = held.enter_context(self._pull.new_spool())
             snapshot = self._pull.resource_lists.read(uri, spool, known)
@@ -76,6 +89,39 @@ class Baseline:
             history = self._since(snapshot, held)
             spools = [spool] if history is None else [spool, history.spool]
             return self._bring_in_step(snapshot, history, spools)
+
+    def account(self, held: ExitStack) -> Account:
+        """Read what the Source lists now, without acting on it.
+
+        Args:
+            held: Closes the account's spools.
+
+        Raises:
+            ResourceSyncError: It cannot be read now, or is older than what was read before.
+        """
+        spool = held.enter_context(self._pull.new_spool())
+        snapshot = self._pull.resource_lists.read(self._resource_list(), spool)
+        assert snapshot is not None, "an unconditional reading always returns a snapshot"
+        self._check_time(snapshot, gap=False)
+        history = self._since(snapshot, held)
+        through = snapshot.at or 0 if history is None else history.through
+        reaches = history is None or history.reaches
+        return Account(
+            spools=[spool] if history is None else [spool, history.spool],
+            through=through,
+            complete=self._may_sweep(snapshot, through, reaches=reaches),
+        )
+
+    def _resource_list(self) -> str:
+        uri = self._pull.found.resource_list
+        if uri is None:
+            raise SourceNotFoundError(
+                "the Source offers no Resource List: there is nothing to start from",
+                uri=self._pull.found.entry,
+                evidence=(("found", self._pull.found.change_list or self._pull.found.entry),),
+                hint="ask the Source for a Resource List",
+            )
+        return uri
 
     def _is_newer(self, snapshot: Snapshot) -> bool:
         known = self._pull.memory.at

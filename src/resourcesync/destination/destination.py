@@ -2,12 +2,13 @@
 
 import logging
 import secrets
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import Final
 
 import msgspec
 
-from resourcesync.destination.auditing import Audit, AuditMethod
+from resourcesync.destination.auditing import MOST_FINDINGS, Audit, AuditMethod
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import DAY
 from resourcesync.destination.deletion import empty_trash
@@ -16,7 +17,8 @@ from resourcesync.destination.mapping import Profile, origin
 from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, Filters, PullOptions
 from resourcesync.destination.pulling import Pull, Pulled
-from resourcesync.destination.reports import AuditReport, Failing, Mode, RunReport
+from resourcesync.destination.repairing import Repair
+from resourcesync.destination.reports import AuditReport, Failing, Finding, Mode, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
@@ -307,6 +309,45 @@ class Destination:
                 break
             failures.append(Failing(uri=row.loc, code=row.code, reason=row.reason, tries=row.tries))
         return tuple(failures)
+
+    # --- repair ---
+
+    def repair(
+        self, findings: Iterable[Finding] | None, options: PullOptions, *, deleting: bool = False
+    ) -> RunReport:
+        """Fetch again what an audit found missing or different.
+
+        Args:
+            findings: What it found; ``None`` audits by size and time of each file first.
+            options: How; its filters, mode and ``delete`` are not used.
+            deleting: Whether copies that the Source does not list are deleted too.
+
+        Raises:
+            ConfigurationError: The folder is no mirror yet.
+            SourceError: The Source does not answer, refuses, or offers no Resource List.
+            DocumentError: A list cannot be used; nothing was changed.
+            SyncError: Going on would risk the copies; nothing was changed.
+            StorageError: The mirror cannot be written; what was complete is kept.
+        """
+        clock = self._equipment.clock
+        run, began, started = _new_run(), to_microseconds(clock.now()), clock.monotonic()
+        self._equipment.check_folder()
+        address = self._address(None)
+        filters, _ = self._filters(options)
+        if findings is None:
+            pull = self._prepare(address, self._memory.found, options, filters)
+            findings = Audit(pull, "stat", kept=MOST_FINDINGS).run(run, offline=False).findings
+        pull = self._prepare(address, self._memory.found, options, filters)
+        pulled = Repair(pull, deleting=deleting).run(findings)
+        pulled.complete = pulled.complete and not self._memory.baseline_due
+        report = self._report(run, pulled, options)
+        report = replace(report, seconds=clock.monotonic() - started)
+        if not options.dry_run:
+            counts = msgspec.json.encode(asdict(report) | {"failures": []}).decode()
+            outcome = "ok" if report.state is Word.IN_SYNC else report.state.value
+            word = report.state
+            self._close_run(run, began, mode="repair", outcome=outcome, counts=counts, word=word)
+        return report
 
     # --- audit ---
 

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror.audit_files import AuditFiles
 from resourcesync.adapters.mirror.consumers import ConsumerFiles
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.state import SqliteMirrorState
@@ -20,7 +21,7 @@ from resourcesync.destination.destination import Destination
 from resourcesync.destination.mapping import origin
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.options import Equipment
-from resourcesync.destination.reports import MirrorStatus
+from resourcesync.destination.reports import Finding, FindingKind, MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports import Clock, Reporter
@@ -201,6 +202,27 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
     own = folder / OWN_FOLDER
     with SqliteMirrorState(own / mirror_folder.STATE_FILE, read_only=True) as state:
         yield OpenChanges(state=state, consumers=ConsumerFiles(own))
+
+
+def audit_files(folder: Path) -> AuditFiles:
+    """Return what keeps the findings of a mirror's audits."""
+    return AuditFiles(folder / OWN_FOLDER)
+
+
+def findings_of(folder: Path, audit: str) -> list[Finding]:
+    """Return what an audit of a mirror found; ``last`` is the newest one.
+
+    Raises:
+        ConfigurationError: There is no such audit.
+        StateError: The file of its findings was damaged.
+        StorageError: It cannot be read.
+    """
+    return [
+        Finding(
+            kind=FindingKind(row["kind"]), uri=row["uri"], path=row["path"], reason=row["reason"]
+        )
+        for row in audit_files(folder).findings(audit)
+    ]
 
 
 def not_a_mirror(folder: Path) -> ConfigurationError:

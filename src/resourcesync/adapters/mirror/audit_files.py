@@ -1,0 +1,122 @@
+"""What audits found, kept under ``.resourcesync/reports``: the newest of them, each bounded."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Final
+
+import msgspec
+
+from resourcesync.adapters.mirror.staged import storage_error
+from resourcesync.errors import ConfigurationError, StateError
+
+KEPT_AUDITS: Final = 20
+KEPT_FINDINGS: Final = 100_000
+_NAME: Final = re.compile(r"[0-9]{14}-([0-9a-f]{12})\.ndjson")
+_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, str]).decode
+
+
+class AuditFiles:
+    """The files of what audits found.
+
+    Args:
+        own: The mirror's folder ``.resourcesync``.
+    """
+
+    def __init__(self, own: Path) -> None:
+        self._folder = own / "reports"
+
+    @contextmanager
+    def keeping(self) -> Iterator["Kept"]:
+        """Keep the findings of one audit; without ``Kept.name`` nothing stays.
+
+        Raises:
+            StorageError: They cannot be written.
+        """
+        unnamed = self._folder / "unfinished"
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            with os.fdopen(os.open(unnamed, _FLAGS, 0o600), "wb") as stream:
+                kept = Kept(stream)
+                yield kept
+            if kept.name:
+                unnamed.rename(self._folder / kept.name)
+                self._forget_old()
+        except OSError as error:
+            raise storage_error(error, "keeping what the audit found") from error
+        finally:
+            with suppress(OSError):
+                unnamed.unlink()
+
+    def findings(self, audit: str) -> Iterator[Mapping[str, str]]:
+        """Yield what an audit found: ``kind``, ``uri``, ``path`` and ``reason`` of each.
+
+        Args:
+            audit: The audit's id, or ``last``.
+
+        Raises:
+            ConfigurationError: It is not known any more, or never was.
+            StateError: The file was damaged.
+            StorageError: It cannot be read.
+        """
+        names = self._names()
+        chosen = names[-1:] if audit == "last" else [n for n in names if _id(n) == audit]
+        if not chosen:
+            raise ConfigurationError(
+                f"there is no audit {audit[:100]!r} of this mirror",
+                evidence=(("here", ", ".join(map(_id, names)) or "none"),),
+                hint="audit the mirror again, or leave --from-audit out",
+            )
+        path = self._folder / chosen[0]
+        try:
+            with path.open("rb") as stream:
+                for line in stream:
+                    yield _decode(line)
+        except OSError as error:
+            raise storage_error(error, f"reading {path}") from error
+        except msgspec.MsgspecError as error:
+            raise StateError(f"{path} is damaged", hint="audit the mirror again") from error
+
+    def _names(self) -> list[str]:
+        try:
+            names = [path.name for path in self._folder.iterdir()]
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in names if _NAME.fullmatch(name))
+
+    def _forget_old(self) -> None:
+        for name in self._names()[:-KEPT_AUDITS]:
+            (self._folder / name).unlink(missing_ok=True)
+
+
+class Kept:
+    """Takes the findings of one audit.
+
+    Args:
+        stream: Where they go.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._count = 0
+        self.name = ""
+
+    def add(self, fields: Mapping[str, object]) -> None:
+        """Take one finding; beyond 100,000 they are only counted elsewhere."""
+        self._count += 1
+        if self._count <= KEPT_FINDINGS:
+            row = {name: str(fields[name]) for name in ("kind", "uri", "path", "reason")}
+            self._stream.write(_encode(row) + b"\n")
+
+    def call(self, audit: str, moment: str) -> None:
+        """Give the audit its id and its time, as ``20261121020004``; then it will be kept."""
+        self.name = f"{moment}-{audit}.ndjson"
+
+
+def _id(name: str) -> str:
+    found = _NAME.fullmatch(name)
+    return "" if found is None else found[1]

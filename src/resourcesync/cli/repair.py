@@ -1,0 +1,93 @@
+"""``resourcesync repair``: fetch again what an audit found."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from resourcesync import config
+from resourcesync.cli import options
+from resourcesync.cli.job import Job
+from resourcesync.cli.options import option
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The command line of ``repair``, understood."""
+
+    mirror: Path
+    from_audit: str | None
+    dry_run: bool
+    delete: bool
+    max_delete: config.Limit
+
+
+@click.command("repair")
+@click.argument("mirror", type=click.Path(file_okay=False, path_type=Path))
+@option("--from-audit", metavar="ID", help="Mend what this audit found; last: the newest one.")
+@option("-n", "--dry-run", is_flag=True, help="Say what would be done; change nothing.")
+@option("-i", "--itemize", is_flag=True, help="Show a line per action.")
+@option("--delete", is_flag=True, help="Delete also copies that the Source does not list.")
+@option(
+    "--max-delete",
+    type=options.LIMIT,
+    metavar="N|P%",
+    default="10%",
+    show_default=True,
+    help="Hold deletions back when there are more; 25 are always allowed unless N is given.",
+)
+@options.output_options
+def command(output: OutputOptions, itemize: bool, **values: Any) -> Job:  # noqa: FBT001 - click calls it
+    """Fetch again what an audit found missing or different.
+
+    Without --from-audit, size and time of each file are compared first. A file that was altered
+    here is moved to .resourcesync/quarantine, with a note. Files that did not come from the
+    Source are left alone. Exit codes are those of pull.
+    """
+    arguments = Arguments(**values)
+    from resourcesync.cli.pull_words import PullWords  # noqa: PLC0415 - help stays quick
+
+    words = PullWords(first=False, itemize=itemize, dry_run=arguments.dry_run)
+    return Job(
+        command="repair",
+        output=output,
+        work=lambda screen: _repair(arguments, screen),
+        words=words,
+        subject=arguments.mirror.name or str(arguments.mirror),
+        fields={"mirror": str(arguments.mirror), "from_audit": arguments.from_audit},
+        again=f"resourcesync repair {arguments.mirror}",
+    )
+
+
+def _repair(arguments: Arguments, screen: Screen) -> Outcome:
+    from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.plan import DeletionLimit  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
+
+    folder, limit = arguments.mirror, arguments.max_delete
+    if not mirrors.is_mirror(folder):
+        raise mirrors.not_a_mirror(folder)
+    known = None
+    if arguments.from_audit is not None:
+        known = mirrors.findings_of(folder, arguments.from_audit)
+    plan: dict[str, object] = {}
+
+    def report(event: str, fields: Mapping[str, object]) -> None:
+        if event == "plan":
+            plan.update(fields)
+        screen.report(event, fields)
+
+    network = mirrors.Network(ca_file=config.ca_file())
+    chosen = PullOptions(
+        dry_run=arguments.dry_run,
+        max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
+    )
+    with mirrors.open_destination(
+        folder, network=network, report=report, clock=machine.system_clock()
+    ) as destination:
+        found = destination.repair(known, chosen, deleting=arguments.delete)
+    return conclude(found, str(folder), first=False, plan=plan)

@@ -1,0 +1,156 @@
+"""Repair: what an audit found becomes the same deeds as a baseline's, for these resources only."""
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack, closing
+from itertools import islice
+from typing import Final
+
+from resourcesync.destination.baseline import Account, Baseline, ignore_conflict
+from resourcesync.destination.deletion import sweep
+from resourcesync.destination.plan import (
+    FILTERED,
+    Fetch,
+    Listed,
+    Match,
+    forgotten,
+    is_forgotten,
+    match_copy,
+    settle,
+)
+from resourcesync.destination.pulling import Pull, Pulled
+from resourcesync.destination.reports import Finding, FindingKind, Mode, Plan
+from resourcesync.model.digests import disagree, parse_digests
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import Look
+from resourcesync.ports.mirror import Copy, Pending, Step
+
+_CHUNK: Final = 256
+_ALTERED: Final = "altered"
+"""In place of a signature: no file has it, so whatever is there goes to quarantine."""
+
+_TO_FETCH: Final = frozenset({FindingKind.MISSING, FindingKind.DIFFERENT})
+
+
+class Repair:
+    """One repair.
+
+    Args:
+        pull: What it works with.
+        deleting: Whether copies that the Source does not list are deleted.
+    """
+
+    def __init__(self, pull: Pull, *, deleting: bool) -> None:
+        self._pull = pull
+        self._deleting = deleting
+
+    def run(self, findings: Iterable[Finding]) -> Pulled:
+        """Fetch what is missing or different; what was altered here goes to quarantine.
+
+        Args:
+            findings: What an audit found; what is well meanwhile is left alone.
+
+        Raises:
+            SourceError: The lists cannot be had.
+            DocumentError: A list cannot be used.
+            RollbackError: The Source offers an older state than the one already processed.
+            StorageError: The mirror cannot be written; what was complete is kept.
+        """
+        wanted: set[str] = set()
+        extra: set[str] = set()
+        for finding in findings:
+            if finding.kind in _TO_FETCH:
+                wanted.add(finding.uri)
+            elif finding.kind is FindingKind.EXTRA and self._deleting:
+                extra.add(finding.uri)
+        if not wanted and not extra:
+            return Pulled(mode=Mode.UNCHANGED, plan=Plan(mode=Mode.UNCHANGED))
+        with ExitStack() as held:
+            account = Baseline(self._pull).account(held)
+            look = held.enter_context(self._pull.equipment.copies.looking())
+            return self._mend(account, wanted, extra, look)
+
+    def _mend(self, account: Account, wanted: set[str], extra: set[str], look: Look) -> Pulled:
+        plan = self._plan(account, wanted, extra, look)
+        self._pull.tell_plan(plan)
+        pulled = Pulled(mode=Mode.BASELINE, plan=plan)
+        if self._pull.options.dry_run:
+            return pulled
+        self._pull.begin(baseline=False)
+        transfer = self._pull.transfer(account.through)
+        fetches = self._doubted(self._fetches(account, wanted, look))
+        with closing(fetches):
+            total = plan.create + plan.update
+            pulled.tally = transfer.carry_out(fetches, total=total, size=plan.size)
+        pulled.complete = not transfer.stopped
+        if plan.delete:
+            self._pull.state.commit(Step(pending=list(self._deletions(extra, account.through))))
+            limit = self._pull.options.max_delete
+            pulled.swept = sweep(self._pull.equipment, limit, account.through)
+        return pulled
+
+    def _plan(self, account: Account, wanted: set[str], extra: set[str], look: Look) -> Plan:
+        """Count what is to be done; what is listed again is no longer extra."""
+        create = update = size = unsized = 0
+        for row in self._rows(account):
+            extra.discard(row.uri)
+        if not account.complete:
+            extra.clear()  # what is not listed may only not be listed yet
+        for fetch in self._fetches(account, wanted, look):
+            create += fetch.before is None
+            update += fetch.before is not None
+            size += fetch.listed.length or 0
+            unsized += fetch.listed.length is None
+        return Plan(
+            mode=Mode.BASELINE,
+            create=create,
+            update=update,
+            delete=sum(1 for _ in self._deletions(extra, account.through)),
+            size=size,
+            unsized=unsized,
+        )
+
+    def _rows(self, account: Account) -> Iterator[Listed]:
+        for row in settle(account.rows(), ignore_conflict):
+            if row.change != ChangeKind.DELETED:
+                yield row
+
+    def _fetches(self, account: Account, wanted: set[str], look: Look) -> Iterator[Fetch]:
+        for row in self._rows(account):
+            if row.uri in wanted and row.change != FILTERED:
+                fetch = self._fetch(row, look)
+                if fetch is not None:
+                    yield fetch
+
+    def _fetch(self, row: Listed, look: Look) -> Fetch | None:
+        """Say what is to be done for a resource; ``None`` when it is well."""
+        copy = self._pull.state.copy(row.uri)
+        if copy is None:
+            return Fetch(row, None)
+        if not _is_sound(copy, look):
+            return Fetch(row, forgotten(copy)._replace(signature=_ALTERED))
+        if match_copy(copy, row) is Match.DIFFERENT:
+            return Fetch(row, copy)
+        return None
+
+    def _doubted(self, fetches: Iterator[Fetch]) -> Generator[Fetch, None, None]:
+        """Write down first that a copy is not good: a failure must not leave it called good."""
+        while group := list(islice(fetches, _CHUNK)):
+            bad = [it.before for it in group if it.before is not None and is_forgotten(it.before)]
+            if bad:
+                self._pull.state.commit(Step(doubted=bad))
+            yield from group
+
+    def _deletions(self, extra: set[str], at: int) -> Iterator[Pending]:
+        for uri in sorted(extra):
+            copy = self._pull.state.copy(uri)
+            if copy is not None:  # a file that we did not fetch is not ours to delete
+                yield self._pull.deletion(copy, "no longer listed", at)
+
+
+def _is_sound(copy: Copy, look: Look) -> bool:
+    """Whether a copy's file is still what was put in place, to the last byte."""
+    if is_forgotten(copy) or look.signature(copy.path) != copy.signature:
+        return False
+    known = parse_digests(copy.digests)
+    found = look.digest(copy.path, [digest.algorithm for digest in known])
+    return found is not None and found[0] == copy.length and not disagree(found[1], known)

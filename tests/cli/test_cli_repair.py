@@ -1,0 +1,106 @@
+"""``repair``: from what an audit found to a mirror that is whole."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.mirror import audit_files
+from resourcesync.cli.main import run
+from tests.support.command_line import MIRRORED, Said, rows, spoil
+from tests.support.commands import files_of
+from tests.support.tiny_source import TinySource
+
+
+@pytest.fixture
+def museum(source: TinySource, said: Said) -> str:
+    run(["pull", source.url, "museum"])
+    spoil("museum")
+    said.readouterr()
+    return "museum"
+
+
+def test_what_an_audit_found_is_mended_by_its_id(museum: str, said: Said) -> None:
+    assert run(["audit", museum]) == 1
+    (audit,) = re.findall(r"repair museum --from-audit (\w+)", said.readouterr().out)
+
+    assert run(["repair", museum, "--from-audit", audit, "-i"]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert sorted(line[:19] for line in lines[:-1]) == [
+        "* /objects/0003.txt",
+        "* /objects/0005.txt",
+    ]
+    assert lines[-1].startswith("In sync   12 resources (2 updated, ")
+    assert run(["audit", museum]) == 0
+    assert files_of(Path(museum)) == {**MIRRORED, "mine.txt": b"mine"}
+
+
+def test_the_last_audit_can_be_named_so(museum: str, said: Said) -> None:
+    run(["audit", museum, "--method", "stat"])
+
+    assert run(["repair", museum, "--from-audit", "last"]) == 0
+    assert files_of(Path(museum)) == {**MIRRORED, "mine.txt": b"mine"}
+
+
+def test_without_an_audit_files_are_looked_at_first(museum: str, said: Said) -> None:
+    assert run(["repair", museum, "--json"]) == 0
+
+    found = rows(said)
+    assert sorted(row["path"] for row in found if row["type"] == "finding") == [
+        "mine.txt",
+        "objects/0003.txt",
+        "objects/0005.txt",
+    ]
+    assert found[-1]["updated"] == 2
+
+
+def test_a_dry_run_says_what_it_would_do(museum: str, said: Said) -> None:
+    assert run(["repair", museum, "-n"]) == 0
+
+    assert "would create 0, update 2, delete 0" in said.readouterr().out
+    assert not Path(museum, "objects/0003.txt").exists()
+
+
+def test_an_audit_that_is_not_known_is_said(museum: str, said: Said) -> None:
+    run(["audit", museum])
+    said.readouterr()
+
+    assert run(["repair", museum, "--from-audit", "01JD2M3Q"]) == 2
+    assert "there is no audit '01JD2M3Q'" in said.readouterr().err
+
+
+def test_a_damaged_file_of_findings_is_said_and_mends_nothing(museum: str, said: Said) -> None:
+    run(["audit", museum])
+    (kept,) = Path(museum, ".resourcesync/reports").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-9])
+
+    assert run(["repair", museum, "--from-audit", "last"]) == 8
+    assert not Path(museum, "objects/0003.txt").exists()
+
+
+def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
+    museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_files, "KEPT_AUDITS", 2)
+    monkeypatch.setattr(audit_files, "KEPT_FINDINGS", 2)
+    for _ in range(4):
+        run(["audit", museum])
+
+    kept = list(Path(museum, ".resourcesync/reports").iterdir())
+    assert len(kept) == 2
+    assert [len(path.read_text().splitlines()) for path in kept] == [2, 2]
+    assert json.loads(kept[0].read_text().splitlines()[0])["kind"] in {"+", "*"}
+
+
+def test_an_audit_in_sync_leaves_nothing_behind(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "museum"])
+    run(["audit", "museum"])
+
+    assert list(Path("museum/.resourcesync/reports").iterdir()) == []
+
+
+def test_a_repair_needs_a_mirror_and_makes_none(said: Said) -> None:
+    assert run(["repair", "nothing"]) == 2
+    assert not Path("nothing").exists()

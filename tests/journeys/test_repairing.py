@@ -1,0 +1,214 @@
+"""A repair brings back what an audit found lost or altered, and nothing else."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.options import PullOptions
+from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.reports import (
+    AuditReport,
+    Finding,
+    FindingKind,
+    MirrorState,
+    RunReport,
+)
+from resourcesync.errors import RollbackError
+from resourcesync.ports.mirror import Step
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+
+def repair(
+    world: World, audit: AuditReport | None = None, *, deleting: bool = False, **options: object
+) -> RunReport:
+    world.fetcher.asked.clear()
+    with world.destination() as destination:
+        chosen = PullOptions(**options)  # type: ignore[arg-type]  # the test knows
+        return destination.repair(
+            None if audit is None else audit.findings, chosen, deleting=deleting
+        )
+
+
+def damage_silently(world: World, path: str, content: str) -> Path:
+    """Alter a file as a failing disk does: size and times stay."""
+    file = world.folder / path
+    stat = file.stat()
+    assert len(content) == stat.st_size
+    file.write_text(content)
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    return file
+
+
+def quarantine(world: World) -> dict[str, str]:
+    folder = world.folder / ".resourcesync/quarantine"
+    return {path.name[17:]: path.read_text() for path in folder.iterdir()}
+
+
+def test_what_is_missing_or_altered_is_fetched_again_and_nothing_else(world: World) -> None:
+    world.pull()
+    (world.folder / "objects/0001.html").unlink()
+    (world.folder / "objects/0002.html").write_text("my own words")
+    (world.folder / "notes.txt").write_text("mine")
+
+    report = repair(world)
+
+    assert report.state is MirrorState.IN_SYNC
+    assert report.updated == 2
+    assert sorted(world.asked_resources()) == ["objects/0001.html", "objects/0002.html"]
+    assert (world.folder / "notes.txt").read_text() == "mine"
+    assert world.audit().accuracy == 1.0
+    assert quarantine(world) == {
+        "0002.html": "my own words",
+        "0002.html.note": "was at: objects/0002.html\nbecause: not what resourcesync put there\n",
+    }
+
+
+def test_silent_damage_that_an_audit_found_goes_to_quarantine_too(world: World) -> None:
+    world.pull()
+    damage_silently(world, "objects/0003.html", "cOntent of 3")
+
+    found = world.audit(method="hash")
+    report = repair(world, found)
+
+    assert [finding.path for finding in found.findings] == ["objects/0003.html"]
+    assert report.updated == 1
+    assert world.in_sync()
+    assert quarantine(world)["0003.html"] == "cOntent of 3"
+
+
+def test_an_update_that_an_audit_met_is_no_damage(world: World) -> None:
+    world.pull()
+    world.put("objects/0004.html", "newer")
+    world.publish()
+
+    report = repair(world, world.audit())
+
+    assert report.updated == 1
+    assert world.in_sync()
+    assert quarantine(world) == {}
+
+
+def test_a_file_that_was_only_touched_is_not_fetched(world: World) -> None:
+    world.pull()
+    os.utime(world.folder / "objects/0004.html", (1, 1))
+
+    repair(world)
+
+    assert world.asked_resources() == []
+    assert world.audit(method="stat").in_sync
+
+
+def test_what_is_well_meanwhile_is_left_alone(world: World) -> None:
+    world.pull()
+    finding = Finding(
+        kind=FindingKind.DIFFERENT,
+        uri=f"{BASE}objects/0001.html",
+        path="objects/0001.html",
+        reason="then",
+    )
+    with world.destination() as destination:
+        report = destination.repair([finding], PullOptions())
+
+    assert (report.updated, report.created) == (0, 0)
+    assert report.state is MirrorState.IN_SYNC
+
+
+def test_what_cannot_be_repaired_is_never_called_good(world: World) -> None:
+    world.pull()
+    uri = f"{BASE}objects/0001.html"
+    (world.folder / "objects/0001.html").unlink()
+    world.answers[uri] = Answer(status=404)
+
+    report = repair(world)
+    still = world.pull()
+    del world.answers[uri]
+    healed = world.pull()
+
+    assert (report.state, report.failed) == (MirrorState.BEHIND, 1)
+    assert still.state is MirrorState.BEHIND
+    assert healed.state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_a_dry_run_changes_nothing(world: World) -> None:
+    world.pull()
+    (world.folder / "objects/0001.html").unlink()
+    before = world.files_on_disk()
+
+    report = repair(world, dry_run=True)
+
+    assert report.dry_run
+    assert world.told("plan")[-1]["update"] == 1
+    assert world.files_on_disk() == before
+    assert world.asked_resources() == []
+
+
+def test_extras_are_deleted_only_when_asked_for(world: World) -> None:
+    world.pull()
+    world.remove("objects/0006.html")
+    world.publish()
+    (world.folder / "notes.txt").write_text("mine")
+    found = world.audit()
+
+    kept = repair(world, found)
+    assert kept.deleted == 0
+    assert (world.folder / "objects/0006.html").exists()
+    gone = repair(world, found, deleting=True)
+
+    assert gone.deleted == 1
+    assert not (world.folder / "objects/0006.html").exists()
+    assert (world.folder / "notes.txt").read_text() == "mine"
+
+
+def test_too_many_extras_are_held(world: World) -> None:
+    world.pull()
+    for number in range(20):
+        world.remove(f"objects/{number:04}.html")
+    world.publish()
+
+    limit = DeletionLimit(count=3)
+    report = repair(world, world.audit(), deleting=True, max_delete=limit)
+
+    assert (report.state, report.deleted, report.held) == (MirrorState.STOPPED, 0, 20)
+    assert len(world.files_on_disk()) == 41
+
+
+def test_what_is_listed_again_is_no_extra(world: World) -> None:
+    world.pull()
+    world.remove("objects/0006.html")
+    world.publish()
+    found = world.audit()
+    world.put("objects/0006.html", "content of 6")
+    world.publish()
+
+    report = repair(world, found, deleting=True)
+
+    assert report.deleted == 0
+    assert world.in_sync()
+
+
+def test_a_source_that_was_set_back_repairs_nothing(world: World) -> None:
+    world.pull()
+    (world.folder / "objects/0001.html").unlink()
+    with world.destination() as destination:
+        state = destination._equipment.state
+        state.commit(Step(notes={"at": str(1 << 52)}))
+
+    with pytest.raises(RollbackError):
+        repair(world)
+
+    assert world.asked_resources() == []
+
+
+def test_a_repair_is_no_change_for_the_next_program(world: World) -> None:
+    world.pull()
+    (world.folder / "objects/0001.html").unlink()
+    (world.folder / "objects/0002.html").write_text("my own words")
+    repair(world)
+
+    with world.destination() as destination:
+        kinds = [row.kind for row in destination._equipment.state.changes(41)]
+
+    assert kinds == ["touched", "touched"]
