@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
@@ -33,6 +33,10 @@ class Staged(Protocol):
 
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
         """End the writing; return the length in bytes and the digests asked for."""
+        ...
+
+    def reading(self) -> BinaryIO:
+        """Open the sealed bytes to read and seek; the caller closes what is returned."""
         ...
 
     def leave(self) -> None:

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Final, Protocol
+from typing import BinaryIO, Final, Protocol
 
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.digests import Digest
@@ -200,6 +200,17 @@ class StagedFile:
             Digest(name, hasher.hexdigest()) for name, hasher in self._hashers.items()
         )
         return self.length, self.digests
+
+    def reading(self) -> BinaryIO:
+        """Open the sealed bytes to read and seek; the caller closes what is returned.
+
+        Raises:
+            StorageError: They cannot be read.
+        """
+        try:
+            return os.fdopen(os.dup(self._open()), "rb")
+        except OSError as error:
+            raise storage_error(error, "reading a temporary file") from error
 
     def sync(self, lastmod: datetime | None) -> None:
         """Give the file its mode and time, and make its bytes durable."""
