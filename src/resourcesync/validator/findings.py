@@ -1,8 +1,13 @@
 """What a check has to say: one broken rule at one place."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Final
 
 from resourcesync.validator.rule import Rule, Severity
+
+_HELD: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,3 +38,18 @@ class Finding:
     def severity(self) -> Severity:
         """How loudly it is told."""
         return self.rule.severity
+
+
+def by_place(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings of one document by line and column.
+
+    What is missing is known only at the end, and belongs at the top. At most 1,000 findings wait,
+    so the order of more than that is nearly right.
+    """
+    waiting: list[tuple[int, int, int, Finding]] = []
+    for number, finding in enumerate(findings):
+        heappush(waiting, (finding.line, finding.column, number, finding))
+        if len(waiting) > _HELD:
+            yield heappop(waiting)[3]
+    while waiting:
+        yield heappop(waiting)[3]

@@ -10,7 +10,7 @@ from resourcesync.errors import DocumentError, PackageError, PackedMemberError, 
 from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.examining import validate_document
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import Finding, by_place
 from resourcesync.validator.packages import MANIFEST, Member, judge_package
 from resourcesync.validator.rule import Profile
 from resourcesync.validator.rules import RULES
@@ -69,7 +69,7 @@ class PackageJudge:
             profile=self._profile,
             on_resource=listed.append,
         )
-        yield from examination
+        yield from by_place(examination)
         self.manifest = examination.summary
         found = [Member(name=MANIFEST, length=examination.summary.size)]
         yield from self._members(reader, {it.path: it for it in listed}, found)

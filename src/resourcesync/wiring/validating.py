@@ -16,7 +16,7 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock, Fetcher, Purpose
 from resourcesync.validator.delivery import Response, judge_document_response
 from resourcesync.validator.examining import validate_document
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import Finding, by_place
 from resourcesync.validator.packages import judge_contents_copy
 from resourcesync.validator.rule import Profile
 from resourcesync.validator.rules import RULES
@@ -229,7 +229,7 @@ class Judge:
             profile=self._judgement.profile,
             on_resource=see,
         )
-        for finding in examination:
+        for finding in by_place(examination):
             yield _placed(finding, walk)
         summary = examination.summary
         walk.summaries.append(summary)
