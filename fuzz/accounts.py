@@ -15,6 +15,9 @@ from resourcesync.model.timestamps import to_microseconds
 
 URI = "https://source.example/list.xml"
 
+OVER_STRICT = "over-strict"
+"""The failure of a document that the second reader's parser refuses and XML does not."""
+
 Fields = dict[str, Any]
 """What an entry, a link or a header says: names to plain values; what is not said is left out."""
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from fuzz.accounts import Account, Fields
+from fuzz.accounts import OVER_STRICT, Account, Fields
 
 SM: Final = (
     "http://www.sitemaps.org/schemas/sitemap/0.9",
@@ -88,29 +88,18 @@ def parse(data: bytes) -> Any:
     Raises:
         UnusableError: It is no XML.
     """
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True
+    )
     try:
         if data.startswith(b"\x1f\x8b"):
             data = gzip.decompress(data)
-        parser = _parser(recover=False)
-        try:
-            return etree.fromstring(data, parser)
-        except etree.XMLSyntaxError:
-            # libxml2 refuses a namespace whose name is no URI, and XML 2.0; expat does not care.
-            if any(entry.type_name not in _OVER_STRICT for entry in parser.error_log):
-                raise
-            return etree.fromstring(data, _parser(recover=True))
+        return etree.fromstring(data, parser)
     except (etree.XMLSyntaxError, zlib.error, OSError, EOFError, ValueError) as error:
+        # libxml2 refuses a namespace whose name is no URI, and XML 2.0; expat does not care.
+        if parser.error_log and {it.type_name for it in parser.error_log} <= _OVER_STRICT:
+            raise UnusableError(OVER_STRICT) from error
         raise UnusableError("xml") from error
-
-
-def _parser(*, recover: bool) -> Any:
-    return etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        remove_comments=True,
-        remove_pis=True,
-        recover=recover,
-    )
 
 
 def theirs(data: bytes) -> Account:
@@ -321,15 +310,20 @@ def _link(element: Any) -> Fields | None:
 
 
 def _names(element: Any) -> tuple[str, str]:
-    name = etree.QName(element)
-    return name.namespace or "", name.localname
+    return _split(element.tag)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Part a name into namespace, which may hold any sign, and local name."""
+    namespace, _, local = name.rpartition("}")
+    return namespace[1:], local
 
 
 def _all_names(root: Any) -> Iterator[str]:
     for element in root.iter("*"):
-        yield etree.QName(element).localname
+        yield _split(element.tag)[1]
         yield from (prefix or "" for prefix in element.nsmap)
-        yield from (etree.QName(key).localname for key in element.attrib)
+        yield from (_split(key)[1] for key in element.attrib)
 
 
 def _mark(element: Any) -> str:
@@ -346,11 +340,11 @@ def _attributes(element: Any) -> tuple[dict[str, str], dict[str, str]]:
     ours: dict[str, str] = {}
     extra: dict[str, str] = {}
     for key, value in () if element is None else element.attrib.items():
-        name = etree.QName(key)
-        if name.namespace is None:
-            plain[name.localname] = value
-        elif name.namespace in RS:
-            ours.setdefault(name.localname, value)
+        namespace, local = _split(key)
+        if not namespace:
+            plain[local] = value
+        elif namespace in RS:
+            ours.setdefault(local, value)
         else:
             extra[key] = value
     return ours | plain, extra
