@@ -88,6 +88,12 @@ def ca_file(environ: Mapping[str, str] | None = None) -> str:
     return found.get("SSL_CERT_FILE", "")
 
 
+def variable(name: str, environ: Mapping[str, str] | None = None) -> str:
+    """Return one variable of the environment; empty when it is not set."""
+    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
+    return found.get(name, "")
+
+
 def state_folder() -> Path:
     """Return the folder for what outlives a run and belongs to no mirror, such as crash reports."""
     import platformdirs  # noqa: PLC0415 - needed for a crash report only; help stays quick

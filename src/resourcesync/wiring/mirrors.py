@@ -5,7 +5,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Final, Literal
@@ -26,6 +26,7 @@ from resourcesync.destination.status import status_of
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.mirror import MirrorState
+from resourcesync.wiring.credentials import Credentials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class Network:
         retries: Further tries after a failure that may pass.
         robots: Whether ``robots.txt`` is obeyed.
         headers: Fields that are sent to the Source's own origin only.
+        credentials: Secrets, each for its own origin.
         allow_origins: Origins that the Source may list resources of, besides its own.
         ca_file: PEM file of the trusted authorities; empty takes the system's.
     """
@@ -52,7 +54,8 @@ class Network:
     timeout: float | None = None
     retries: int | None = None
     robots: Literal["obey", "ignore"] = "obey"
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    credentials: tuple[Credentials, ...] = ()
     allow_origins: tuple[str, ...] = ()
     ca_file: str = ""
 
@@ -69,10 +72,23 @@ class Network:
         return FetchSettings(
             **chosen,
             robots=self.robots,
-            headers={home: self.headers} if home and self.headers else {},
+            headers=self._fields(home),
             trusted_origins=trusted,
             ca_file=self.ca_file,
         )
+
+    def _fields(self, home: str) -> dict[str, tuple[tuple[str, str], ...]]:
+        """Return what each origin is sent; two secrets for one field are a mistake."""
+        fields: dict[str, tuple[tuple[str, str], ...]] = {}
+        for told in (Credentials(fields=self.headers), *self.credentials):
+            to = _origin(told.origin) if told.origin else home
+            if to and told.fields:
+                fields[to] = (*fields.get(to, ()), *told.fields)
+        for to, pairs in fields.items():
+            names = [name.lower() for name, _ in pairs]
+            if names.count("authorization") > 1:
+                raise ConfigurationError(f"two secrets in the field Authorization for {to}")
+        return fields
 
 
 def _origin(address: str) -> str:

@@ -1,0 +1,237 @@
+"""Secrets for one origin each: where they come from, and the fields that carry them.
+
+A secret is never written in a configuration file or on a command line. It comes from the
+environment, a file, a credential of the service manager, or a command. It is read once, goes into
+one field of the requests to one origin, and is in no message and no ``repr``.
+"""
+
+import netrc
+import os
+import re
+import stat
+import subprocess
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from resourcesync import config
+from resourcesync.errors import ConfigurationError
+
+MOST_BYTES: Final = 64 * 1024
+COMMAND_SECONDS: Final = 60.0
+
+_BEARER: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
+_SOURCES: Final = "{ env = … }, { file = … }, { credential = … } or { command = […] }"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """What one origin is sent, and no other one ever is.
+
+    Attributes:
+        origin: ``scheme://host[:port]``; empty for the Source's own.
+        fields: Names and values of header fields.
+    """
+
+    origin: str = ""
+    fields: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+def read_credentials(
+    name: str,
+    table: Mapping[str, object],
+    *,
+    home: str,
+    environ: Mapping[str, str] | None = None,
+) -> Credentials:
+    """Read one table ``[auth.NAME]``, and the secret that it points to.
+
+    Args:
+        name: The table's name, for messages.
+        table: ``type`` is ``bearer`` (``token``), ``basic`` (``username``, ``password``),
+            ``header`` (``name``, ``value``) or ``netrc`` (``file``); ``origin`` is whom it is for
+            when that is not the Source. Secrets are tables: where each comes from.
+        home: The Source's origin, which ``netrc`` is asked for when the table names none.
+        environ: In place of the process's environment.
+
+    Raises:
+        ConfigurationError: A key is missing, unknown or of the wrong kind, or the secret cannot
+            be had. The message never has the secret.
+    """
+    readers: dict[object, Callable[[_Table], tuple[tuple[str, str], ...]]] = {
+        "bearer": _bearer,
+        "basic": _basic,
+        "header": _header,
+        "netrc": _netrc,
+    }
+    read = _Table(name, dict(table), home, environ)
+    kind = read.take_text("type")
+    if kind not in readers:
+        raise read.wrong("type", "must be bearer, basic, header or netrc")
+    read.origin = read.take_text("origin", default="")
+    fields = readers[kind](read)
+    read.check_all_taken()
+    return Credentials(origin=read.origin, fields=fields)
+
+
+class _Table:
+    """One table of the configuration, whose keys are taken one by one."""
+
+    def __init__(
+        self, name: str, table: dict[str, object], home: str, environ: Mapping[str, str] | None
+    ) -> None:
+        self.name = name
+        self.home = home
+        self.origin = ""
+        self.environ = environ
+        self._table = table
+
+    def wrong(self, key: str, reason: str) -> ConfigurationError:
+        return ConfigurationError(f"`{key}` in [auth.{self.name}] {reason}")
+
+    def take_text(self, key: str, default: str | None = None) -> str:
+        value = self._table.pop(key, default)
+        if not isinstance(value, str):
+            raise self.wrong(key, "must be a text" if value is not None else "is missing")
+        return value
+
+    def take_secret(self, key: str) -> str:
+        """Return the secret that a key points to, without the end of its line."""
+        value = self._table.pop(key, None)
+        if isinstance(value, str):
+            raise self.wrong(key, f"must not hold the secret itself: write {_SOURCES}")
+        if not isinstance(value, Mapping) or len(value) != 1:
+            raise self.wrong(key, f"must be one of {_SOURCES}")
+        [(kind, place)] = value.items()
+        secret = self._read(key, str(kind), place)
+        if not secret:
+            raise self.wrong(key, f"comes from a {kind} that is empty or not there")
+        return secret
+
+    def _read(self, key: str, kind: str, place: object) -> str:
+        if kind == "command":
+            if not isinstance(place, list) or not place or not all(map(_is_text, place)):
+                raise self.wrong(key, "needs the command and its arguments, as a list of texts")
+            return _ask(place)
+        if not isinstance(place, str):
+            raise self.wrong(key, f"needs a text as its {kind}")
+        if kind == "env":
+            return config.variable(place, self.environ)
+        if kind == "file":
+            return _contents(Path(place).expanduser())
+        if kind == "credential" and _PLAIN_NAME.fullmatch(place):
+            folder = config.variable("CREDENTIALS_DIRECTORY", self.environ)
+            return _contents(Path(folder) / place) if folder else ""
+        raise self.wrong(key, f"must be one of {_SOURCES}")
+
+    def check_all_taken(self) -> None:
+        for key in self._table:
+            raise self.wrong(key, "is unknown")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _bearer(table: _Table) -> tuple[tuple[str, str], ...]:
+    token = table.take_secret("token")
+    if not _BEARER.fullmatch(token):
+        raise table.wrong("token", "leads to what is no bearer token (RFC 6750 §2.1)")
+    return (("Authorization", f"Bearer {token}"),)
+
+
+def _basic(table: _Table) -> tuple[tuple[str, str], ...]:
+    return _basic_fields(table, table.take_text("username"), table.take_secret("password"))
+
+
+def _basic_fields(table: _Table, user: str, password: str) -> tuple[tuple[str, str], ...]:
+    if ":" in user:
+        raise table.wrong("username", "must not have a colon (RFC 7617 §2)")
+    word = b64encode(f"{user}:{password}".encode()).decode("ascii")
+    return (("Authorization", f"Basic {word}"),)
+
+
+def _header(table: _Table) -> tuple[tuple[str, str], ...]:
+    name, value = table.take_text("name"), table.take_secret("value")
+    if not (value.isascii() and value.isprintable()):
+        raise table.wrong("value", "leads to characters that cannot be sent")
+    return (config.parse_header(f"{name}: {value}"),)
+
+
+def _netrc(table: _Table) -> tuple[tuple[str, str], ...]:
+    """Read a ``.netrc``; its ``default`` entry is left alone, since it is for just any host."""
+    named = table.take_text("file", default=config.variable("NETRC", table.environ) or "~/.netrc")
+    path = Path(named).expanduser()
+    host = re.sub(r"^\w+://|:[0-9]+$", "", table.origin or table.home)
+    try:
+        _check_private(path)
+        entry = netrc.netrc(path).hosts.get(host)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise ConfigurationError(f"{path} cannot be read: {reason}") from None
+    except netrc.NetrcParseError as error:
+        # Its message may quote what stands in the file.
+        raise ConfigurationError(f"{path} is no netrc file (line {error.lineno})") from None
+    if entry is None:
+        raise ConfigurationError(f"{path} has no entry for {host}")
+    return _basic_fields(table, entry[0] or "", entry[2] or "")
+
+
+def _check_private(path: Path) -> None:
+    info = path.stat()
+    if not stat.S_ISREG(info.st_mode):
+        raise ConfigurationError(f"{path} is no ordinary file")
+    if info.st_uid != os.geteuid() or info.st_mode & _OTHERS:
+        raise ConfigurationError(
+            f"{path} can be read or was written by others", hint=f"chmod 600 {path}"
+        )
+
+
+def _contents(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return _line(stream.read(MOST_BYTES + 1), str(path))
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _ask(command: Sequence[str]) -> str:
+    """Run a command once, without a shell; what it writes is the secret."""
+    try:
+        done = subprocess.run(  # noqa: S603 - the operator's own command, no shell
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        # From None: the exception holds what the command wrote so far.
+        raise ConfigurationError(
+            f"the command {command[0]} took longer than {COMMAND_SECONDS:g} s"
+        ) from None
+    except OSError as error:
+        raise ConfigurationError(
+            f"the command {command[0]} cannot be run: {error.strerror}"
+        ) from error
+    if done.returncode:
+        raise ConfigurationError(f"the command {command[0]} ended with status {done.returncode}")
+    return _line(done.stdout, command[0])
+
+
+def _line(data: bytes, where: str) -> str:
+    """Return the one line that a secret is; nobody can send a line break."""
+    if len(data) > MOST_BYTES:
+        raise ConfigurationError(f"{where} gives more than {MOST_BYTES} bytes")
+    try:
+        text = data.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{where} gives what is no UTF-8") from None
+    if "\n" in text or "\r" in text or "\0" in text:
+        raise ConfigurationError(f"{where} gives more than one line")
+    return text
