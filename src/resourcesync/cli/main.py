@@ -41,6 +41,7 @@ GROUPS: Final = {
         "validate": "check documents against the specification",
         "diff": "compare two Sources, lists or mirrors",
         "convert": "write a document in another version of the format",
+        "why": "explain one resource",
         "rule": "explain an error or rule code",
     },
     "Try out": {

@@ -22,6 +22,7 @@ from resourcesync.destination.reports import AuditReport, Failing, Finding, Mode
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
+from resourcesync.destination.status import failures_of
 from resourcesync.discovery import Discovered, DocumentFetcher, discover
 from resourcesync.errors import (
     ConfigurationError,
@@ -303,12 +304,7 @@ class Destination:
 
     def _known_failures(self) -> tuple[Failing, ...]:
         """What earlier runs could not do, when this run had no reason to try it again."""
-        failures: list[Failing] = []
-        for row in self._equipment.state.pending(Task.FETCH):
-            if len(failures) >= _KEPT_FAILURES:
-                break
-            failures.append(Failing(uri=row.loc, code=row.code, reason=row.reason, tries=row.tries))
-        return tuple(failures)
+        return failures_of(self._equipment.state, _KEPT_FAILURES)
 
     # --- repair ---
 
@@ -332,12 +328,12 @@ class Destination:
         clock = self._equipment.clock
         run, began, started = _new_run(), to_microseconds(clock.now()), clock.monotonic()
         self._equipment.check_folder()
-        address = self._address(None)
-        filters, _ = self._filters(options)
         if findings is None:
-            pull = self._prepare(address, self._memory.found, options, filters)
-            findings = Audit(pull, "stat", kept=MOST_FINDINGS).run(run, offline=False).findings
-        pull = self._prepare(address, self._memory.found, options, filters)
+            findings = (
+                Audit(self.looking(), "stat", kept=MOST_FINDINGS).run(run, offline=False).findings
+            )
+        filters = self._memory.filters or Filters()
+        pull = self._prepare(self._address(None), self._memory.found, options, filters)
         pulled = Repair(pull, deleting=deleting).run(findings)
         pulled.complete = pulled.complete and not self._memory.baseline_due
         report = self._report(run, pulled, options)
@@ -345,11 +341,21 @@ class Destination:
         if not options.dry_run:
             counts = msgspec.json.encode(asdict(report) | {"failures": []}).decode()
             outcome = "ok" if report.state is Word.IN_SYNC else report.state.value
-            word = report.state
-            self._close_run(run, began, mode="repair", outcome=outcome, counts=counts, word=word)
+            self._close_run(
+                run, began, mode="repair", outcome=outcome, counts=counts, word=report.state
+            )
         return report
 
     # --- audit ---
+
+    def looking(self) -> Pull:
+        """Return what an audit or an explanation works with: nothing of it is written."""
+        return self._prepare(
+            self._address(None),
+            self._memory.found,
+            PullOptions(dry_run=True),
+            self._memory.filters or Filters(),
+        )
 
     def audit(self, *, method: AuditMethod = "hash", offline: bool = False) -> AuditReport:
         """Compare what the mirror holds with what the Source lists; nothing is written (§5.2).
@@ -368,10 +374,7 @@ class Destination:
         clock = self._equipment.clock
         started = clock.monotonic()
         self._equipment.check_folder()
-        address = self._address(None)
-        options = PullOptions(dry_run=True)
-        filters, _ = self._filters(options)
-        pull = self._prepare(address, self._memory.found, options, filters)
+        pull = self.looking()
         if not offline:
             self._tell_source(pull)
         report = Audit(pull, method).run(_new_run(), offline=offline)

@@ -1,5 +1,7 @@
 """What a mirror's own memory says of it, without asking the Source."""
 
+from itertools import islice
+
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.reports import Failing, MirrorStatus
 from resourcesync.destination.reports import MirrorState as Word
@@ -23,11 +25,6 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     """
     memory = Memory(state)
     identity, last = memory.identity, state.last_run()
-    failures: list[Failing] = []
-    for row in state.pending(Task.FETCH):
-        if len(failures) >= _SHOWN:
-            break
-        failures.append(Failing(uri=row.loc, code=row.code, reason=row.reason, tries=row.tries))
     return MirrorStatus(
         folder=folder,
         source="" if identity is None else identity.source,
@@ -39,5 +36,18 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
         as_of=memory.as_of,
         last_run=None if last is None else from_microseconds(last.ended),
         outcome="" if last is None else last.outcome,
-        failures=tuple(failures),
+        failures=failures_of(state, _SHOWN),
+    )
+
+
+def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:
+    """Return the first listed resources that are not here as listed.
+
+    Args:
+        state: The mirror's memory.
+        most: How many to return at most.
+    """
+    rows = islice(state.pending(Task.FETCH), most)
+    return tuple(
+        Failing(uri=row.loc, code=row.code, reason=row.reason, tries=row.tries) for row in rows
     )

@@ -1,0 +1,164 @@
+"""``resourcesync why``: explain one resource of a mirror."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from resourcesync import config
+from resourcesync.cli import options, words
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.job import Job
+from resourcesync.cli.options import option
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, Line
+from resourcesync.model.timestamps import from_microseconds
+
+if TYPE_CHECKING:
+    from resourcesync.destination.explaining import Explanation
+
+
+@click.command("why")
+@click.argument("mirror", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("resource", metavar="URI|PATH")
+@option("--offline", is_flag=True, help="Ask the mirror's memory only.")
+@options.output_options
+def command(output: OutputOptions, mirror: Path, resource: str, **values: Any) -> Job:
+    """Explain one resource.
+
+    Says what is here, what the Source lists, what was tried, and what follows from it. Exit 0
+    when nothing is wrong with it, 1 otherwise.
+    """
+    offline: bool = values["offline"]
+
+    def work(screen: Screen) -> Outcome:
+        return _why(mirror, resource, screen, offline=offline)
+
+    return Job(
+        command="why",
+        output=output,
+        work=work,
+        subject=mirror.name or str(mirror),
+        fields={"mirror": str(mirror), "resource": resource, "offline": offline},
+    )
+
+
+def _why(mirror: Path, resource: str, screen: Screen, *, offline: bool) -> Outcome:
+    from resourcesync.destination.explaining import explain  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
+
+    if not mirrors.is_mirror(mirror):
+        raise mirrors.not_a_mirror(mirror)
+
+    def report(event: str, fields: Mapping[str, object]) -> None:
+        """Leave the other entries that a list may hold to the commands that judge lists."""
+        if event == "warning":
+            screen.report(event, fields)
+
+    network = mirrors.Network(ca_file=config.ca_file())
+    clock = machine.system_clock()
+    with mirrors.open_destination(
+        mirror, network=network, report=report, clock=clock
+    ) as destination:
+        found = explain(destination.looking(), resource, offline=offline)
+    code = ExitCode.OK if found.verdict.is_well else ExitCode.FINDINGS
+    lines = tuple(Line(text, label, QUIET) for label, text in _lines(found, mirror))
+    return Outcome(exit=code, closing=lines, fields=fields_of(found))
+
+
+def _lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
+    yield "Here", _here(found)
+    yield from _source(found)
+    pending = found.pending
+    if pending is not None and pending.code:
+        tries = words.counted(pending.tries, "time") if pending.tries != 1 else "once"
+        since = words.moment(from_microseconds(pending.first))
+        yield "Tried", f"{tries} since {since}: {pending.reason}"
+    elif pending is not None and pending.reason:
+        yield "Tried", pending.reason
+    verdict = found.verdict
+    kept = "" if verdict.is_well or pending is None else f"; {found.kept}"
+    yield "Verdict", f"{verdict.value}{kept}"
+    step = next_step(found, mirror)
+    if step:
+        yield step
+
+
+def _here(found: "Explanation") -> str:
+    copy = found.copy
+    if copy is None:
+        if found.trash is not None:
+            at = words.moment(from_microseconds(found.trash.removed))
+            return f"nothing; in the trash since {at}: {found.trash.place}"
+        if found.last is not None:
+            return f"nothing; {found.last.kind} {words.moment(from_microseconds(found.last.time))}"
+        return "nothing"
+    if copy.length < 0:
+        return f"{copy.path}  its content is not known to be good"
+    at = words.moment(from_microseconds(copy.installed))
+    state = ", the file is missing" if not found.is_there else ""
+    state = ", the file was altered since" if found.is_there and found.is_altered else state
+    digest = copy.digests.partition(" ")[0].replace(":", " ", 1)
+    return f"{words.count(copy.length)} B  {digest}  fetched {at}, {copy.fixity}{state}"
+
+
+def _source(found: "Explanation") -> Iterator[tuple[str, str]]:
+    listed = found.listed
+    if found.refused is not None:
+        yield "Source", f"{found.refused.code}: {found.refused.reason}"
+    elif found.trouble:
+        yield "Source", f"could not be asked: {found.trouble}"
+    elif listed is None:
+        yield "Source", "does not list it" if found.asked else "was not asked"
+    else:
+        at = "" if listed.lastmod is None else words.moment(from_microseconds(listed.lastmod))
+        yield "Source", "  ".join(filter(None, (listed.change or "listed", at, found.list_uri)))
+        size = "" if listed.length is None else f"{words.count(listed.length)} B"
+        digest = listed.hash.partition(" ")[0].replace(":", " ", 1)
+        if size or digest:
+            yield "", " " * words.LABEL_WIDTH + "  ".join(filter(None, (size, digest)))
+
+
+def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
+    """Return what to do now: a label and a command; ``None`` when there is nothing to do."""
+    from resourcesync.destination.explaining import Verdict  # noqa: PLC0415 - help stays quick
+
+    match found.verdict:
+        case Verdict.LOST | Verdict.ALTERED:
+            return "Next", f"resourcesync repair {mirror}"
+        case Verdict.DISAGREES | Verdict.REFUSED:
+            return "Ask them", f"resourcesync validate {found.list_uri or found.source}"
+        case Verdict.FAILED | Verdict.WAITING | Verdict.OUTDATED:
+            return "Next", f"resourcesync pull {mirror}"
+        case Verdict.HELD:
+            return "Next", f"resourcesync pull {mirror} --max-delete 100%"
+        case Verdict.KEPT:
+            return "Next", f"resourcesync pull {mirror} --mode baseline --delete absent"
+        case Verdict.UNASKED:
+            return "Next", f"resourcesync why {mirror} {found.uri}"
+        case _:
+            return None
+
+
+def fields_of(found: "Explanation") -> dict[str, object]:
+    """Return an explanation as the fields of ``run.end``."""
+    rows = {
+        "here": found.copy,
+        "listed": found.listed,
+        "pending": found.pending,
+        "refused": found.refused,
+        "trash": found.trash,
+        "last_change": found.last,
+    }
+    return {
+        "uri": found.uri,
+        "path": found.path,
+        "verdict": found.verdict.name.lower(),
+        "reason": found.verdict.value,
+        "is_there": found.is_there,
+        "is_altered": found.is_altered,
+        "asked": found.asked,
+        "trouble": found.trouble,
+        **{name: None if row is None else row._asdict() for name, row in rows.items()},
+    }

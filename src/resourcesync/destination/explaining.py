@@ -1,0 +1,213 @@
+"""Why one resource is here, or not, or not as listed: from the mirror's memory and the lists."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from resourcesync.destination.baseline import Baseline, ignore_conflict
+from resourcesync.destination.mapping import normalise
+from resourcesync.destination.plan import (
+    FILTERED,
+    Listed,
+    Match,
+    is_forgotten,
+    match_copy,
+    settle,
+)
+from resourcesync.destination.pulling import Pull
+from resourcesync.errors import OutOfScopeError, ResourceSyncError
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.changes import Logged
+from resourcesync.ports.mirror import Copy, Fixity, Pending, Refused, Task, TrashRow
+
+_ALL: Final = (1 << 63) - 1
+_DISAGREEING: Final = frozenset({"hash-mismatch", "length-mismatch"})
+
+
+class Verdict(StrEnum):
+    """What it comes down to, in a sentence."""
+
+    AS_LISTED = "it is here as the Source lists it"
+    AS_FETCHED = "it is here as it was fetched; the Source was not asked"
+    LOST = "its file was removed here since it was fetched"
+    ALTERED = "its file was altered here since it was fetched"
+    DISAGREES = "the Source's list and its content disagree"
+    FAILED = "the Source lists it, and it could not be had"
+    WAITING = "the Source lists it, and it is not fetched yet"
+    OUTDATED = "the Source lists a newer version"
+    UNPROVEN = "the list tells too little: only the Source itself can say"
+    HELD = "the Source took it away; the deletion is held back"
+    KEPT = "the Source does not list it; the copy is kept"
+    GONE = "the Source took it away, and so did we"
+    REFUSED = "the Source lists it in a way that cannot be used"
+    FILTERED = "the Source lists it; the mirror's filters do not want it"
+    UNKNOWN = "the Source does not list it, and it never was here"
+    UNASKED = "it is not here, and the Source was not asked"
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return self in _WELL
+
+
+_WELL: Final = frozenset(
+    {Verdict.AS_LISTED, Verdict.AS_FETCHED, Verdict.GONE, Verdict.FILTERED, Verdict.UNPROVEN}
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Explanation:
+    """What is known of one resource.
+
+    Attributes:
+        source: The Source's address.
+        uri: Its URI, normalised; as it was given when it cannot be normalised.
+        path: Its place in the mirror; empty when it has none.
+        copy: The copy, as the mirror remembers it.
+        is_there: Whether its file is there.
+        is_altered: Whether its file is not the one that was put there.
+        listed: What the Source lists; ``None`` when it does not, or was not asked.
+        list_uri: Where it lists it.
+        asked: Whether the Source was asked.
+        trouble: Why the Source could not be asked.
+        pending: What is still to be done.
+        refused: Why the Source's entry cannot be used.
+        trash: Where its last copy went.
+        last: The last change of it that is remembered.
+    """
+
+    source: str
+    uri: str
+    path: str = ""
+    copy: Copy | None = None
+    is_there: bool = False
+    is_altered: bool = False
+    listed: Listed | None = None
+    list_uri: str = ""
+    asked: bool = False
+    trouble: str = ""
+    pending: Pending | None = None
+    refused: Refused | None = None
+    trash: TrashRow | None = None
+    last: Logged | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it comes down to."""
+        return self._of_task() or self._of_entry() or self._of_copy()
+
+    @property
+    def kept(self) -> str:
+        """Which copy stays while something is wrong."""
+        if self.copy is None or not self.is_there:
+            return "nothing is here"
+        proven = "verified " if self.copy.fixity == Fixity.VERIFIED else ""
+        return f"kept our {proven}copy"
+
+    def _of_task(self) -> Verdict | None:
+        pending = self.pending
+        if pending is None:
+            return None
+        if pending.task == Task.DELETE:
+            return Verdict.HELD
+        if pending.code in _DISAGREEING:
+            return Verdict.DISAGREES
+        return Verdict.FAILED if pending.code else Verdict.WAITING
+
+    def _of_entry(self) -> Verdict | None:
+        if self.refused is not None and self.copy is None:
+            return Verdict.REFUSED
+        if self.copy is not None:
+            if not self.is_there:
+                return Verdict.LOST
+            return Verdict.ALTERED if self.is_altered else None
+        if self.listed is not None and self.listed.change == FILTERED:
+            return Verdict.FILTERED
+        if self.listed is not None and self.listed.change != ChangeKind.DELETED:
+            return Verdict.WAITING
+        return None
+
+    def _of_copy(self) -> Verdict:
+        if self.copy is None:
+            if self.listed is not None or self.trash is not None or self.last is not None:
+                return Verdict.GONE
+            return Verdict.UNKNOWN if self.asked else Verdict.UNASKED
+        if not self.asked:
+            return Verdict.AS_FETCHED
+        if self.listed is None or self.listed.change in (FILTERED, ChangeKind.DELETED):
+            return Verdict.KEPT
+        match match_copy(self.copy, self.listed):
+            case Match.SAME:
+                return Verdict.AS_LISTED
+            case Match.DIFFERENT:
+                return Verdict.OUTDATED
+            case Match.UNKNOWN:
+                return Verdict.UNPROVEN
+
+
+def explain(pull: Pull, name: str, *, offline: bool) -> Explanation:
+    """Find out what there is to know of one resource; nothing is changed.
+
+    Args:
+        pull: What to work with; only its reading side is used.
+        name: Its URI, or its path in the mirror.
+        offline: Ask nobody.
+
+    Raises:
+        StorageError: The mirror cannot be read.
+    """
+    uri = _uri_of(pull, name)
+    identity = pull.memory.identity
+    source = "" if identity is None else identity.source
+    known = Explanation(source=source, uri=uri)
+    _remember(pull, known)
+    if not offline:
+        try:
+            _ask(pull, known)
+        except ResourceSyncError as error:
+            known.trouble = error.message
+    known.path = known.path or _path_of(pull, uri)
+    return known
+
+
+def _uri_of(pull: Pull, name: str) -> str:
+    if "://" not in name:
+        path = name.removeprefix("./").removeprefix("/")
+        return pull.selection.uri_of(path) or name
+    try:
+        return normalise(name)
+    except OutOfScopeError:
+        return name
+
+
+def _path_of(pull: Pull, uri: str) -> str:
+    row = pull.selection.protected(uri)
+    return "" if row is None else row.path
+
+
+def _remember(pull: Pull, known: Explanation) -> None:
+    state, uri = pull.state, known.uri
+    known.copy = copy = state.copy(uri)
+    known.pending = state.pending_of(uri)
+    known.refused = next((row for row in state.refused() if row.uri == uri), None)
+    known.trash = next((row for row in state.trash(removed_before=_ALL) if row.uri == uri), None)
+    known.last = next(state.changes_of(uri), None)
+    if copy is not None:
+        known.path = copy.path
+        signature = pull.equipment.copies.signature(copy.path)
+        known.is_there = signature is not None
+        known.is_altered = is_forgotten(copy) or signature != copy.signature
+
+
+def _ask(pull: Pull, known: Explanation) -> None:
+    with ExitStack() as held:
+        account = Baseline(pull).account(held)
+        known.asked = True
+        for row in settle(account.rows(), ignore_conflict):
+            if row.uri == known.uri:
+                known.listed, known.path = row, row.path
+                found = pull.found.change_list if row.change else pull.found.resource_list
+                known.list_uri = found or ""
+    refusals = pull.selection.refusals.kept
+    known.refused = next((row for row in refusals if row.uri == known.uri), known.refused)
