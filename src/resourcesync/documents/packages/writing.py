@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from resourcesync.documents.packages.checking import (
@@ -34,7 +35,7 @@ from resourcesync.documents.packages.records import (
 from resourcesync.documents.writing import write
 from resourcesync.model.capabilities import Header
 from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import MAX_ENTRIES
 
 __all__ = ["Content", "write_package"]
@@ -81,8 +82,8 @@ def write_package(
         content: Gives the bytes of an entry; called once for each, in order.
 
     Raises:
-        ValueError: The manifest would not be valid, or an entry has no path, the path of another,
-            or no length.
+        ValueError: The manifest would not be valid, has no link ``up`` or tells a change after a
+            later one; or an entry has no path, the path of another, or no length.
         LengthMismatchError: The bytes are more or fewer than ``length``.
         DigestMismatchError: The bytes do not have the strongest digest of the entry.
     """
@@ -112,8 +113,11 @@ def _packed(
     """Return all members with their names, the manifest first; check before anything is written."""
     if header.capability is None or not header.capability.is_manifest or header.is_index:
         raise ValueError(f"a package holds a manifest, no {header.phrase}")
+    if header.up is None:
+        raise ValueError(f"a {header.phrase} needs its link up (§11.2, §13.2)")
     if len(entries) > MAX_ENTRIES:
         raise ValueError(f"a manifest holds at most {MAX_ENTRIES:,} entries")
+    _check_order(entries)
     members: list[tuple[Resource | Link | None, str]] = [(None, MANIFEST)]
     for entry in entries:
         resource = content_of(entry)
@@ -127,6 +131,14 @@ def _packed(
     if clash is not None:
         raise ValueError(f"{clash[0]!r} and {clash[1]!r} cannot be in one package")
     return members
+
+
+def _check_order(entries: Sequence[ManifestEntry]) -> None:
+    """Refuse changes that are not told oldest first; one without a time stands where it stands."""
+    told = [(it.time, it.uri) for it in entries if isinstance(it, Change) and it.time is not None]
+    for (before, _), (time, uri) in pairwise(told):
+        if time < before:
+            raise ValueError(f"the change of {uri[:200]!r} is told after a later one (§13.2)")
 
 
 def _strict_name(path: str) -> str:
