@@ -45,6 +45,7 @@ class Entries:
             Kind.CDM: logs.packed_change,
             Kind.AR: logs.archived,
             Kind.NT: logs.notified,
+            Kind.FN: logs.notified,
         }
         self._check = check.get(kind)
 
@@ -60,7 +61,7 @@ class Entries:
         root = subject.md or subject.root
         if subject.kind is Kind.CAP and not self._seen:
             subject.tell_at("CA10", "the Capability List has no entry", root)
-        if subject.kind is Kind.NT and not self._seen:
+        if subject.kind in (Kind.NT, Kind.FN) and not self._seen:
             subject.tell_at("NT01", "the notification has no entry", root)
         self._logs.finish(subject)
 

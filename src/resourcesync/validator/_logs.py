@@ -48,7 +48,7 @@ class LogEntries:
         self._any_change(subject, entry)
 
     def notified(self, subject: Subject, entry: EntrySeen) -> None:
-        """Check an entry of a Change Notification."""
+        """Check an entry of a Change Notification or a Framework Notification."""
         if not entry.has("change"):
             subject.tell("NT01", "an entry that tells no change", entry.place)
 

@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import BinaryIO, Final, final
 
 from resourcesync.documents.packages.container import Packed
@@ -71,7 +72,8 @@ class ZipContainer:
         order = sorted(range(len(records)), key=lambda index: records[index].offset)
         starts = [0] * len(records)
         place = 0
-        for index, after in zip(order, [*order[1:], None], strict=True):
+        for index, after in pairwise((*order, None)):
+            assert index is not None
             record = records[index]
             if record.offset != place:
                 raise self._bad("zip-junk", "Bytes before a member belong to nothing", record)
