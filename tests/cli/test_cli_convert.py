@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 from tests.support.command_line import rows
+from tests.support.documents import document, url
 
 NINE = datetime(2013, 1, 3, 9, tzinfo=UTC)
 TEN = NINE + timedelta(hours=1)
@@ -226,3 +228,81 @@ def test_a_list_that_tells_only_its_last_update_gets_its_times(said: Any) -> Non
         '"1.1 does not say of the Change List: modified"',
         '"1.1 asks for what the Change List does not say; from: the time of its last update"',
     ]
+
+
+# --- what is forgiven ---
+
+SLOPPY = (
+    document(
+        url("http://a/1", "<lastmod>2013-01-01T00:00:00</lastmod>"),
+        url("http://a/2", "<lastmod>2013-01-01T00:00:00</lastmod>"),
+        url("res3"),
+    ),
+    ["G17", "G13"],
+)
+
+
+def test_what_is_forgiven_is_named_once_with_its_rule(said: Any) -> None:
+    data, rules = SLOPPY
+    Path("c.xml").write_bytes(data)
+
+    assert run(["convert", "c.xml", "--to", "1.0", "--out", "d.xml"]) == 0
+
+    told = [line for line in said.readouterr().err.splitlines() if "[tolerated]" in line]
+    assert [re.findall(r"\((G\d+)\)$", line) for line in told] == [[it] for it in rules]
+    assert all(re.match(r"warning\[tolerated\]: line \d+: ", line) for line in told)
+
+
+def test_what_is_forgiven_is_refused_when_asked_and_the_rule_is_named(said: Any) -> None:
+    data, rules = SLOPPY
+    Path("c.xml").write_bytes(data)
+    Path("d.xml").write_bytes(b"as it was")
+
+    assert run(["convert", "c.xml", "--to", "1.0", "--strict", "--out", "d.xml"]) == 5
+
+    captured = said.readouterr()
+    assert captured.err.startswith("error[time-zone]: ")
+    assert re.search(rf"rule\W+{rules[0]}\b", captured.err)
+    assert "c.xml:" in captured.err
+    assert Path("d.xml").read_bytes() == b"as it was"
+
+
+def test_what_is_as_it_should_be_passes_when_asked(said: Any) -> None:
+    put("c.xml", HEADER, CHANGES)
+
+    assert run(["convert", "c.xml", "--to", "1.1", "--strict", "--out", "d.xml"]) == 0
+
+    assert said.readouterr().err == ""
+    assert Path("d.xml").read_bytes() == Path("c.xml").read_bytes()
+
+
+def test_an_old_document_is_not_blamed_for_the_ways_of_its_version(said: Any) -> None:
+    for dialect in (Dialect.V0_5, Dialect.V0_6, Dialect.V0_9):
+        put("c.xml", HEADER, CHANGES, dialect)
+
+        assert run(["convert", "c.xml", "--to", "1.1", "--out", "d.xml"]) == 0
+        assert "[tolerated]" not in said.readouterr().err
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_entries_without_an_address_end_a_feed_when_reading_is_strict(
+    strict: bool, said: Any
+) -> None:
+    feed = b"".join(write(HEADER, CHANGES, Dialect.ATOM_LINKS)).replace(b"http://a/2", b"")
+    Path("f.xml").write_bytes(feed)
+    words = ["convert", "f.xml", "--to", "1.1", "--out", "d.xml", *["--strict"][:strict]]
+
+    assert run(words) == (5 if strict else 3)
+
+    assert ("error" if strict else "warning") + "[entry-invalid]: " in said.readouterr().err
+    assert Path("d.xml").exists() is not strict
+
+
+def test_very_many_entries_that_cannot_be_used_are_counted(said: Any) -> None:
+    Path("c.xml").write_bytes(document(*[url("")] * 25, url("http://a/1")))
+
+    assert run(["convert", "c.xml", "--to", "1.1", "--out", "d.xml"]) == 3
+
+    told = [line for line in said.readouterr().err.splitlines() if line.startswith("warning[")]
+    assert len(told) == 11
+    assert told[-1] == "warning[entry-invalid]: 15 more entries are left out"

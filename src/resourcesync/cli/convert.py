@@ -14,8 +14,7 @@ from resourcesync.cli.output import Outcome, OutputLostError, OutputOptions, Scr
 from resourcesync.cli.words import QUIET, Line
 
 if TYPE_CHECKING:
-    from resourcesync.documents.converting import Conversion
-    from resourcesync.model.capabilities import RefusedEntry
+    from resourcesync.wiring.converting import Converted
 
 DIALECTS: Final = (
     "0.5",
@@ -30,7 +29,6 @@ DIALECTS: Final = (
     "native",
 )
 """What can be written."""
-_MAX_SHOWN: Final = 10
 
 
 @click.command("convert")
@@ -52,6 +50,11 @@ _MAX_SHOWN: Final = 10
     is_flag=True,
     help="With 1.1: repeat the time of each change as lastmod, for readers of 1.0.",
 )
+@option(
+    "--strict",
+    is_flag=True,
+    help="Refuse a document that breaks a rule of version 1.1, instead of forgiving it.",
+)
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Write a document in another version of the format.
@@ -69,7 +72,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         raise click.UsageError("--lastmod is for --to 1.1; older versions always have it")
 
     def work(screen: Screen) -> Outcome:
-        return _convert(values["file"], values["out"], values["to"], values["lastmod"], screen)
+        return _convert(values, screen)
 
     return Job(
         command="convert",
@@ -79,49 +82,56 @@ def command(output: OutputOptions, **values: Any) -> Job:
     )
 
 
-def _convert(source: str, out: Path | None, to: str, lastmod: bool, screen: Screen) -> Outcome:  # noqa: FBT001 - an option
+def _convert(values: dict[str, Any], screen: Screen) -> Outcome:
     from resourcesync.model.vocabulary import Dialect  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import converting, machine  # noqa: PLC0415 - help stays quick
 
-    refused: list[RefusedEntry] = []
-    count = 0
-
-    def on_refused(entry: "RefusedEntry") -> None:
-        nonlocal count
-        count += 1
-        if count <= _MAX_SHOWN:
-            refused.append(entry)
-
+    out: Path | None = values["out"]
+    to: str = values["to"]
     try:
-        conversion, before = converting.convert(
-            source,
+        done = converting.convert(
+            values["file"],
             out,
             Dialect(to),
             clock=machine.system_clock(),
-            on_refused=on_refused,
-            lastmod_compat=lastmod,
+            lastmod_compat=values["lastmod"],
+            strict=values["strict"],
         )
     except OSError as error:  # of standard output alone: the wiring's own errors are ours
         raise OutputLostError(error) from error
-    for entry in refused:
-        _warn(screen, entry.code, f"line {entry.line}: {entry.reason}; the entry is left out")
-    for code, text in _findings(conversion, to):
-        _warn(screen, code, text)
+    for code, text in _findings(done, to):
+        screen.report("warning", {"code": code, "message": text})
+    conversion, before = done.conversion, done.dialect.value
     line = Line(
         f"{out}  {conversion.header.phrase}, {conversion.entries:,} entries, {before} to {to}",
         "Wrote",
         QUIET,
     )
     return Outcome(
-        exit=ExitCode.PARTIAL if count else ExitCode.OK,
+        exit=ExitCode.PARTIAL if done.refusals else ExitCode.OK,
         closing=(line,) if out is not None else (),
-        fields={"entries": conversion.entries, "refused": count, "from_dialect": before.value},
+        fields={
+            "entries": conversion.entries,
+            "refused": done.refusals,
+            "tolerated": len(done.tolerated),
+            "from_dialect": before,
+        },
         says_exit=out is None,
     )
 
 
-def _findings(conversion: "Conversion", to: str) -> Iterator[tuple[str, str]]:
+def _findings(done: "Converted", to: str) -> Iterator[tuple[str, str]]:
     """Yield what the reader of the new document should know, as codes and sentences."""
+    for forgiven in done.tolerated:
+        place = f"line {forgiven.line}: " if forgiven.line else ""
+        rule = f" ({forgiven.rule})" if forgiven.rule else ""
+        yield "tolerated", f"{place}{forgiven.reason}{rule}"
+    for entry in done.refused:
+        yield entry.code, f"line {entry.line}: {entry.reason}; the entry is left out"
+    if more := done.refusals - len(done.refused):
+        entries = "1 more entry is" if more == 1 else f"{more:,} more entries are"
+        yield "entry-invalid", f"{entries} left out"
+    conversion = done.conversion
     phrase = conversion.header.phrase
     if conversion.left_out_of_header:
         names = ", ".join(sorted(conversion.left_out_of_header))
@@ -131,7 +141,3 @@ def _findings(conversion: "Conversion", to: str) -> Iterator[tuple[str, str]]:
         yield "left-out", f"{to} does not say of {entries}: {name}"
     for text in conversion.added:
         yield "added", f"{to} asks for what the {phrase} does not say; {text}"
-
-
-def _warn(screen: Screen, code: str, message: str) -> None:
-    screen.report("warning", {"code": code, "message": message})

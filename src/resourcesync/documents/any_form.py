@@ -4,12 +4,15 @@ import io
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, Protocol
 
+from resourcesync.documents._context import Tolerated
 from resourcesync.documents._limits import Limits
 from resourcesync.documents.feeds import read_feed
 from resourcesync.documents.reading import read
-from resourcesync.errors import NotAListError
+from resourcesync.errors import MalformedDocumentError, NotAListError
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
 from resourcesync.model.vocabulary import Dialect
+
+__all__ = ["AnyDocument", "Tolerated", "read_any"]
 
 _DEFAULT_LIMITS: Final = Limits()
 _MAX_HELD: Final = 1_048_576
@@ -44,6 +47,8 @@ def read_any(
     uri: str,
     limits: Limits = _DEFAULT_LIMITS,
     on_refused: Callable[[RefusedEntry], None] | None = None,
+    on_tolerated: Callable[[Tolerated], None] | None = None,
+    strict: bool = False,
 ) -> AnyDocument:
     """Open a document of any dialect: read as far as its header.
 
@@ -52,17 +57,39 @@ def read_any(
         uri: Its address, for messages.
         limits: What it may cost at most.
         on_refused: Told of each entry that cannot be used, in order.
+        on_tolerated: Told of each kind of fault that is forgiven, once. The forms that were given
+            up have no rules of the standard to break, so nothing is told of them.
+        strict: As `reading.read` has it; in those forms, to raise for an entry that cannot be used.
 
     Raises:
         DocumentError: As `reading.read` and `feeds.read_feed` do.
     """
     replay = _Replay(stream)
     try:
-        return read(replay, uri=uri, limits=limits, on_refused=on_refused)
+        return read(
+            replay,
+            uri=uri,
+            limits=limits,
+            on_refused=on_refused,
+            on_tolerated=on_tolerated,
+            strict=strict,
+        )
     except NotAListError as error:
         if dict(error.evidence).get("root") not in _FEED_ROOTS or not replay.rewind():
             raise
-    return read_feed(replay, uri=uri, limits=limits, on_refused=on_refused)
+    told = _refusing(uri) if strict else on_refused
+    return read_feed(replay, uri=uri, limits=limits, on_refused=told)
+
+
+def _refusing(uri: str) -> Callable[[RefusedEntry], None]:
+    """Return what makes an entry that cannot be used the end of its document."""
+
+    def refuse(entry: RefusedEntry) -> None:
+        raise MalformedDocumentError(
+            entry.reason, uri=uri, line=entry.line, column=1, code=entry.code
+        )
+
+    return refuse
 
 
 class _Replay(io.RawIOBase, BinaryIO):

@@ -4,12 +4,13 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
-from resourcesync.documents.any_form import read_any
+from resourcesync.documents.any_form import Tolerated, read_any
 from resourcesync.documents.converting import Conversion
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.capabilities import RefusedEntry
@@ -18,6 +19,31 @@ from resourcesync.ports import Clock
 
 STANDARD = "-"
 """Stands for standard input."""
+MOST_REFUSED: Final = 10
+"""Entries that cannot be used and are kept to be named."""
+_RECENT: Final = frozenset({Dialect.V0_9_1, Dialect.V1_0, Dialect.V1_1, Dialect.SITEMAP})
+_OLD_WAYS: Final = frozenset({"relation-old", "time-modified"})
+"""Faults of a recent document that the versions before 0.9.1 asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """A document that was converted.
+
+    Attributes:
+        conversion: What became of it.
+        dialect: Which dialect it was in.
+        refused: The first entries that could not be used, ten at most.
+        refusals: How many there are in all.
+        tolerated: What reading forgave, each kind once. What an old version asked for is no fault
+            of a document that is written in it.
+    """
+
+    conversion: Conversion
+    dialect: Dialect
+    refused: tuple[RefusedEntry, ...]
+    refusals: int
+    tolerated: tuple[Tolerated, ...]
 
 
 def convert(
@@ -26,9 +52,9 @@ def convert(
     dialect: Dialect,
     *,
     clock: Clock,
-    on_refused: Callable[[RefusedEntry], None],
     lastmod_compat: bool = False,
-) -> tuple[Conversion, Dialect]:
+    strict: bool = False,
+) -> Converted:
     """Convert a document; nothing is written before all of it was converted.
 
     Args:
@@ -36,19 +62,27 @@ def convert(
         target: Where to write; standard output by default. A file is replaced at once.
         dialect: What to write.
         clock: Tells the time of writing, for dialects that ask for it.
-        on_refused: Told of each entry that cannot be used.
         lastmod_compat: As `writing.write` has it.
-
-    Returns:
-        What became of the document, and which dialect it was in.
+        strict: Whether a document that breaks a rule of 1.1, or has an entry that cannot be used,
+            is refused.
 
     Raises:
         ConfigurationError: There is no such file.
-        DocumentError: It is no document, or the dialect cannot say it.
+        DocumentError: It is no document, the dialect cannot say it, or a rule is broken and
+            ``strict``.
         StorageError: Reading or writing failed.
     """
+    refused: list[RefusedEntry] = []
+    tolerated: list[Tolerated] = []
+
+    def keep(entry: RefusedEntry) -> None:
+        if len(refused) < MOST_REFUSED:
+            refused.append(entry)
+
     with _opened(source) as stream, tempfile.TemporaryFile() as held:
-        document = read_any(stream, uri=source, on_refused=on_refused)
+        document = read_any(
+            stream, uri=source, on_refused=keep, on_tolerated=tolerated.append, strict=strict
+        )
         conversion = Conversion(document, dialect, now=clock.now(), lastmod_compat=lastmod_compat)
         try:
             for chunk in conversion.chunks():
@@ -63,7 +97,14 @@ def convert(
         if target is None:
             shutil.copyfileobj(held, sys.stdout.buffer)
             sys.stdout.buffer.flush()
-        return conversion, document.dialect
+        is_recent = document.dialect in _RECENT
+        return Converted(
+            conversion=conversion,
+            dialect=document.dialect,
+            refused=tuple(refused),
+            refusals=document.refused,
+            tolerated=tuple(it for it in tolerated if is_recent or it.code not in _OLD_WAYS),
+        )
 
 
 @contextmanager
