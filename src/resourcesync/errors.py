@@ -4,6 +4,7 @@
 
     ResourceSyncError
     ├── ConfigurationError           what the operator wrote cannot work
+    ├── StoppedError                 the program that uses the library asked to stop
     ├── DocumentError                the bytes are not a usable ResourceSync document
     │   ├── MalformedDocumentError       not XML, or XML that breaks the grammar
     │   ├── TruncatedDocumentError       the document stops before its end (transient)
@@ -26,7 +27,8 @@
     │   ├── DiscontinuityError           the Change Lists do not reach back to the last state
     │   ├── RollbackError                the Source went back in time
     │   ├── OutOfScopeError              a URI outside the Source, or with no safe path
-    │   └── DeletionLimitError           more deletions than allowed in one run
+    │   ├── DeletionLimitError           more deletions than allowed in one run
+    │   └── PlanOutdatedError            the plan is not what would be done now
     └── StorageError                 this machine: originals, copies, documents or state failed
         ├── DiskFullError                no space, no quota, no inodes
         ├── StateError                   the state is damaged or from a newer version
@@ -68,6 +70,12 @@ class ConfigurationError(ResourceSyncError):
     """What the operator wrote cannot work; nothing was attempted."""
 
     default_code = "config"
+
+
+class StoppedError(ResourceSyncError):
+    """The program that uses the library asked to stop; what was complete is kept, run again."""
+
+    default_code = "stopped"
 
 
 class DocumentError(ResourceSyncError):
@@ -307,6 +315,12 @@ class DeletionLimitError(SyncError):
     """More deletions than one run may make; nothing was deleted."""
 
     default_code = "max-delete"
+
+
+class PlanOutdatedError(SyncError):
+    """The Source or the mirror changed since the plan was made; nothing of it was carried out."""
+
+    default_code = "plan-outdated"
 
 
 class StorageError(ResourceSyncError):

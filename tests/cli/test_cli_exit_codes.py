@@ -17,6 +17,7 @@ from resourcesync.errors import ResourceSyncError
 EXPECTED = {
     "ResourceSyncError": 70,
     "ConfigurationError": 2,
+    "StoppedError": 130,
     "DocumentError": 5,
     "MalformedDocumentError": 5,
     "TruncatedDocumentError": 4,
@@ -40,6 +41,7 @@ EXPECTED = {
     "RollbackError": 7,
     "OutOfScopeError": 6,
     "DeletionLimitError": 7,
+    "PlanOutdatedError": 7,
     "StorageError": 8,
     "DiskFullError": 8,
     "StateError": 8,

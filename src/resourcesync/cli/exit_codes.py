@@ -82,6 +82,7 @@ def worst(codes: Iterable[ExitCode]) -> ExitCode:
 _BY_ERROR: Final[dict[type[errors.ResourceSyncError], ExitCode]] = {
     errors.ResourceSyncError: ExitCode.BUG,
     errors.ConfigurationError: ExitCode.USAGE,
+    errors.StoppedError: ExitCode.INTERRUPTED,
     errors.DocumentError: ExitCode.UNUSABLE,
     errors.TruncatedDocumentError: ExitCode.UNREACHABLE,
     errors.PackageError: ExitCode.UNUSABLE,

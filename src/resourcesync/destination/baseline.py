@@ -25,6 +25,7 @@ from resourcesync.destination.plan import (
 from resourcesync.destination.pulling import Pull, Pulled
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.resource_lists import Snapshot
+from resourcesync.destination.reviewing import show_decisions
 from resourcesync.errors import (
     DiscontinuityError,
     RollbackError,
@@ -192,6 +193,11 @@ class Baseline:
         decisions = self._decisions(spools, self._conflict, sweeping=sweeping)
         plan, kept, unsure = count(decisions, Mode.BASELINE)
         self._pull.tell_plan(plan)
+        show_decisions(
+            self._pull,
+            Mode.BASELINE,
+            lambda: self._decisions(spools, ignore_conflict, sweeping=sweeping),
+        )
         pulled = Pulled(mode=Mode.BASELINE, plan=plan, unlisted=kept)
         if self._pull.options.dry_run:
             return pulled

@@ -1,6 +1,6 @@
 """Incremental synchronization: what is new in the Change Lists becomes tasks, then deeds (§12)."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import closing
 from typing import Final
 
@@ -22,6 +22,7 @@ from resourcesync.destination.plan import (
 )
 from resourcesync.destination.pulling import Pull, Pulled
 from resourcesync.destination.reports import Mode, Plan
+from resourcesync.destination.reviewing import decide_changes, show_decisions
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Pending, Step, Task
@@ -78,6 +79,7 @@ class Incremental:
         return self._pull.now - since >= DAY
 
     def _apply(self, history: History) -> Pulled:
+        self._show(history.spool)
         if self._pull.options.dry_run:
             plan = self._plan_changes(history)
             self._pull.tell_plan(plan)
@@ -97,7 +99,7 @@ class Incremental:
             notes |= self._pull.open_list(history)
         self._pull.remember_refused(add=True)
         self._pull.state.commit(Step(documents=history.seen, notes=notes))
-        pulled = self.work_off(Mode.INCREMENTAL if history.changes else Mode.UNCHANGED)
+        pulled = self._do_tasks(Mode.INCREMENTAL if history.changes else Mode.UNCHANGED)
         pulled.unlisted = unlisted
         return pulled
 
@@ -151,6 +153,19 @@ class Incremental:
         )
 
     def work_off(self, mode: Mode) -> Pulled:
+        """Do what earlier runs could not do; the Source has nothing new."""
+        self._show(())
+        return self._do_tasks(mode)
+
+    def _show(self, rows: Iterable[Listed]) -> None:
+        """Show what is new, and what earlier runs left, to whoever reviews it."""
+        show_decisions(
+            self._pull,
+            Mode.INCREMENTAL,
+            lambda: decide_changes(self._pull, settle(rows, ignore_conflict)),
+        )
+
+    def _do_tasks(self, mode: Mode) -> Pulled:
         """Do what is written down: tasks of this run, and what earlier runs could not do."""
         through = self._pull.memory.through or 0
         plan = self._plan_tasks(mode)

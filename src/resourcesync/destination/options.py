@@ -1,16 +1,19 @@
 """What the operator may choose for a pull, and what the Destination works with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO, Literal
 
-from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.plan import Decision, DeletionLimit
+from resourcesync.destination.reports import Mode
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
 from resourcesync.ports.mirror import MirrorState
 
 Deletion = Literal["auto", "signalled", "absent", "never"]
 PullMode = Literal["auto", "baseline", "incremental"]
+Review = Callable[[Mode, Callable[[], Iterator[Decision]]], None]
+"""Looks at what a pull decided before anything is changed; what it raises ends the pull."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,7 @@ class PullOptions:
         verify: ``strict`` never keeps bytes that are not what the list says.
         own_algorithm: The digest recorded of every copy.
         fail_fast: Stop at the first failure.
+        review: Shown what was decided, before any of it is done.
     """
 
     mode: PullMode = "auto"
@@ -60,6 +64,7 @@ class PullOptions:
     verify: Literal["strict", "lenient"] = "strict"
     own_algorithm: str = "sha-256"
     fail_fast: bool = False
+    review: Review | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,93 @@
+"""What a pull decided, shown before anything of it is done: for plans that somebody looks at."""
+
+from collections.abc import Callable, Iterable, Iterator
+from heapq import merge
+from itertools import groupby
+from operator import attrgetter
+
+from resourcesync.destination.plan import (
+    FILTERED,
+    Decision,
+    Fetch,
+    InStep,
+    Keep,
+    Listed,
+    Match,
+    TakeAway,
+    is_proven,
+    listed_again,
+    match_copy,
+)
+from resourcesync.destination.pulling import Pull
+from resourcesync.destination.reports import Mode
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.mirror import Copy, Pending, Task
+
+_by_uri = attrgetter("uri")
+
+
+def show_decisions(pull: Pull, mode: Mode, decide: Callable[[], Iterator[Decision]]) -> None:
+    """Show what was decided to whoever reviews this pull, if anybody does.
+
+    Args:
+        pull: What the pull works with.
+        mode: How it is going to be done.
+        decide: Yields the decisions in URI order, as often as it is called.
+    """
+    review = pull.options.review
+    if review is not None:
+        review(mode, lambda: _with_held(pull, decide()))
+
+
+def decide_changes(pull: Pull, rows: Iterable[Listed]) -> Iterator[Decision]:
+    """Yield what is to be done for new changes, and what earlier runs left to be done.
+
+    Args:
+        pull: What the pull works with.
+        rows: The last change of each URI that is new, in URI order.
+    """
+    waiting = merge(*(pull.state.pending(task) for task in Task), key=_by_uri)
+    told: Iterator[Listed | Pending] = merge(rows, waiting, key=_by_uri)  # what is new comes first
+    for uri, group in groupby(told, key=_by_uri):
+        first, copy = next(group), pull.state.copy(uri)
+        if isinstance(first, Listed):
+            yield from _of_change(first, copy, obeying=pull.options.delete != "never")
+        else:
+            yield from _of_task(first, copy, pull.now)
+
+
+def _of_change(row: Listed, copy: Copy | None, *, obeying: bool) -> Iterator[Decision]:
+    if row.change not in (ChangeKind.DELETED, FILTERED):
+        if copy is not None and is_proven(copy, row):
+            yield InStep(copy)
+        else:
+            yield _fetch(row, copy)
+    elif copy is not None:
+        is_gone = row.change == ChangeKind.DELETED
+        if is_gone and obeying:
+            yield TakeAway(copy, "deleted by the Source")
+        else:
+            yield Keep(copy, listed=not is_gone)
+
+
+def _of_task(task: Pending, copy: Copy | None, now: int) -> Iterator[Decision]:
+    if task.task == Task.DELETE:
+        if copy is not None:
+            yield TakeAway(copy, task.reason)
+    elif task.due <= now:
+        yield _fetch(listed_again(task), copy)
+
+
+def _fetch(row: Listed, copy: Copy | None) -> Fetch:
+    return Fetch(row, copy, ask=copy is not None and match_copy(copy, row) is not Match.DIFFERENT)
+
+
+def _with_held(pull: Pull, decisions: Iterator[Decision]) -> Iterator[Decision]:
+    """Yield decisions; a copy that is not listed and waits to be deleted is to be deleted."""
+    for decision in decisions:
+        if isinstance(decision, Keep) and not decision.listed and pull.options.delete != "never":
+            known = pull.state.pending_of(decision.copy.uri)
+            if known is not None and known.task == Task.DELETE:
+                yield TakeAway(decision.copy, known.reason)
+                continue
+        yield decision
