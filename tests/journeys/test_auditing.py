@@ -2,6 +2,7 @@
 
 import pytest
 
+from resourcesync.destination.proving import Rolling
 from resourcesync.model.digests import Digest
 from tests.support.world import World
 
@@ -79,3 +80,55 @@ def test_the_digest_of_every_copy_is_remembered(world: World) -> None:
     assert len(copies) == 41
     assert all(copy.digests.startswith("sha-256:") for copy in copies)
     assert Digest("sha-256", copies[0].digests[8:]).is_usable
+
+
+def test_a_rolling_audit_takes_what_was_proven_longest_ago(world: World) -> None:
+    world.pull()
+    rolling = Rolling(share=0.5, oldest_first=True)
+    world.clock.advance(seconds=60)
+
+    reports = [world.audit(rolling=rolling) for _ in range(2)]
+
+    assert [report.proven for report in reports] == [21, 21]
+    assert all(report.in_sync for report in reports)
+    assert reports[0].proven_since is not None
+    assert reports[1].proven_since == world.clock.now()
+
+
+def test_a_rolling_audit_within_no_time_stops_and_says_so(world: World) -> None:
+    world.pull()
+
+    report = world.audit(rolling=Rolling(oldest_first=True, seconds=0.0))
+
+    assert report.stopped
+    assert report.listed == 41
+
+
+def test_a_full_audit_counts_as_proof_of_all(world: World) -> None:
+    world.pull()
+    world.clock.advance(seconds=60)
+    world.audit(method="hash")
+
+    report = world.audit(rolling=Rolling(share=0.1, oldest_first=True))
+
+    assert report.proven_since == world.clock.now()
+
+
+def test_a_sample_is_another_one_each_time_and_about_as_large_as_asked(world: World) -> None:
+    world.pull()
+
+    counts = [world.audit(rolling=Rolling(share=0.5)).proven or 0 for _ in range(20)]
+
+    assert 0.3 < sum(counts) / (20 * 41) < 0.7
+    assert len(set(counts)) > 1
+
+
+def test_an_audit_of_what_is_served_asks_for_each_resource_once(world: World) -> None:
+    world.pull()
+    world.fetcher.asked.clear()
+
+    report = world.audit(method="remote")
+
+    assert report.in_sync
+    assert len(world.asked_resources()) == 41
+    assert report.read == sum(map(len, world.originals.contents().values()))

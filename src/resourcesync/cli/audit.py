@@ -1,8 +1,9 @@
 """``resourcesync audit``: compare every copy with what the Source lists; write nothing."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
@@ -10,16 +11,35 @@ import click
 
 from resourcesync import config
 from resourcesync.cli import options, words
-from resourcesync.cli.exit_codes import ExitCode, worst
+from resourcesync.cli.audit_words import (
+    FORMS,
+    MOST_FINDINGS,
+    OF_EVERY_COPY,
+    SHOWN_FINDINGS,
+    AuditWords,
+    conclude,
+    fields_of,
+)
+from resourcesync.cli.exit_codes import worst
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of, write_line
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.words import Line
 from resourcesync.destination.reports import AuditReport, FindingKind
-from resourcesync.errors import ResourceSyncError, StorageError
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
-SHOWN_FINDINGS: Final = 1000
-"""Findings that are shown one by one unless ``-v`` is given; the counts are complete."""
+
+def _forms(text: str) -> tuple[str, ...]:
+    forms = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    unknown = [form for form in forms if form not in FORMS]
+    if unknown:
+        raise ConfigurationError(
+            f"{unknown[0][:50]!r} is no form of evidence", hint=f"choose from {', '.join(FORMS)}"
+        )
+    return forms
+
+
+REPORTS: Final = options.Parsed("forms", _forms)
 
 _LISTS: Final = {
     "combined": frozenset(FindingKind),
@@ -34,10 +54,19 @@ class Arguments:
     """The command line of ``audit``, understood."""
 
     mirrors: tuple[Path, ...]
-    method: Literal["lists", "stat", "hash"]
+    method: Literal["lists", "stat", "hash", "remote"]
     offline: bool
+    sample: config.Limit | None
+    oldest_first: bool
+    max_duration: float | None
+    report: tuple[str, ...]
+    out: Path | None
     lists: Mapping[str, str]
-    allow_origin: tuple[str, ...] = ()
+
+    @property
+    def is_rolling(self) -> bool:
+        """Whether only some of the copies are looked at."""
+        return bool(self.sample or self.oldest_first or self.max_duration is not None)
 
 
 def _list_option(name: str, what: str) -> Callable[[Any], Any]:
@@ -56,10 +85,21 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
 )
 @option(
     "--method",
-    type=click.Choice(["lists", "stat", "hash"]),
+    type=click.Choice(["lists", "stat", "hash", "remote"]),
     default="hash",
     show_default=True,
-    help="Compare the mirror's memory, also size and time of each file, or also every byte.",
+    help="Compare the mirror's memory, also size and time of each file, also every byte, or also "
+    "what the Source serves now (a conditional request each).",
+)
+@option("--sample", type=options.LIMIT, metavar="P%", help="Look at this share of the files.")
+@option("--oldest-first", is_flag=True, help="Look first at those proven longest ago.")
+@option("--max-duration", type=options.DURATION, help="Look at no more after so long.")
+@option("--report", type=REPORTS, metavar="FMT,...", help=f"Write evidence: {', '.join(FORMS)}.")
+@option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where evidence goes, into a new folder named after the time.",
 )
 @option("--offline", is_flag=True, help="Compare with the lists as last read; ask nobody.")
 @_list_option("combined", "all findings with their symbols")
@@ -71,12 +111,15 @@ def command(output: OutputOptions, **values: Any) -> Job:
     """Compare every copy with what the Source lists.
 
     Symbols: + missing here, * different, - extra here, ! failed, ? not proven by a hash.
-    Exit 0 in sync, 1 not. Nothing is written.
+    Exit 0 in sync, 1 not. No copy is changed; findings are kept for `resourcesync repair`. With
+    --sample, --oldest-first or --max-duration the other files are compared by memory only.
     """
     lists = {name: target for name in _LISTS if (target := values.pop(name)) is not None}
     if output.json and "-" in lists.values():
         raise click.UsageError("--json keeps stdout for itself: write the list to a file")
+    values["report"] = values["report"] or ()
     arguments = Arguments(lists=lists, **values)
+    _check(arguments)
 
     def work(screen: Screen) -> Outcome:
         return _audit_all(arguments, screen)
@@ -93,29 +136,18 @@ def command(output: OutputOptions, **values: Any) -> Job:
     )
 
 
-@dataclass(slots=True, kw_only=True)
-class AuditWords:
-    """Turns the events of an audit into lines; none while the findings themselves are on stdout."""
-
-    is_shown: bool = True
-    findings: int = 0
-
-    def __call__(self, event: str, fields: Mapping[str, object]) -> Iterator[Line]:
-        """Yield the lines for one event."""
-        if event == "source" and self.is_shown:
-            name = fields.get("resource_list") or fields.get("entry")
-            yield Line(f"{name}", "Reference")
-        elif event == "finding" and self.is_shown:
-            self.findings += 1
-            level = words.NORMAL if self.findings <= SHOWN_FINDINGS else words.DETAIL
-            yield Line(f"{_name(fields)}   {fields.get('reason')}", str(fields["kind"]), level)
-            if self.findings == SHOWN_FINDINGS + 1:
-                yield Line("  more findings are not shown; -v or --combined FILE has them all")
-
-
-def _name(fields: Mapping[str, object]) -> str:
-    path = fields.get("path")
-    return f"/{path}" if path else str(fields.get("uri"))
+def _check(arguments: Arguments) -> None:
+    if bool(arguments.report) != (arguments.out is not None):
+        raise click.UsageError("--report and --out DIR need each other")
+    if arguments.is_rolling and arguments.method == "lists":
+        raise click.UsageError("--method lists looks at no file: nothing to choose from")
+    if arguments.sample is not None and arguments.sample.percent is None:
+        raise click.UsageError("--sample is a share of the files, such as 15%")
+    if arguments.offline and arguments.method == "remote":
+        raise click.UsageError("--method remote asks the Source: not with --offline")
+    reads_all = arguments.method in {"hash", "remote"} and not arguments.is_rolling
+    if not reads_all and OF_EVERY_COPY.intersection(arguments.report):
+        raise click.UsageError("bagit and premis are evidence of every byte: --method hash")
 
 
 def _audit_all(arguments: Arguments, screen: Screen) -> Outcome:
@@ -164,11 +196,70 @@ def _audit(
     opened = mirrors.open_destination(mirror, network=network, report=report, clock=clock)
     # The findings are kept while the mirror is held, so that two audits cannot mix theirs.
     with opened as destination, mirrors.audit_files(mirror).keeping() as kept:
-        found = destination.audit(method=arguments.method, offline=arguments.offline)
+        found = destination.audit(
+            method=arguments.method,
+            offline=arguments.offline,
+            rolling=_rolling(arguments),
+            kept=MOST_FINDINGS if arguments.report else SHOWN_FINDINGS,
+        )
+        now = clock.now()
         if not found.in_sync or found.foreign:
-            kept.call(found.run, clock.now().strftime("%Y%m%d%H%M%S"))
+            kept.call(found.run, now.strftime("%Y%m%d%H%M%S"))
+        written = _write(arguments, found, mirror, now, destination.looking())
     is_text_out = "-" in arguments.lists.values()
-    return conclude(found, mirror, quiet=is_text_out, named=bool(several))
+    ended = conclude(found, mirror, quiet=is_text_out, named=bool(several))
+    return ended if written is None else _with_evidence(ended, written, arguments, found)
+
+
+def _rolling(arguments: Arguments) -> Any:
+    from resourcesync.destination.proving import Rolling  # noqa: PLC0415 - help stays quick
+
+    if not arguments.is_rolling:
+        return None
+    percent = 100.0 if arguments.sample is None else arguments.sample.percent or 0.0
+    return Rolling(
+        share=min(percent / 100, 1.0),
+        oldest_first=arguments.oldest_first or arguments.max_duration is not None,
+        seconds=arguments.max_duration,
+    )
+
+
+def _write(
+    arguments: Arguments, found: AuditReport, mirror: Path, now: datetime, pull: Any
+) -> Path | None:
+    if arguments.out is None:
+        return None
+    from resourcesync.cli.audit_reports import Evidence, write_reports  # noqa: PLC0415 - as above
+
+    if len(found.findings) >= MOST_FINDINGS and OF_EVERY_COPY.intersection(arguments.report):
+        raise ConfigurationError(
+            "there are too many findings to tell the good copies from the others",
+            hint="repair the mirror, then audit it again",
+        )
+    identity = pull.memory.identity
+    evidence = Evidence(
+        report=found,
+        mirror=str(mirror),
+        source="" if identity is None else identity.source,
+        method=arguments.method,
+        when=now,
+        copies=pull.state.copies,
+        fields=fields_of(found, mirror),
+    )
+    return write_reports(evidence, arguments.report, arguments.out)
+
+
+def _with_evidence(
+    ended: Outcome, folder: Path, arguments: Arguments, found: AuditReport
+) -> Outcome:
+    first, *others = (FORMS[form] for form in arguments.report)
+    more = f" (+ {', '.join(others)})" if others else ""
+    line = Line(f"{folder / first}{more}  id {found.run}", "Evidence")
+    lines = ended.closing
+    if lines:
+        at = -1 if lines[-1].text.startswith("  next") else len(lines)
+        lines = (*lines[:at], line, *lines[at:])
+    return replace(ended, closing=lines, fields={**ended.fields, "evidence": str(folder)})
 
 
 @contextmanager
@@ -191,89 +282,3 @@ def _finding_lists(lists: Mapping[str, str]) -> Iterator[Callable[[Mapping[str, 
                     write_line(stream, f"{symbol}{path}")
 
         yield write
-
-
-def conclude(
-    report: AuditReport, mirror: Path, *, quiet: bool = False, named: bool = False
-) -> Outcome:
-    """Return how an audit ended, in the words of its closing lines.
-
-    Args:
-        report: What it found.
-        mirror: The mirror.
-        quiet: Say nothing: stdout holds a list of findings.
-        named: Whether each mirror's lines name it.
-    """
-    lines = [] if quiet else _closing(report, mirror)
-    if named and lines:
-        lines.insert(0, Line(f"{mirror}", "Mirror", QUIET))
-    code = ExitCode.OK if report.in_sync else ExitCode.FINDINGS
-    return Outcome(exit=code, closing=tuple(lines), fields=fields_of(report, mirror))
-
-
-def _closing(report: AuditReport, mirror: Path) -> list[Line]:
-    coverage = _of(report.present, report.listed)
-    accuracy = _of(report.accurate, report.present)
-    cost = f"{words.duration(report.seconds)}, {words.size(report.read)} read"
-    if report.in_sync:
-        unproven = (
-            f", {words.count(report.unproven)} without a hash at the Source"
-            if report.unproven
-            else ""
-        )
-        text = f"coverage {coverage}, accuracy {accuracy}{unproven}  {cost}"
-        return [Line(text, "In sync", QUIET), *_foreign(report)]
-    indent = " " * len("Not in sync   ")
-    lines = [
-        Line(f"coverage {coverage}", "Not in sync", QUIET),
-        Line(f"{indent}accuracy {accuracy}     {cost}", level=QUIET),
-    ]
-    counts = _others(report)
-    if counts:
-        lines.append(Line(f"{indent}{counts}", level=QUIET))
-    return [
-        *lines,
-        *_foreign(report),
-        Line(f"  next        resourcesync repair {mirror} --from-audit {report.run}"),
-    ]
-
-
-def _of(part: int, whole: int) -> str:
-    return f"{words.share(part, whole)} ({words.count(part)} of {words.count(whole)})"
-
-
-def _others(report: AuditReport) -> str:
-    counts: Sequence[tuple[int, str]] = (
-        (report.extra, "here that the Source does not list"),
-        (report.refused, "listed that cannot be used"),
-        (report.unproven, "without a hash at the Source"),
-    )
-    return ", ".join(f"{words.count(number)} {what}" for number, what in counts if number)
-
-
-def _foreign(report: AuditReport) -> list[Line]:
-    if not report.foreign:
-        return []
-    files = words.counted(report.foreign, "file")
-    return [Line(f"          {files} here did not come from the Source and are left alone")]
-
-
-def fields_of(report: AuditReport, mirror: Path) -> dict[str, object]:
-    """Return an audit's report as the fields of ``run.end``."""
-    return {
-        "mirror": str(mirror),
-        "audit": report.run,
-        "in_sync": report.in_sync,
-        "at": report.at,
-        "listed": report.listed,
-        "present": report.present,
-        "accurate": report.accurate,
-        "unproven": report.unproven,
-        "extra": report.extra,
-        "foreign": report.foreign,
-        "refused": report.refused,
-        "coverage": report.coverage,
-        "accuracy": report.accuracy,
-        "read_bytes": report.read,
-        "seconds": round(report.seconds, 3),
-    }

@@ -244,18 +244,18 @@ class _Demo:
         )
 
     def _audit(self) -> "AuditReport":
-        from resourcesync.cli import audit  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli import audit_words  # noqa: PLC0415 - help stays quick
         from resourcesync.wiring import mirrors  # noqa: PLC0415 - the same
 
         with mirrors.open_destination(
             self._mirror, report=self._report, clock=self._clock
         ) as destination:
             audited = destination.audit()
-        ended = audit.conclude(audited, self._mirror)
+        ended = audit_words.conclude(audited, self._mirror)
         self._step(
             "audited",
             f"{ended.closing[0].label.lower()}, {ended.closing[0].text}",
-            **audit.fields_of(audited, self._mirror),
+            **audit_words.fields_of(audited, self._mirror),
         )
         return audited
 

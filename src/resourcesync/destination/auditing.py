@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import datetime
 from heapq import merge
 from operator import attrgetter
 from typing import Final, Literal
@@ -10,6 +11,7 @@ from typing import Final, Literal
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.baseline import ignore_conflict
 from resourcesync.destination.plan import FILTERED, Listed, Match, match_copy, settle
+from resourcesync.destination.proving import Bad, Proven, Prover, Rolling
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import AuditReport, Finding, FindingKind
 from resourcesync.errors import SourceNotFoundError
@@ -25,9 +27,10 @@ from resourcesync.model.digests import (
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Look
-from resourcesync.ports.mirror import Copy
+from resourcesync.ports.changes import PROVEN_ALL
+from resourcesync.ports.mirror import Copy, Step
 
-AuditMethod = Literal["lists", "stat", "hash"]
+AuditMethod = Literal["lists", "stat", "hash", "remote"]
 _KEPT_FINDINGS: Final = 10_000
 MOST_FINDINGS: Final = 100_000
 """Findings that one repair mends."""
@@ -53,28 +56,37 @@ class Audit:
     Args:
         pull: What it works with; only its reading side is used.
         method: ``lists``: the mirror's memory against the lists; ``stat``: also size and time of
-            each file; ``hash``: also every byte.
+            each file; ``hash``: also every byte; ``remote``: also what the Source serves.
         kept: How many findings the report holds.
     """
 
     def __init__(self, pull: Pull, method: AuditMethod, *, kept: int = _KEPT_FINDINGS) -> None:
         self._kept = kept
         self._pull = pull
-        self._method = method
+        self._method: str = method
+        self._bad: dict[str, Bad] = {}
+        self._looks_around = method != "lists"
         self._counts = _Counts()
 
-    def run(self, run: str, *, offline: bool) -> AuditReport:
+    def run(self, run: str, *, offline: bool, rolling: Rolling | None = None) -> AuditReport:
         """Compare and count.
 
         Args:
             run: The run's id.
             offline: Compare with what was listed when each copy was fetched; ask nobody.
+            rolling: Which copies are proven; the others are compared by memory. ``None``: all.
 
         Raises:
             SourceError: The lists cannot be had.
             DocumentError: A list cannot be used.
             StorageError: The mirror cannot be read.
         """
+        proven: Proven | None = None
+        if rolling is not None or self._method == "remote":
+            proven = Prover(self._pull, self._method, run).prove(rolling or Rolling())
+            self._bad, self._counts.read = proven.bad, proven.read
+            self._method = "lists"
+            self._looks_around = rolling is None
         at: int | None = self._pull.memory.through
         with ExitStack() as held:
             rows: Iterator[Listed]
@@ -86,9 +98,12 @@ class Audit:
             self._compare(rows, look)
         self._look_for_foreign_files()
         counts = self._counts
+        all_read = self._method == "hash" and counts.present == self._pull.state.count()
+        if all_read and not counts.findings:
+            self._pull.state.commit(Step(notes={PROVEN_ALL: str(self._pull.now)}))
         return AuditReport(
             run=run,
-            at=None if not at else from_microseconds(at),
+            at=_moment(at),
             listed=counts.listed,
             present=counts.present,
             accurate=counts.accurate,
@@ -98,6 +113,9 @@ class Audit:
             refused=self._pull.selection.refusals.count,
             read=counts.read,
             findings=tuple(counts.findings),
+            proven=None if proven is None else proven.count,
+            proven_since=_moment(None if proven is None else proven.oldest),
+            stopped=proven is not None and proven.stopped,
         )
 
     def _listed(self, held: ExitStack) -> tuple[int | None, Iterator[Listed]]:
@@ -152,6 +170,11 @@ class Audit:
                 reason = "changed here since it was fetched"
                 self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
                 return
+        bad = self._bad.get(copy.uri)
+        if bad is not None:
+            self._counts.present += bad.kind is not FindingKind.MISSING
+            self._find(bad.kind, copy.uri, copy.path, bad.reason)
+            return
         self._counts.present += 1
         self._check_memory(copy, row)
 
@@ -204,7 +227,7 @@ class Audit:
 
     def _look_for_foreign_files(self) -> None:
         """Count files that we did not fetch; they are named, and never touched."""
-        if self._method == "lists":
+        if not self._looks_around:
             return
         copies = self._pull.equipment.copies
         # Every copy that was found has a place of its own, so equal numbers leave none for others.
@@ -232,6 +255,10 @@ def _computable(digests: str) -> tuple[str, ...]:
         return _ONE_STRONG
     names = tuple(token.partition(":")[0] for token in digests.split(" "))
     return names if all(name in ALGORITHMS for name in names) else ()
+
+
+def _moment(value: int | None) -> datetime | None:
+    return from_microseconds(value) if value else None
 
 
 def _never(copy: Copy, row: Listed) -> bool:

@@ -14,11 +14,12 @@ from resourcesync.destination.cursor import DAY
 from resourcesync.destination.deletion import empty_trash
 from resourcesync.destination.incremental import Incremental
 from resourcesync.destination.mapping import Profile, origin
-from resourcesync.destination.memory import Identity, Memory
+from resourcesync.destination.memory import Identity, Memory, rank
 from resourcesync.destination.options import Equipment, Filters, PullOptions
+from resourcesync.destination.proving import Rolling
 from resourcesync.destination.pulling import Pull, Pulled
 from resourcesync.destination.repairing import Repair
-from resourcesync.destination.reports import AuditReport, Failing, Finding, Mode, RunReport
+from resourcesync.destination.reports import AuditReport, Finding, Mode, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
@@ -85,12 +86,14 @@ class Destination:
         report = self._report(run, pulled, options)
         report = replace(report, seconds=clock.monotonic() - started)
         if not options.dry_run:
-            counts = msgspec.json.encode(asdict(report) | {"failures": []}).decode()
-            outcome = "ok" if report.state is Word.IN_SYNC else report.state.value
-            self._close_run(
-                run, began, mode=report.mode, outcome=outcome, counts=counts, word=report.state
-            )
+            self._remember(report, began, report.mode)
         return report
+
+    def _remember(self, report: RunReport, began: int, mode: str) -> None:
+        counts = msgspec.json.encode(asdict(report) | {"failures": []}).decode()
+        word = report.state
+        outcome = "ok" if word is Word.IN_SYNC else word.value
+        self._close_run(report.run, began, mode=mode, outcome=outcome, counts=counts, word=word)
 
     def _close_run(
         self, run: str, began: int, *, mode: str, outcome: str, counts: str, word: Word
@@ -135,7 +138,7 @@ class Destination:
         except (SourceError, DocumentError, ConfigurationError) as error:
             _log.info("looking for the lists anew: %s", error)
             return None
-        if _rank(found) < _rank(known):
+        if rank(found) < rank(known):
             return None
         self._memory.write(found_at=to_microseconds(equipment.clock.now()))
         return found
@@ -296,15 +299,11 @@ class Destination:
             useful=tally.useful,
             as_of=memory.as_of,
             failures=tuple([*tally.failures, *swept.failures][:_KEPT_FAILURES])
-            or self._known_failures(),
+            or failures_of(state, _KEPT_FAILURES),
         )
 
     def _pending(self, task: Task) -> int:
         return self._equipment.state.pending_count(task, met_before=_ALL, listed_before=_ALL)
-
-    def _known_failures(self) -> tuple[Failing, ...]:
-        """What earlier runs could not do, when this run had no reason to try it again."""
-        return failures_of(self._equipment.state, _KEPT_FAILURES)
 
     # --- repair ---
 
@@ -339,11 +338,7 @@ class Destination:
         report = self._report(run, pulled, options)
         report = replace(report, seconds=clock.monotonic() - started)
         if not options.dry_run:
-            counts = msgspec.json.encode(asdict(report) | {"failures": []}).decode()
-            outcome = "ok" if report.state is Word.IN_SYNC else report.state.value
-            self._close_run(
-                run, began, mode="repair", outcome=outcome, counts=counts, word=report.state
-            )
+            self._remember(report, began, "repair")
         return report
 
     # --- audit ---
@@ -357,13 +352,22 @@ class Destination:
             self._memory.filters or Filters(),
         )
 
-    def audit(self, *, method: AuditMethod = "hash", offline: bool = False) -> AuditReport:
-        """Compare what the mirror holds with what the Source lists; nothing is written (§5.2).
+    def audit(
+        self,
+        *,
+        method: AuditMethod = "hash",
+        offline: bool = False,
+        rolling: Rolling | None = None,
+        kept: int = 10_000,
+    ) -> AuditReport:
+        """Compare what the mirror holds with what the Source lists; no copy is changed (§5.2).
 
         Args:
             method: ``lists``: the mirror's memory; ``stat``: also each file's size and time;
-                ``hash``: also every byte.
+                ``hash``: also every byte; ``remote``: also what the Source serves.
             offline: Compare with what was listed when each copy was fetched; ask nobody.
+            rolling: Which copies are looked at; ``None``: all.
+            kept: How many findings the report holds.
 
         Raises:
             ConfigurationError: The folder is no mirror yet.
@@ -377,17 +381,9 @@ class Destination:
         pull = self.looking()
         if not offline:
             self._tell_source(pull)
-        report = Audit(pull, method).run(_new_run(), offline=offline)
+        audit = Audit(pull, method, kept=kept)
+        report = audit.run(_new_run(), offline=offline, rolling=rolling)
         return replace(report, seconds=clock.monotonic() - started)
-
-
-def _rank(found: Discovered) -> tuple[bool, bool, bool]:
-    """How much a Source offers: more lists promise more than fewer, and any more than a sitemap."""
-    return (
-        not found.is_sitemap,
-        found.resource_list is not None,
-        found.change_list is not None,
-    )
 
 
 def _word(*, held: int, behind: bool) -> Word:

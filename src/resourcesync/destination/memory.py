@@ -156,3 +156,12 @@ def encode(**notes: object) -> dict[str, str]:
             text = msgspec.json.encode(value).decode()
         stored[name.replace("_", "-")] = text
     return stored
+
+
+def rank(found: Discovered) -> tuple[bool, bool, bool]:
+    """How much a Source offers: more lists promise more than fewer, and any more than a sitemap."""
+    return (
+        not found.is_sitemap,
+        found.resource_list is not None,
+        found.change_list is not None,
+    )

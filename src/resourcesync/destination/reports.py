@@ -139,6 +139,9 @@ class AuditReport:
         read: Bytes of copies that were read.
         seconds: Duration.
         findings: The first findings, at most 10,000; the counts are complete.
+        proven: How many copies a rolling audit looked at; ``None`` when all were.
+        proven_since: Since when every copy was proven at least once, UTC; of a rolling audit.
+        stopped: Whether it ended before all chosen copies were proven.
     """
 
     run: str
@@ -153,6 +156,9 @@ class AuditReport:
     read: int = 0
     seconds: float = 0.0
     findings: tuple[Finding, ...] = ()
+    proven: int | None = None
+    proven_since: datetime | None = None
+    stopped: bool = False
 
     @property
     def in_sync(self) -> bool:

@@ -5,7 +5,10 @@ Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+PROVEN_ALL: Final = "proven-all"
+"""The note of when all copies were proven by one audit, microseconds."""
 
 
 class LoggedKind(StrEnum):

@@ -4,10 +4,13 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from resourcesync.ports.changes import PROVEN_ALL
+
 _PAGE: Final = 2_000
 _OLDEST: Final = """
-SELECT uri, max(installed, coalesce(proven, 0)) AS moment FROM copy LEFT JOIN proof USING (uri)
-WHERE length >= 0 ORDER BY moment, uri
+CREATE TEMP TABLE proving AS
+SELECT uri, max(installed, coalesce(proven, 0), :all) AS moment FROM copy
+LEFT JOIN proof USING (uri) WHERE length >= 0 ORDER BY moment, uri
 """
 
 
@@ -17,7 +20,9 @@ def oldest(db: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     db.execute("PRAGMA temp_store = FILE")
     db.execute("DELETE FROM proof WHERE uri NOT IN (SELECT uri FROM copy)")
     db.execute("DROP TABLE IF EXISTS temp.proving")
-    db.execute(f"CREATE TEMP TABLE proving AS {_OLDEST}")
+    found = db.execute("SELECT value FROM note WHERE key = ?", (PROVEN_ALL,)).fetchone()
+    # A parameter has no place in a CREATE TABLE; the number is our own.
+    db.execute(_OLDEST.replace(":all", str(0 if found is None else int(found[0]))))
     after = 0
     while True:
         rows = db.execute(

@@ -1,0 +1,252 @@
+"""The evidence of an audit, in the forms that people and archives keep.
+
+HTML is one page that needs nothing else. The BagIt manifest (RFC 8493) and the PREMIS 3 events
+name every copy, so they are for audits that read every byte.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from html import escape
+from pathlib import Path
+from typing import Final
+
+from resourcesync import __version__
+from resourcesync.cli import words
+from resourcesync.cli.audit_words import FORMS
+from resourcesync.destination.reports import AuditReport, Finding, FindingKind
+from resourcesync.errors import StorageError
+from resourcesync.model.digests import parse_digests
+from resourcesync.ports.mirror import Copy
+
+_MEANINGS: Final = {
+    FindingKind.MISSING: "missing here",
+    FindingKind.DIFFERENT: "different",
+    FindingKind.EXTRA: "not listed by the Source",
+    FindingKind.FAILED: "failed",
+    FindingKind.UNPROVEN: "not proven by a hash",
+}
+_BAGIT: Final = str.maketrans({"%": "%25", "\n": "%0A", "\r": "%0D"})
+_PREMIS_NAMES: Final = {"md5": "MD5"}
+_STYLE: Final = """
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
+td { border-top: 1px solid #8884; overflow-wrap: anywhere; }
+.good { color: #2e7d32; } .bad { color: #c62828; }
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What the evidence of an audit is made from.
+
+    Attributes:
+        report: What the audit found.
+        mirror: The mirror.
+        source: The Source's address.
+        method: How it was audited.
+        when: When it ended, UTC.
+        copies: Yields the copies that the mirror remembers; may be asked several times.
+        fields: The report's counts.
+    """
+
+    report: AuditReport
+    mirror: str
+    source: str
+    method: str
+    when: datetime
+    copies: Callable[[], Iterable[Copy]]
+    fields: Mapping[str, object]
+
+
+def write_reports(evidence: Evidence, forms: Iterable[str], out: Path) -> Path:
+    """Write the evidence in each of the forms; return the folder.
+
+    The folder is new and named after the time; nothing that is there is written over.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
+    name = evidence.when.strftime("%Y-%m-%dT%H%M%SZ")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        folder = out / name
+        if folder.exists():
+            folder = out / f"{name}-{evidence.report.run}"
+        folder.mkdir()
+        for form in forms:
+            with (folder / FORMS[form]).open("x", encoding="utf-8", newline="") as stream:
+                stream.writelines(_WRITERS[form](evidence))
+    except OSError as error:
+        raise StorageError(
+            f"cannot write the evidence to {out}: {error.strerror}",
+            hint="name a folder that can be written: --out DIR",
+        ) from error
+    return folder
+
+
+def _json(evidence: Evidence) -> Iterator[str]:
+    head = {
+        "source": evidence.source,
+        "method": evidence.method,
+        "when": words.stamp(evidence.when),
+        "software": f"resourcesync {__version__}",
+        **{name: _plain(value) for name, value in evidence.fields.items()},
+    }
+    yield json.dumps(head, indent=1)[:-2] + ',\n "findings": ['
+    for number, finding in enumerate(evidence.report.findings):
+        row = {
+            "kind": finding.kind.name.lower(),
+            "uri": finding.uri,
+            "path": finding.path,
+            "reason": finding.reason,
+        }
+        yield f"{',' if number else ''}\n  {json.dumps(row)}"
+    yield "\n ]\n}\n"
+
+
+def _plain(value: object) -> object:
+    return words.stamp(value) if isinstance(value, datetime) else value
+
+
+def _csv(evidence: Evidence) -> Iterator[str]:
+    yield _row("kind", "uri", "path", "reason")
+    for it in evidence.report.findings:
+        yield _row(it.kind.name.lower(), it.uri, it.path, it.reason)
+
+
+def _row(*cells: str) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow([words.escape(cell) for cell in cells])
+    return line.getvalue()
+
+
+def _html(evidence: Evidence) -> Iterator[str]:
+    report = evidence.report
+    verdict = "In sync" if report.in_sync else "Not in sync"
+    title = f"Audit of {_text(evidence.mirror)}"
+    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    yield f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+    yield f'<p class="{"good" if report.in_sync else "bad"}"><strong>{verdict}</strong></p>\n'
+    yield "<table>\n"
+    for name, value in _facts(evidence):
+        yield f"<tr><th>{name}</th><td>{_text(value)}</td></tr>\n"
+    yield "</table>\n"
+    if report.findings:
+        yield "<h2>Findings</h2>\n<table>\n<tr><th>What</th><th>Resource</th><th>Why</th></tr>\n"
+        for it in report.findings:
+            place = _text(f"/{it.path}" if it.path else it.uri)
+            what = _MEANINGS[it.kind]
+            yield f"<tr><td>{what}</td><td>{place}</td><td>{_text(it.reason)}</td></tr>\n"
+        yield "</table>\n"
+    yield "</body>\n</html>\n"
+
+
+def _facts(evidence: Evidence) -> Iterator[tuple[str, str]]:
+    report = evidence.report
+    yield "Source", evidence.source
+    if report.at is not None:
+        yield "Reference", f"what the Source lists at {words.moment(report.at)}"
+    yield "Method", evidence.method
+    yield "When", f"{words.moment(evidence.when)}, {words.duration(report.seconds)}"
+    covered = f"{words.count(report.present)} of {words.count(report.listed)}"
+    yield "Coverage", f"{words.share(report.present, report.listed)} ({covered})"
+    right = f"{words.count(report.accurate)} of {words.count(report.present)}"
+    yield "Accuracy", f"{words.share(report.accurate, report.present)} ({right})"
+    if report.proven is not None:
+        yield "Looked at", words.counted(report.proven, "file")
+    yield "Without a hash", words.count(report.unproven)
+    yield "Read", words.size(report.read)
+    yield "Audit", report.run
+    yield "Software", f"resourcesync {__version__}"
+
+
+def _text(text: str) -> str:
+    return escape(words.escape(text))
+
+
+def _bagit(evidence: Evidence) -> Iterator[str]:
+    bad = _bad(evidence)
+    for copy in evidence.copies():
+        digest = _sha256(copy)
+        if digest and copy.uri not in bad:
+            yield f"{digest}  data/{copy.path.translate(_BAGIT)}\n"
+
+
+def _sha256(copy: Copy) -> str:
+    found = (it.value for it in parse_digests(copy.digests) if it.algorithm == "sha-256")
+    return next(found, "")
+
+
+def _bad(evidence: Evidence) -> dict[str, Finding]:
+    kinds = {FindingKind.MISSING, FindingKind.DIFFERENT, FindingKind.FAILED}
+    return {it.uri: it for it in evidence.report.findings if it.kind in kinds}
+
+
+def _premis(evidence: Evidence) -> Iterator[str]:
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    yield '<premis xmlns="http://www.loc.gov/premis/v3" version="3.0"'
+    yield ' xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">\n'
+    for copy in evidence.copies():
+        yield _premis_object(copy)
+    bad = _bad(evidence)
+    when = words.stamp(evidence.when)
+    for number, copy in enumerate(evidence.copies(), 1):
+        yield _premis_event(copy, bad.get(copy.uri), f"{evidence.report.run}-{number}", when)
+    yield (
+        "<agent><agentIdentifier><agentIdentifierType>local</agentIdentifierType>"
+        "<agentIdentifierValue>resourcesync</agentIdentifierValue></agentIdentifier>"
+        "<agentName>resourcesync</agentName><agentType>software</agentType>"
+        f"<agentVersion>{escape(__version__)}</agentVersion></agent>\n</premis>\n"
+    )
+
+
+def _premis_object(copy: Copy) -> str:
+    fixity = "".join(
+        f"<fixity><messageDigestAlgorithm>{_PREMIS_NAMES.get(it.algorithm, it.algorithm.upper())}"
+        f"</messageDigestAlgorithm><messageDigest>{escape(it.value)}</messageDigest></fixity>"
+        for it in parse_digests(copy.digests)
+    )
+    size = f"<size>{copy.length}</size>" if copy.length >= 0 else ""
+    return (
+        '<object xsi:type="file"><objectIdentifier><objectIdentifierType>URI'
+        f"</objectIdentifierType><objectIdentifierValue>{_text(copy.uri)}"
+        f"</objectIdentifierValue></objectIdentifier><objectCharacteristics>{fixity}{size}"
+        "<format><formatDesignation><formatName>unknown</formatName></formatDesignation></format>"
+        f"</objectCharacteristics><originalName>{_text(copy.path)}</originalName></object>\n"
+    )
+
+
+def _premis_event(copy: Copy, bad: Finding | None, name: str, when: str) -> str:
+    outcome = "<eventOutcome>success</eventOutcome>"
+    if bad is not None:
+        outcome = (
+            "<eventOutcome>failure</eventOutcome><eventOutcomeDetail><eventOutcomeDetailNote>"
+            f"{_text(bad.reason)}</eventOutcomeDetailNote></eventOutcomeDetail>"
+        )
+    return (
+        "<event><eventIdentifier><eventIdentifierType>local</eventIdentifierType>"
+        f"<eventIdentifierValue>{name}</eventIdentifierValue></eventIdentifier>"
+        f"<eventType>fixity check</eventType><eventDateTime>{when}</eventDateTime>"
+        f"<eventOutcomeInformation>{outcome}</eventOutcomeInformation>"
+        "<linkingAgentIdentifier><linkingAgentIdentifierType>local</linkingAgentIdentifierType>"
+        "<linkingAgentIdentifierValue>resourcesync</linkingAgentIdentifierValue>"
+        "</linkingAgentIdentifier><linkingObjectIdentifier><linkingObjectIdentifierType>URI"
+        "</linkingObjectIdentifierType><linkingObjectIdentifierValue>"
+        f"{_text(copy.uri)}</linkingObjectIdentifierValue></linkingObjectIdentifier></event>\n"
+    )
+
+
+_WRITERS: Final[Mapping[str, Callable[[Evidence], Iterator[str]]]] = {
+    "html": _html,
+    "json": _json,
+    "csv": _csv,
+    "bagit": _bagit,
+    "premis": _premis,
+}

@@ -1,0 +1,152 @@
+"""What ``audit`` says: its events, its closing lines."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from resourcesync.cli import words
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.output import Outcome
+from resourcesync.cli.words import QUIET, Line
+from resourcesync.destination.reports import AuditReport
+
+FORMS: Final = {
+    "html": "report.html",
+    "json": "report.json",
+    "csv": "report.csv",
+    "bagit": "manifest-sha256.txt",
+    "premis": "premis.xml",
+}
+"""The forms of evidence, and their files."""
+
+OF_EVERY_COPY: Final = frozenset({"bagit", "premis"})
+MOST_FINDINGS: Final = 1_000_000
+
+SHOWN_FINDINGS: Final = 1000
+"""Findings that are shown one by one unless ``-v`` is given; the counts are complete."""
+
+
+@dataclass(slots=True, kw_only=True)
+class AuditWords:
+    """Turns the events of an audit into lines; none while the findings themselves are on stdout."""
+
+    is_shown: bool = True
+    findings: int = 0
+
+    def __call__(self, event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+        """Yield the lines for one event."""
+        if event == "source" and self.is_shown:
+            name = fields.get("resource_list") or fields.get("entry")
+            yield Line(f"{name}", "Reference")
+        elif event == "finding" and self.is_shown:
+            self.findings += 1
+            level = words.NORMAL if self.findings <= SHOWN_FINDINGS else words.DETAIL
+            yield Line(f"{_name(fields)}   {fields.get('reason')}", str(fields["kind"]), level)
+            if self.findings == SHOWN_FINDINGS + 1:
+                yield Line("  more findings are not shown; -v or --combined FILE has them all")
+
+
+def _name(fields: Mapping[str, object]) -> str:
+    path = fields.get("path")
+    return f"/{path}" if path else str(fields.get("uri"))
+
+
+def conclude(
+    report: AuditReport, mirror: Path, *, quiet: bool = False, named: bool = False
+) -> Outcome:
+    """Return how an audit ended, in the words of its closing lines.
+
+    Args:
+        report: What it found.
+        mirror: The mirror.
+        quiet: Say nothing: stdout holds a list of findings.
+        named: Whether each mirror's lines name it.
+    """
+    lines = [] if quiet else _closing(report, mirror)
+    if named and lines:
+        lines.insert(0, Line(f"{mirror}", "Mirror", QUIET))
+    code = ExitCode.OK if report.in_sync else ExitCode.FINDINGS
+    return Outcome(exit=code, closing=tuple(lines), fields=fields_of(report, mirror))
+
+
+def _closing(report: AuditReport, mirror: Path) -> list[Line]:
+    coverage = _of(report.present, report.listed)
+    accuracy = _of(report.accurate, report.present)
+    cost = f"{words.duration(report.seconds)}, {words.size(report.read)} read"
+    if report.in_sync:
+        unproven = (
+            f", {words.count(report.unproven)} without a hash at the Source"
+            if report.unproven
+            else ""
+        )
+        text = f"coverage {coverage}, accuracy {accuracy}{unproven}  {cost}"
+        if report.proven is not None:
+            return [Line(_rolled(report), "In sync", QUIET)]
+        return [Line(text, "In sync", QUIET), *_foreign(report)]
+    indent = " " * len("Not in sync   ")
+    lines = [
+        Line(f"coverage {coverage}", "Not in sync", QUIET),
+        Line(f"{indent}accuracy {accuracy}     {cost}", level=QUIET),
+    ]
+    counts = _others(report)
+    if counts:
+        lines.append(Line(f"{indent}{counts}", level=QUIET))
+    return [
+        *lines,
+        *_foreign(report),
+        Line(f"  next        resourcesync repair {mirror} --from-audit {report.run}"),
+    ]
+
+
+def _rolled(report: AuditReport) -> str:
+    looked = f"{words.count(report.proven or 0)} of {words.count(report.listed)} files looked at"
+    ended = ", then the time was over" if report.stopped else ""
+    since = ""
+    if report.proven_since is not None:
+        since = f"; every file proven since {words.moment(report.proven_since)}"
+    return f"{looked}{ended}{since}  {words.duration(report.seconds)}"
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{words.share(part, whole)} ({words.count(part)} of {words.count(whole)})"
+
+
+def _others(report: AuditReport) -> str:
+    counts: Sequence[tuple[int, str]] = (
+        (report.extra, "here that the Source does not list"),
+        (report.refused, "listed that cannot be used"),
+        (report.unproven, "without a hash at the Source"),
+    )
+    return ", ".join(f"{words.count(number)} {what}" for number, what in counts if number)
+
+
+def _foreign(report: AuditReport) -> list[Line]:
+    if not report.foreign:
+        return []
+    files = words.counted(report.foreign, "file")
+    return [Line(f"          {files} here did not come from the Source and are left alone")]
+
+
+def fields_of(report: AuditReport, mirror: Path) -> dict[str, object]:
+    """Return an audit's report as the fields of ``run.end``."""
+    return {
+        "mirror": str(mirror),
+        "audit": report.run,
+        "in_sync": report.in_sync,
+        "at": report.at,
+        "listed": report.listed,
+        "present": report.present,
+        "accurate": report.accurate,
+        "unproven": report.unproven,
+        "extra": report.extra,
+        "foreign": report.foreign,
+        "refused": report.refused,
+        "coverage": report.coverage,
+        "accuracy": report.accuracy,
+        "read_bytes": report.read,
+        "proven": report.proven,
+        "proven_since": report.proven_since,
+        "stopped": report.stopped,
+        "seconds": round(report.seconds, 3),
+    }

@@ -1,0 +1,183 @@
+"""The rolling part of an audit: prove some copies, longest ago first, within a time."""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from math import ceil
+from typing import Final, NamedTuple
+
+from resourcesync.destination.plan import is_forgotten
+from resourcesync.destination.pulling import Pull
+from resourcesync.destination.reports import FindingKind
+from resourcesync.model.digests import disagree, parse_digests
+from resourcesync.ports import Failure, Look, Request, Response, Staged
+from resourcesync.ports.mirror import Copy
+
+_GROUP: Final = 256
+_MOST_BAD: Final = 100_000
+_ONE: Final = 1 << 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rolling:
+    """Which copies are proven.
+
+    Attributes:
+        share: Of the copies, 0 to 1.
+        oldest_first: Those that were proven longest ago; else any.
+        seconds: Stop after so long; ``None`` goes on to the end.
+    """
+
+    share: float = 1.0
+    oldest_first: bool = False
+    seconds: float | None = None
+
+
+class Bad(NamedTuple):
+    """A copy that could not be proven."""
+
+    kind: FindingKind
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Proven:
+    """What was proven, and what is not as it should be.
+
+    Attributes:
+        count: Copies that were looked at.
+        read: Bytes that were read of them.
+        bad: What is wrong, by URI.
+        stopped: Whether it ended early.
+        oldest: When the copy was proven that now is the one proven longest ago, microseconds.
+    """
+
+    count: int = 0
+    read: int = 0
+    bad: dict[str, Bad] = field(default_factory=dict)
+    stopped: bool = False
+    oldest: int | None = None
+
+
+class Prover:
+    """Proves copies: their files against what was put there, and the Source's answer if wanted.
+
+    Args:
+        pull: What it works with; of the mirror's memory only the times of proof are written.
+        method: ``stat``, ``hash`` or ``remote``.
+        run: The run's id: another run takes another sample.
+    """
+
+    def __init__(self, pull: Pull, method: str, run: str) -> None:
+        self._pull = pull
+        self._method = method
+        self._run = run
+        self._proven = Proven()
+
+    def prove(self, rolling: Rolling) -> Proven:
+        """Prove copies.
+
+        Raises:
+            StorageError: The mirror cannot be read.
+        """
+        clock, proven = self._pull.equipment.clock, self._proven
+        began = clock.monotonic()
+        chosen = self._chosen(rolling)
+        with self._pull.equipment.copies.looking() as look:
+            while group := list(islice(chosen, _GROUP)):
+                self._prove(group, look)
+                late = rolling.seconds is not None and clock.monotonic() - began >= rolling.seconds
+                if late or len(proven.bad) >= _MOST_BAD:
+                    proven.stopped = True
+                    break
+        first = next(self._pull.state.oldest_proofs(), None)
+        proven.oldest = None if first is None else first[1]
+        return proven
+
+    def _chosen(self, rolling: Rolling) -> Iterator[Copy]:
+        state = self._pull.state
+        if not rolling.oldest_first:
+            limit = int(rolling.share * _ONE)
+            for copy in state.copies():
+                if zlib.crc32(f"{self._run} {copy.uri}".encode()) < limit:
+                    yield copy
+            return
+        number = ceil(state.count() * rolling.share)
+        for uri, _ in islice(state.oldest_proofs(), number):
+            found = state.copy(uri)
+            if found is not None:
+                yield found
+
+    def _prove(self, group: list[Copy], look: Look) -> None:
+        proven = self._proven
+        for copy in group:
+            proven.count += 1
+            bad = self._local(copy, look)
+            if bad is not None:
+                proven.bad[copy.uri] = bad
+        if self._method == "remote":
+            self._ask([copy for copy in group if copy.uri not in proven.bad])
+        if self._method != "stat":
+            good = [copy.uri for copy in group if copy.uri not in proven.bad]
+            self._pull.state.add_proofs(good, self._pull.now)
+
+    def _local(self, copy: Copy, look: Look) -> Bad | None:
+        signature = look.signature(copy.path)
+        if signature is None:
+            return Bad(FindingKind.MISSING, "missing")
+        if is_forgotten(copy):
+            return Bad(FindingKind.DIFFERENT, "its content is not known to be good")
+        if self._method == "stat":
+            if signature == copy.signature:
+                return None
+            return Bad(FindingKind.DIFFERENT, "changed here since it was fetched")
+        known = parse_digests(copy.digests)
+        found = look.digest(copy.path, [digest.algorithm for digest in known])
+        if found is None:
+            return Bad(FindingKind.MISSING, "missing")
+        self._proven.read += found[0]
+        if found[0] == copy.length and not disagree(found[1], known):
+            return None
+        same = " (same length)" if found[0] == copy.length else ""
+        algorithm = known[0].algorithm if known else "content"
+        reason = f"{algorithm} differs{same}: silent corruption or local edit"
+        return Bad(FindingKind.DIFFERENT, reason)
+
+    def _ask(self, copies: Iterable[Copy]) -> None:
+        """Ask the Source whether its resources are still these bytes."""
+        asked: dict[Request, tuple[Copy, Staged]] = {}
+
+        def requests() -> Iterator[Request]:
+            for copy in copies:
+                algorithms = [digest.algorithm for digest in parse_digests(copy.digests)]
+                sink = self._pull.equipment.copies.stage(algorithms)
+                request = Request(
+                    uri=copy.uri, sink=sink, etag=copy.etag, last_modified=copy.last_modified
+                )
+                asked[request] = copy, sink
+                yield request
+
+        try:
+            for outcome in self._pull.equipment.fetcher.fetch(requests()):
+                copy, sink = asked.pop(outcome.request)
+                bad = _judge(copy, sink, outcome)
+                sink.discard()
+                if bad is not None:
+                    self._proven.bad[copy.uri] = bad
+        finally:
+            for _, sink in asked.values():
+                sink.discard()
+
+
+def _judge(copy: Copy, sink: Staged, outcome: Response | Failure) -> Bad | None:
+    match outcome:
+        case Failure():
+            return Bad(FindingKind.FAILED, f"the Source: {outcome.error.message}")
+        case Response(status=304):
+            return None
+        case Response():
+            length, found = sink.seal()
+            if length == copy.length and not disagree(found, parse_digests(copy.digests)):
+                return None
+            return Bad(FindingKind.DIFFERENT, "the Source serves other bytes than are here")
