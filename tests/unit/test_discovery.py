@@ -121,7 +121,10 @@ def test_several_sets_are_told_and_none_is_chosen() -> None:
     with pytest.raises(ConfigurationError) as caught:
         find(HOST, **{".well-known_resourcesync": two})
 
-    assert [text for _, text in caught.value.evidence] == [f"{HOST}/a.xml", f"{HOST}/b.xml"]
+    assert [text for label, text in caught.value.evidence if label == "set"] == [
+        f"1  a  {HOST}/a.xml",
+        f"2  b  {HOST}/b.xml",
+    ]
 
 
 @pytest.mark.parametrize("address", ["ftp://h/", "h.example", "/a/path", "http://", "file:///x"])

@@ -1,7 +1,19 @@
 """From any address to a Source's lists (§6.3): mirror, judge and push all need it."""
 
-from resourcesync.discovery.discover import Discovered, discover
-from resourcesync.discovery.documents import DocumentFetcher, FetchedDocument
-from resourcesync.discovery.search import Documents, Search
+from resourcesync.discovery.discover import Discovered, discover, offered_sets
+from resourcesync.discovery.documents import DocumentFetcher, Documents, FetchedDocument
+from resourcesync.discovery.search import Search
+from resourcesync.discovery.sets import Choice, OfferedSet, names_of
 
-__all__ = ["Discovered", "DocumentFetcher", "Documents", "FetchedDocument", "Search", "discover"]
+__all__ = [
+    "Choice",
+    "Discovered",
+    "DocumentFetcher",
+    "Documents",
+    "FetchedDocument",
+    "OfferedSet",
+    "Search",
+    "discover",
+    "names_of",
+    "offered_sets",
+]

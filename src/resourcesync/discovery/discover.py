@@ -1,18 +1,22 @@
 """Find a Source's lists from any address of it (§6.3)."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Final
-from urllib.parse import urljoin
 
-from resourcesync.discovery.documents import FetchedDocument
-from resourcesync.discovery.search import Documents, Search, fetch, use_first
+from resourcesync.discovery.addresses import join
+from resourcesync.discovery.documents import Documents, FetchedDocument, fetch
+from resourcesync.discovery.search import Search, use_first
+from resourcesync.discovery.sets import ANY, Choice, OfferedSet, choose
 from resourcesync.documents.reading import Document
-from resourcesync.errors import ConfigurationError, DocumentError, NotAListError, SourceError
-from resourcesync.model.capabilities import CapabilityEntry, Part
+from resourcesync.errors import DocumentError, NotAListError, SourceError
+from resourcesync.model.capabilities import CapabilityEntry, Header, Part
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 
 _MAX_SETS: Final = 1_000
+_MAX_DESCRIPTIONS: Final = 100
 _MAX_HOPS: Final = 4
+_SETS: Final = frozenset({Capability.CAPABILITY_LIST, Capability.DESCRIPTION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,7 @@ class Discovered:
         is_sitemap: Whether ``resource_list`` is a plain sitemap: it promises less.
         resource_dump: The Resource Dump or its index; ``None`` if there is none.
         change_dump: The Change Dump or its index; ``None`` if there is none.
+        road: By what the entry was found, in words; empty when it is the address itself.
     """
 
     entry: str
@@ -40,22 +45,34 @@ class Discovered:
     is_sitemap: bool = False
     resource_dump: str | None = None
     change_dump: str | None = None
+    road: str = field(default="", compare=False)
+
+    @property
+    def set_uri(self) -> str:
+        """What tells this set from the others of the Source."""
+        uri = self.capability_list or self.resource_list or self.change_list
+        return uri or self.resource_dump or self.change_dump or self.entry
 
 
-def discover(documents: Documents, address: str) -> Discovered:
+def discover(
+    documents: Documents, address: str, *, choice: Choice = ANY, allowed: Iterable[str] = ()
+) -> Discovered:
     """Return the lists of the Source at ``address``; `Search.find` says where they are looked for.
 
     Args:
         documents: Gets documents.
         address: Any absolute http or https URI of the Source.
+        choice: Which set is meant, where there are several.
+        allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
 
     Raises:
         SourceNotFoundError: Nothing usable was found; the evidence lists what was tried.
         SourceUnavailableError: The Source does not answer now.
         SourceRefusedError: It refuses to answer.
-        ConfigurationError: The address is no http or https URI, or offers several sets.
+        ConfigurationError: The address is no http or https URI, offers several sets of which none
+            is chosen, or not the one that is.
     """
-    return _Interpreter(documents).find(address)
+    return _Interpreter(documents, address, choice, allowed).find()
 
 
 def discover_locally(documents: Documents, path: str) -> Discovered:
@@ -67,109 +84,261 @@ def discover_locally(documents: Documents, path: str) -> Discovered:
         StorageError: A document cannot be read.
         ConfigurationError: It offers several sets.
     """
-    return _Interpreter(documents).find_locally(path)
+    return use_first(documents, path, _Interpreter(documents, path, ANY, ()).begin)
+
+
+def offered_sets(
+    documents: Documents, address: str, *, allowed: Iterable[str] = ()
+) -> tuple[OfferedSet, ...]:
+    """Return the sets that the Source at ``address`` offers, in its order; one at least.
+
+    Args:
+        documents: Gets documents.
+        address: Any absolute http or https URI of the Source.
+        allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
+
+    Raises:
+        SourceError: Nothing usable was found, or it cannot be had.
+        DocumentError: What was found cannot be used.
+        ConfigurationError: The address is no http or https URI.
+    """
+    return _Interpreter(documents, address, ANY, allowed).sets()
 
 
 class _Interpreter:
     """Goes from the first document to the lists, up and down."""
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(
+        self, documents: Documents, address: str, choice: Choice, allowed: Iterable[str]
+    ) -> None:
         self._documents = documents
-        self._search = Search(documents)
+        self._address = address
+        self._choice = choice
+        self._search = Search(documents, allowed)
+        self._descriptions = 0
+        self._chose = False
 
-    def find(self, address: str) -> Discovered:
-        return self._search.find(address, self._begin)
+    def find(self) -> Discovered:
+        found = self._search.find(self._address, self.begin, self._one_of)
+        if self._choice.wanted and not self._chose:
+            self._choose((OfferedSet(uri=found.set_uri, is_sitemap=found.is_sitemap),))
+        return replace(found, road=self._search.road)
 
-    def find_locally(self, path: str) -> Discovered:
-        return use_first(self._documents, path, self._begin, self._search)
+    def sets(self) -> tuple[OfferedSet, ...]:
+        return self._search.find(self._address, self._sets_of, self._apart)
 
-    def _begin(self, document: Document, fetched: FetchedDocument) -> Discovered:
+    def _choose(self, offered: tuple[OfferedSet, ...]) -> OfferedSet:
+        self._chose = True
+        return choose(offered, self._choice, self._address)
+
+    # --- what a document is ---
+
+    def begin(self, document: Document, fetched: FetchedDocument) -> Discovered:
         return self._interpret(document, fetched, hops=0)
 
     def _interpret(self, document: Document, fetched: FetchedDocument, *, hops: int) -> Discovered:
         found = Discovered(entry=fetched.final_uri, dialect=document.dialect)
-        uri = fetched.uri
-        match document.header.capability:
+        header, uri = document.header, fetched.uri
+        match header.capability:
             case None:
                 return replace(found, resource_list=uri, is_sitemap=True)
-            case Capability.DESCRIPTION:
-                return self._from_description(document, replace(found, description=uri), hops)
-            case Capability.CAPABILITY_LIST:
+            case Capability.CAPABILITY_LIST if not header.is_index:
                 return _from_capability_list(document, replace(found, capability_list=uri))
+            case Capability.DESCRIPTION | Capability.CAPABILITY_LIST:
+                return self._from_description(document, fetched, hops)
             case Capability.RESOURCE_LIST:
-                found = replace(found, resource_list=self._head(document, uri))
+                found = replace(found, resource_list=_head(document, uri))
             case Capability.CHANGE_LIST:
-                found = replace(found, change_list=self._head(document, uri))
+                found = replace(found, change_list=_head(document, uri))
+            case Capability.RESOURCE_DUMP:
+                found = replace(found, resource_dump=_head(document, uri))
+            case Capability.CHANGE_DUMP:
+                found = replace(found, change_dump=_head(document, uri))
             case other:
                 return self._beside(document, found, other.phrase)
         return self._climb(document, found)
 
+    # --- up ---
+
     def _beside(self, document: Document, found: Discovered, phrase: str) -> Discovered:
-        """Climb from a dump, manifest, archive or notification to the lists of its set."""
+        """Climb from a manifest, archive or notification to the lists of its set."""
         climbed = self._climb(document, found)
-        if climbed.resource_list is None and climbed.change_list is None:
+        if climbed == found:
             raise NotAListError(f"this {phrase} leads to no list", uri=document.uri)
         return climbed
 
-    def _head(self, document: Document, uri: str) -> str:
-        index = document.header.link(Relation.INDEX)
-        return uri if index is None else urljoin(document.uri, index)
-
     def _climb(self, document: Document, found: Discovered) -> Discovered:
-        """From a list up to its Capability List, which knows the other lists (§6.2)."""
-        up = document.header.link(Relation.UP)
-        if up is None:
-            return found
-        try:
-            with fetch(self._documents, urljoin(document.uri, up)) as fetched:
-                above = fetched.open()
-                if above.header.capability is not Capability.CAPABILITY_LIST:
-                    return found
-                whole = _from_capability_list(above, replace(found, capability_list=fetched.uri))
-        except (SourceError, DocumentError) as error:
-            self._search.note(up, error)
-            return found
-        return whole
+        """From a list up to its Capability List, which knows the other lists (§6.2).
 
-    def _from_description(self, document: Document, found: Discovered, hops: int) -> Discovered:
-        sets = [urljoin(document.uri, entry) for entry in _targets(document)]
-        if not sets:
-            raise NotAListError("this Source Description lists nothing", uri=document.uri)
-        if document.header.is_index and hops < _MAX_HOPS:
-            inner = [self._follow(uri, hops + 1) for uri in sets]
-            sets = [one.capability_list for one in inner if one.capability_list is not None]
-        if len(set(sets)) != 1:
-            raise ConfigurationError(
-                f"this Source offers {len(set(sets))} sets of resources",
-                evidence=tuple(("set", uri) for uri in dict.fromkeys(sets)),
-                hint="give the address of one of these Capability Lists instead",
-                code="several-sets",
+        A part has an index above it, which may be the only one to name the Capability List.
+        """
+        seen = {found.entry, document.uri}
+        header, base = document.header, document.uri
+        for _ in range(_MAX_HOPS):
+            above = _above(header, base, seen)
+            if above is None:
+                break
+            seen.add(above)
+            try:
+                with fetch(self._documents, above) as fetched:
+                    upper = fetched.open()
+                    header, base = upper.header, fetched.final_uri
+                    if header.capability is Capability.DESCRIPTION:
+                        return replace(found, description=above)
+                    if header.capability is Capability.CAPABILITY_LIST and not header.is_index:
+                        whole = replace(found, capability_list=fetched.uri)
+                        return _from_capability_list(upper, whole)
+            except (SourceError, DocumentError) as error:
+                self._search.note(above, error)
+                break
+        return found
+
+    # --- down ---
+
+    def _from_description(
+        self, document: Document, fetched: FetchedDocument, hops: int
+    ) -> Discovered:
+        offered = tuple(self._gather(document, hops))
+        if offered:
+            return replace(
+                self._follow(self._choose(offered).uri, hops + 1),
+                entry=fetched.final_uri,
+                description=fetched.uri,
             )
-        inner_found = self._follow(sets[0], hops + 1)
-        return replace(inner_found, entry=found.entry, description=found.description)
+        # Some Sources list their lists here and leave the Capability List out.
+        found = Discovered(
+            entry=fetched.final_uri, dialect=document.dialect, description=fetched.uri
+        )
+        try:
+            return _from_capability_list(fetched.open(), found)
+        except NotAListError as error:
+            raise NotAListError(
+                "this Source Description lists nothing", uri=document.uri
+            ) from error
 
     def _follow(self, uri: str, hops: int) -> Discovered:
         if hops > _MAX_HOPS:
-            raise NotAListError("descriptions that point to descriptions, too deep", uri=uri)
+            raise _too_deep(uri)
         with fetch(self._documents, uri) as fetched:
             return self._interpret(fetched.open(), fetched, hops=hops)
 
+    # --- sets ---
 
-def _targets(document: Document) -> list[str]:
-    targets: list[str] = []
+    def _gather(self, document: Document, hops: int) -> Iterator[OfferedSet]:
+        """Yield the sets below a Source Description, its index, or an index as 0.5 had it."""
+        if hops > _MAX_HOPS:
+            raise _too_deep(document.uri)
+        is_known = document.header.capability is Capability.CAPABILITY_LIST
+        seen: set[str] = set()
+        for target, described_by in _targets(document):
+            if target in seen:
+                continue
+            seen.add(target)
+            if document.header.is_index and not is_known:
+                yield from self._below(target, hops + 1)
+            else:
+                yield OfferedSet(uri=target, described_by=described_by)
+
+    def _below(self, uri: str, hops: int) -> Iterator[OfferedSet]:
+        """Yield the sets of one part of an index of Source Descriptions."""
+        self._descriptions += 1
+        if self._descriptions > _MAX_DESCRIPTIONS:
+            raise NotAListError("an index of too many Source Descriptions", uri=uri)
+        with fetch(self._documents, uri) as fetched:
+            document = fetched.open()
+            header = document.header
+            if header.capability is Capability.CAPABILITY_LIST and not header.is_index:
+                described_by = header.link(Relation.DESCRIBED_BY) or ""
+                yield OfferedSet(uri=uri, described_by=join(document.uri, described_by) or "")
+            elif header.capability in _SETS:
+                yield from self._gather(document, hops)
+            else:
+                self._search.note(
+                    uri, NotAListError(f"a {header.phrase}, no Source Description", uri=uri)
+                )
+
+    def _sets_of(self, document: Document, fetched: FetchedDocument) -> tuple[OfferedSet, ...]:
+        header = document.header
+        if header.capability in _SETS:
+            is_one = header.capability is Capability.CAPABILITY_LIST and not header.is_index
+            offered = () if is_one else tuple(self._gather(document, 0))
+            if offered:
+                return offered
+        found = self.begin(fetched.open(), fetched)
+        return (OfferedSet(uri=found.set_uri, is_sitemap=found.is_sitemap),)
+
+    def _one_of(self, offered: tuple[OfferedSet, ...]) -> Discovered:
+        """Return the lists of one of several documents that a page or ``robots.txt`` names."""
+        return self._follow(self._choose(self._apart(offered)).uri, 0)
+
+    def _apart(self, offered: tuple[OfferedSet, ...]) -> tuple[OfferedSet, ...]:
+        """Return the sets that documents belong to: several may be of one."""
+        sets: dict[str, OfferedSet] = {}
+        for one in offered:
+            uri = one.uri if one.is_sitemap else self._follow(one.uri, 0).set_uri
+            sets.setdefault(uri, replace(one, uri=uri))
+        return tuple(sets.values())
+
+
+def _too_deep(uri: str) -> NotAListError:
+    return NotAListError("descriptions that point to descriptions, too deep", uri=uri)
+
+
+def _head(document: Document, uri: str) -> str:
+    """Return the index that a list is a part of, or the list itself."""
+    return join(document.uri, document.header.link(Relation.INDEX) or "") or uri
+
+
+def _above(header: Header, base: str, seen: set[str]) -> str | None:
+    """Return what is above a document and was not met yet: by ``up``, else by ``index``."""
+    for relation in (Relation.UP, Relation.INDEX):
+        target = join(base, header.link(relation) or "")
+        if target is not None and target not in seen:
+            return target
+    return None
+
+
+def _targets(document: Document) -> Iterator[tuple[str, str]]:
+    """Yield the sets that a document lists, each with what describes it."""
+    number = 0
     for entry in document.entries():
-        if isinstance(entry, CapabilityEntry | Part):
-            targets.append(entry.uri)
-        if len(targets) >= _MAX_SETS:
-            break
-    return targets
+        if isinstance(entry, CapabilityEntry):
+            is_set = entry.capability in _SETS or not (entry.capability or entry.label)
+        else:
+            is_set = isinstance(entry, Part)
+        if not is_set:
+            continue
+        assert isinstance(entry, CapabilityEntry | Part), "only these lead to sets"
+        link = entry.link_to(Relation.DESCRIBED_BY)
+        number += 1
+        if number > _MAX_SETS:
+            raise NotAListError("this Source offers too many sets", uri=document.uri)
+        about = "" if link is None else join(document.uri, link.href) or ""
+        yield _absolute(document, entry.uri), about
+
+
+def _absolute(document: Document, target: str) -> str:
+    """Return an address that a document names.
+
+    Raises:
+        NotAListError: It is none.
+    """
+    absolute = join(document.uri, target)
+    if absolute is None:
+        raise NotAListError(
+            "it names what is no address",
+            uri=document.uri,
+            evidence=(("loc", target[:2_048]),),
+            code="no-address",
+        )
+    return absolute
 
 
 def _from_capability_list(document: Document, found: Discovered) -> Discovered:
     lists: dict[Capability, str] = {}
     for entry in document.entries():
         if isinstance(entry, CapabilityEntry) and entry.capability is not None:
-            lists.setdefault(entry.capability, urljoin(document.uri, entry.uri))
+            lists.setdefault(entry.capability, _absolute(document, entry.uri))
     resource_list = lists.get(Capability.RESOURCE_LIST, found.resource_list)
     change_list = lists.get(Capability.CHANGE_LIST, found.change_list)
     resource_dump = lists.get(Capability.RESOURCE_DUMP, found.resource_dump)
@@ -182,7 +351,7 @@ def _from_capability_list(document: Document, found: Discovered) -> Discovered:
     up = document.header.link(Relation.UP)
     return replace(
         found,
-        description=found.description or (urljoin(document.uri, up) if up else None),
+        description=found.description or join(document.uri, up or ""),
         resource_list=resource_list,
         change_list=change_list,
         resource_dump=resource_dump,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, Protocol, Self
 
 from resourcesync.documents.reading import Document, read
 from resourcesync.model.capabilities import RefusedEntry
@@ -79,6 +79,31 @@ class FetchedDocument:
         trace: TracebackType | None,
     ) -> None:
         self.stream.close()
+
+
+class Documents(Protocol):
+    """Gets documents: over the network, or from a folder."""
+
+    def get(self, uri: str, *, purpose: Purpose = Purpose.DOCUMENT) -> FetchedDocument | None:
+        """Return one document, to be closed after use.
+
+        Raises:
+            SourceError: It could not be had.
+            StorageError: It could not be kept or read.
+        """
+        ...
+
+
+def fetch(documents: Documents, uri: str) -> FetchedDocument:
+    """Return one document; an unconditional request is never answered with 304.
+
+    Raises:
+        SourceError: It could not be had.
+        StorageError: It could not be kept or read.
+    """
+    fetched = documents.get(uri, purpose=Purpose.DOCUMENT)
+    assert fetched is not None, "an unconditional request is never answered with 304"
+    return fetched
 
 
 class DocumentFetcher:

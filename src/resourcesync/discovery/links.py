@@ -1,22 +1,32 @@
 """The HTTP ``Link`` field (RFC 8288): only what discovery needs, in linear time."""
 
 from typing import Final
-from urllib.parse import urljoin
+
+from resourcesync.discovery.addresses import join
 
 _MAX_LENGTH: Final = 64 * 1024
 _MAX_LINKS: Final = 64
 
 
 def find_target(field: str, relation: str, base: str) -> str | None:
-    """Return the target of the first link of this relation, as an absolute URI, or ``None``.
+    """Return the target of the first link of this relation, as an absolute URI, or ``None``."""
+    return next(iter(find_targets(field, relation, base)), None)
 
-    Links with an ``anchor`` speak of another resource and are passed over.
+
+def find_targets(field: str, relation: str, base: str) -> tuple[str, ...]:
+    """Return the targets of the links of this relation, as absolute URIs, each once.
+
+    Links with an ``anchor`` speak of another resource and are passed over, as is what no program
+    can take for an address.
     """
+    found: dict[str, None] = {}
     for target, parameters in _links(field[:_MAX_LENGTH]):
         relations = parameters.get("rel", "").lower().split()
         if relation in relations and "anchor" not in parameters:
-            return urljoin(base, target)
-    return None
+            absolute = join(base, target)
+            if absolute is not None:
+                found.setdefault(absolute)
+    return tuple(found)
 
 
 def _links(field: str) -> list[tuple[str, dict[str, str]]]:

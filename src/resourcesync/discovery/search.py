@@ -1,15 +1,22 @@
 """Find the first document of a Source from any address of it (§6.3)."""
 
-from collections.abc import Callable, Iterator
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from io import SEEK_END
+from typing import Final, Generic, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
 
-from resourcesync.discovery.documents import FetchedDocument
-from resourcesync.discovery.links import find_target
+from resourcesync.discovery.addresses import is_at_home, join, origin_of
+from resourcesync.discovery.documents import Documents, FetchedDocument, fetch
+from resourcesync.discovery.links import find_targets
+from resourcesync.discovery.pages import head_of, is_html, is_markup, linked_sets, named_sitemaps
+from resourcesync.discovery.sets import ANY, OfferedSet, choose
 from resourcesync.documents.reading import Document
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
+    DocumentError,
+    Evidence,
     NotAListError,
     ResourceMissingError,
     ResourceSyncError,
@@ -17,41 +24,27 @@ from resourcesync.errors import (
     SourceNotFoundError,
     SourceRefusedError,
 )
+from resourcesync.model.capabilities import Part
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Relation
-from resourcesync.ports import Purpose
+
+__all__ = ["Documents", "Search", "fetch", "use_first"]
 
 _DOCUMENT_ENDINGS: Final = (".xml", ".xml.gz", "/resourcesync")
+_WELL_KNOWN: Final = "well-known URI of "
+_ROBOTS: Final = "robots.txt of "
+_USUAL: Final = "usual place of a sitemap at "
+_SITEMAPS: Final = ("/sitemap.xml", "/sitemap_index.xml", "/sitemap.xml.gz")
 _NOT_FOR_DOTS: Final = 403
 _CLIENT_ERRORS: Final = range(400, 500)
+_MAX_HOPS: Final = 4
+_MAX_LOOKED_AT: Final = 20
+_MAX_BYTES: Final = 256 * 1024 * 1024
 
 T = TypeVar("T")
 Use = Callable[[Document, FetchedDocument], T]
 """What is done with the first document, never to return ``None``; it is closed afterwards."""
-
-
-class Documents(Protocol):
-    """Gets documents: over the network, or from a folder."""
-
-    def get(self, uri: str, *, purpose: Purpose = Purpose.DOCUMENT) -> FetchedDocument | None:
-        """Return one document, to be closed after use.
-
-        Raises:
-            SourceError: It could not be had.
-            StorageError: It could not be kept or read.
-        """
-        ...
-
-
-def fetch(documents: Documents, uri: str) -> FetchedDocument:
-    """Return one document; an unconditional request is never answered with 304.
-
-    Raises:
-        SourceError: It could not be had.
-        StorageError: It could not be kept or read.
-    """
-    fetched = documents.get(uri, purpose=Purpose.DOCUMENT)
-    assert fetched is not None, "an unconditional request is never answered with 304"
-    return fetched
+UseSeveral = Callable[[tuple[OfferedSet, ...]], T]
+"""What is done where several documents are offered and none is the first."""
 
 
 def use_first(documents: Documents, address: str, use: Use[T], search: "Search | None" = None) -> T:
@@ -67,7 +60,7 @@ def use_first(documents: Documents, address: str, use: Use[T], search: "Search |
         SourceError: There is none, or it cannot be had.
         DocumentError: It cannot be used.
         StorageError: It could not be kept or read.
-        ConfigurationError: The address is no http or https URI.
+        ConfigurationError: The address is no http or https URI, or offers several sets.
     """
     if "://" in address:
         return (search or Search(documents)).find(address, use)
@@ -75,102 +68,315 @@ def use_first(documents: Documents, address: str, use: Use[T], search: "Search |
         return use(fetched.open(), fetched)
 
 
+class _Try(NamedTuple):
+    """One try that led to nothing, and why."""
+
+    uri: str
+    outcome: str
+    error: ResourceSyncError | None = None
+
+
 class Search:
     """One search: what was tried, and how each try ended.
 
     Args:
         documents: Gets documents.
+        allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
+
+    Attributes:
+        road: By what the first document was found, in words; empty when it is the very address.
     """
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: Documents, allowed: Iterable[str] = ()) -> None:
+        self.road = ""
         self._documents = documents
-        self._tried: list[tuple[str, ResourceSyncError]] = []
+        self._allowed = tuple(allowed)
+        self._tried: list[_Try] = []
 
-    def find(self, address: str, use: Use[T]) -> T:
+    def find(self, address: str, use: Use[T], several: UseSeveral[T] | None = None) -> T:
         """Return what ``use`` makes of the first document that answers at ``address``.
 
-        The root of a site: the well-known URI, a ``Link`` field of the page, ``/sitemap.xml``. A
-        page: its ``Link`` field, then the same. An address that ends like a document's is that
-        document and nothing else. Only what is not there, or is a page of HTML, lets the search go
-        on: a list that is broken, refused or late must not be replaced by a weaker one.
+        The root of a site: the well-known URI; the ``Link`` field, then the links in the head, of
+        the page; the sitemaps that ``robots.txt`` names; ``/sitemap.xml`` and its two like. A page:
+        the page itself, then the same. An address that ends like a document's is that document and
+        nothing else. Only what is not there, or is a page, lets the search go on: a list that is
+        broken, refused or late must not be replaced by a weaker one.
+
+        Args:
+            address: Any absolute http or https URI of the Source.
+            use: Takes the first document.
+            several: Takes the documents where a page or ``robots.txt`` offers several; without it
+                that is an error.
 
         Raises:
             SourceNotFoundError: Nothing usable was found; the evidence lists what was tried.
             SourceError: There is something, and it cannot be had.
             DocumentError: There is something, and it cannot be used.
-            ConfigurationError: The address is no http or https URI.
+            ConfigurationError: The address is no http or https URI, or offers several sets.
         """
-        parts = urlsplit(address)
-        if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
+        if origin_of(address) is None:
             raise ConfigurationError(
                 f"not an http or https address: {address}",
                 hint="write the whole address: resourcesync pull https://HOST/",
             )
-        for candidate in _candidates(address):
-            found = self._look(candidate, use)
+        errand = _Errand(address, use, several)
+        for road, candidate in _candidates(address):
+            if any(candidate == tried.uri for tried in self._tried):
+                continue
+            self.road = road
+            if road.startswith(_ROBOTS):
+                found = self._ask_robots(candidate, errand)
+            else:
+                found = self._look(candidate, errand)
             if found is not None:
                 return found
         raise self._failure(address)
 
     def note(self, uri: str, error: ResourceSyncError) -> None:
         """Remember a try that led to nothing, as evidence."""
-        self._tried.append((uri, error))
+        self._tried.append(_Try(uri, _brief(error), error))
 
-    def _look(self, uri: str, use: Use[T]) -> T | None:
-        """Follow one candidate; ``None`` when there is nothing to follow."""
+    def _note(self, uri: str, outcome: str) -> None:
+        self._tried.append(_Try(uri, outcome))
+
+    # --- one address ---
+
+    def _look(self, uri: str, errand: "_Errand[T]", hops: int = 0) -> T | None:
+        """Follow one address; ``None`` when there is nothing to follow."""
+        fetched = self._get(uri)
+        if fetched is None:
+            return None
+        with fetched:
+            is_page = uri == errand.address and not _is_document(uri)
+            try:
+                document = _open(fetched, is_page=is_page)
+            except NotAListError as error:
+                roads = self._roads_from(uri, fetched, error)
+            else:
+                return errand.use(document, fetched)
+        for road, targets in roads:
+            found = self._follow(road, targets, errand, hops + 1)
+            if found is not None:
+                return found
+        return None
+
+    def _get(self, uri: str) -> FetchedDocument | None:
+        """Fetch what may be there; ``None``, and noted, when nothing is."""
         try:
-            fetched = fetch(self._documents, uri)
+            return fetch(self._documents, uri)
         except (ResourceMissingError, SourceRefusedError, BadResponseError) as error:
             if not _is_absence(error):
                 raise
             self.note(uri, error)
             return None
-        with fetched:
-            try:
-                document = fetched.open()
-            except NotAListError as error:
-                self.note(uri, error)
-                linked = find_target(fetched.links, Relation.RESOURCESYNC, fetched.final_uri)
-            else:
-                return use(document, fetched)
-        if linked is not None and all(linked != tried for tried, _ in self._tried):
-            return self._look(linked, use)
+
+    def _roads_from(
+        self, uri: str, page: FetchedDocument, error: NotAListError
+    ) -> list[tuple[str, tuple[str, ...]]]:
+        """Return where a page leads: by its ``Link`` field, then by the links in its head."""
+        fields = find_targets(page.links, Relation.RESOURCESYNC, page.final_uri)
+        head = head_of(page.stream)
+        links = linked_sets(head, page.final_uri) if is_html(head) else ()
+        roads = [(f"Link header of {uri}", fields), (f"HTML link of {uri}", links)]
+        roads = [road for road in roads if road[1]]
+        what = "HTML" if is_html(head) else error.message
+        how = "leads on" if roads else f'no link rel="{Relation.RESOURCESYNC}"'
+        self._tried.append(_Try(uri, f"{what}, {how}", error))
+        homes = (uri, page.final_uri)
+        return [
+            (road, targets if targets is fields else self._allowed_of(targets, homes))
+            for road, targets in roads
+        ]
+
+    def _allowed_of(self, targets: Iterable[str], homes: Iterable[str]) -> tuple[str, ...]:
+        """Return the targets that a page or ``robots.txt`` may lead to; note the others.
+
+        The fields of an answer are its server's own; a page or a ``robots.txt`` may be somebody
+        else's on the same host.
+        """
+        homes = (*homes, *self._allowed)
+        for target in targets:
+            if not is_at_home(target, homes):
+                self._note(target, "not asked: of another origin; --allow-origin allows it")
+        return tuple(target for target in targets if is_at_home(target, homes))
+
+    def _follow(
+        self, road: str, targets: tuple[str, ...], errand: "_Errand[T]", hops: int
+    ) -> T | None:
+        """Go where a page leads; ``None`` when nothing is there."""
+        self.road = road
+        if len(targets) > 1:
+            return errand.use_several(tuple(OfferedSet(uri=uri) for uri in targets))
+        for target in targets:
+            if hops > _MAX_HOPS:
+                self._note(target, "not asked: too many pages on the way")
+            elif not any(target == tried.uri for tried in self._tried):
+                return self._look(target, errand, hops)
         return None
+
+    # --- robots.txt ---
+
+    def _ask_robots(self, uri: str, errand: "_Errand[T]") -> T | None:
+        """Follow the ``Sitemap`` lines of ``robots.txt``; ``None`` when they lead nowhere.
+
+        Nothing tells which of them are ResourceSync's: those with a capability win (§6.3.4).
+        """
+        fetched = self._get(uri)
+        if fetched is None:
+            return None
+        with fetched:
+            named = named_sitemaps(fetched.stream, fetched.final_uri)
+        self._note(uri, _said(named))
+        homes = (errand.address, uri, fetched.final_uri)
+        targets = [
+            target
+            for target in self._allowed_of(named, homes)
+            if not any(target == tried.uri for tried in self._tried)
+        ]
+        if len(targets) == 1:
+            return self._look(targets[0], errand, 1)
+        offered = self._sort(targets)
+        if len(offered) == 1:
+            return self._look(offered[0].uri, errand, 1)
+        return errand.use_several(offered) if offered else None
+
+    def _sort(self, targets: list[str]) -> tuple[OfferedSet, ...]:
+        """Return those with a capability; if none has one, the sitemaps that no other one lists.
+
+        Those beyond the budget are not looked at: the operator is asked then, so none is lost.
+        """
+        marked, plain, listed, size = list[str](), list[str](), set[str](), 0
+        for number, target in enumerate(targets):
+            if number >= _MAX_LOOKED_AT or size >= _MAX_BYTES:
+                plain += targets[number:]
+                break
+            fetched = self._get(target)
+            if fetched is None:
+                continue
+            with fetched:
+                size += fetched.stream.seek(0, SEEK_END)
+                try:
+                    document = _open(fetched)
+                except NotAListError as error:
+                    self.note(target, error)
+                    continue
+                if document.header.capability is None:
+                    plain.append(target)
+                    listed |= _parts_among(targets, document)
+                else:
+                    marked.append(target)
+        if marked:
+            return tuple(OfferedSet(uri=uri) for uri in marked)
+        whole = [uri for uri in plain if uri not in listed] or plain
+        return tuple(OfferedSet(uri=uri, is_sitemap=True) for uri in whole)
+
+    # --- nothing ---
 
     def _failure(self, address: str) -> ResourceSyncError:
         """Return the error that tells best why nothing was found."""
-        for uri, error in self._tried:
-            # What is wrong with the very address that the operator named says more than the list.
-            refused = isinstance(error, SourceRefusedError)
-            if uri == address and (refused or not _is_root(address)) and _is_telling(error):
-                return error
+        tried: Evidence = tuple(("tried", f"{one.uri}  {one.outcome}") for one in self._tried)
+        for one in self._tried:
+            # What is wrong with the very document that the operator named says all.
+            if one.uri == address and isinstance(one.error, SourceRefusedError):
+                one.error.evidence = (*one.error.evidence, *tried)
+                return one.error
+            if (
+                one.uri == address
+                and isinstance(one.error, NotAListError)
+                and _is_document(address)
+            ):
+                return one.error
         return SourceNotFoundError(
             f"no ResourceSync documents and no sitemap at {address}",
             uri=address,
-            evidence=tuple(("tried", f"{uri}  {_brief(error)}") for uri, error in self._tried),
+            evidence=tried,
             hint="give the list's own address: resourcesync pull https://HOST/PATH/list.xml",
         )
 
 
-def _candidates(address: str) -> Iterator[str]:
-    if urlsplit(address).path.lower().endswith(_DOCUMENT_ENDINGS):
-        yield address
+@dataclass(frozen=True, slots=True)
+class _Errand(Generic[T]):
+    """What is looked for, and what is to be done with it."""
+
+    address: str
+    use: Use[T]
+    several: UseSeveral[T] | None
+
+    def use_several(self, offered: tuple[OfferedSet, ...]) -> T:
+        """Take several documents; an error where nobody can."""
+        if self.several is None:
+            choose(offered, ANY, self.address)
+        assert self.several is not None, "several and none chosen is an error"
+        return self.several(offered)
+
+
+def _open(fetched: FetchedDocument, *, is_page: bool = False) -> Document:
+    """Begin to read a document.
+
+    Args:
+        fetched: Its bytes.
+        is_page: Whether anything may be there, so that what is no XML at all is no broken list.
+
+    Raises:
+        NotAListError: It is a page.
+        DocumentError: It is broken.
+    """
+    try:
+        return fetched.open()
+    except NotAListError:
+        raise
+    except DocumentError as error:
+        head = head_of(fetched.stream)
+        if is_html(head) or (is_page and not is_markup(head)):
+            what = "HTML" if is_html(head) else "neither XML nor HTML"
+            raise NotAListError(
+                f"The document is no list: it is {what}", uri=fetched.final_uri
+            ) from error
+        raise
+
+
+def _parts_among(targets: Iterable[str], document: Document) -> set[str]:
+    """Return which of the targets an index lists."""
+    if not document.header.is_index:
+        return set()
+    wanted = set(targets)
+    parts = (
+        join(document.uri, entry.uri) for entry in document.entries() if isinstance(entry, Part)
+    )
+    return {part for part in parts if part in wanted}
+
+
+def _said(named: tuple[str, ...]) -> str:
+    if not named:
+        return "200, no Sitemap line"
+    return "200, a Sitemap line" if len(named) == 1 else f"200, {len(named)} Sitemap lines"
+
+
+def _candidates(address: str) -> Iterator[tuple[str, str]]:
+    """Yield the addresses to look at, each with the name of its road."""
+    if _is_document(address):
+        yield "", address
         return
     well_known = urljoin(address, WELL_KNOWN_PATH)
-    tried = [well_known, address] if _is_root(address) else [address, well_known]
-    if not _is_root(address) and address.endswith("/"):
-        tried.insert(1, urljoin(address, WELL_KNOWN_PATH.lstrip("/")))
-    tried.append(urljoin(address, "/sitemap.xml"))
-    yield from dict.fromkeys(tried)
+    home = urljoin(address, "/").rstrip("/")
+    tried = [(_WELL_KNOWN + home, well_known), ("", address)]
+    if not _is_root(address):
+        tried.reverse()
+        if address.endswith("/"):
+            below = urljoin(address, WELL_KNOWN_PATH.lstrip("/"))
+            tried.insert(1, (_WELL_KNOWN + address, below))
+    tried.append((_ROBOTS + home, urljoin(address, "/robots.txt")))
+    tried += [(_USUAL + home, urljoin(address, path)) for path in _SITEMAPS]
+    yield from tried
+
+
+def _is_document(address: str) -> bool:
+    return urlsplit(address).path.lower().endswith(_DOCUMENT_ENDINGS)
 
 
 def _is_root(address: str) -> bool:
     parts = urlsplit(address)
     return parts.path in ("", "/") and not parts.query
-
-
-def _is_telling(error: ResourceSyncError) -> bool:
-    return not isinstance(error, ResourceMissingError)
 
 
 def _is_absence(error: SourceError) -> bool:

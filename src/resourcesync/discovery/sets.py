@@ -1,0 +1,149 @@
+"""The sets of resources that a Source offers, and which of them is meant (§4, §8).
+
+Each set has a Capability List of its own. Nobody but the operator can say which is wanted, so none
+is ever chosen by guessing.
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from resourcesync.errors import ConfigurationError, Evidence
+
+_UNPLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_ENDING: Final = re.compile(r"(?:\.xml)?(?:\.gz)?\Z", re.IGNORECASE)
+_DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)
+_MAX_NAME: Final = 60
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedSet:
+    """A set of resources that a Source offers.
+
+    Attributes:
+        uri: Its Capability List; of a site without one, its sitemap.
+        described_by: A document about the set; empty when the Source names none.
+        is_sitemap: Whether it is a plain sitemap, known to be one.
+    """
+
+    uri: str
+    described_by: str = ""
+    is_sitemap: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which set is meant where a Source offers several.
+
+    Attributes:
+        wanted: The operator's word: a URI, a name or a number; empty when nothing was said.
+        pinned: The set followed so far: it is taken when nothing was said.
+        folder: The mirror's folder, for the commands that an error shows.
+    """
+
+    wanted: str = ""
+    pinned: str = ""
+    folder: str = ""
+
+
+ANY: Final = Choice()
+"""No choice: a Source with several sets is an error that lists them."""
+
+
+def names_of(offered: Sequence[OfferedSet]) -> tuple[str, ...]:
+    """Return a name for each set: safe as the name of a folder, no two alike.
+
+    It is the last folder of the set's URI; where those are alike or missing, the file's name, or
+    both; else a number.
+    """
+    places = [_place(one.uri) for one in offered]
+    folders = [_plain(folder) for folder, _ in places]
+    files = [_plain(file) for _, file in places]
+    both = [_plain(f"{folder}-{file}") for folder, file in places]
+    for names in (folders, files, both):
+        if all(names) and len({name.lower() for name in names}) == len(names):
+            return tuple(names)
+    return tuple(f"set-{number}" for number in range(1, len(offered) + 1))
+
+
+def _place(uri: str) -> tuple[str, str]:
+    """Return the last folder of a URI's path, and its file's name without its ending."""
+    try:
+        path = unquote(urlsplit(uri).path)
+    except ValueError:
+        return "", ""
+    folders, _, file = path.rpartition("/")
+    return folders.rpartition("/")[2], _ENDING.sub("", file, count=1)
+
+
+def _plain(text: str) -> str:
+    name = _UNPLAIN.sub("-", text).strip(".-")[:_MAX_NAME].strip(".-")
+    return f"set-{name}" if _DEVICE.match(name) else name
+
+
+def choose(offered: Sequence[OfferedSet], choice: Choice, address: str) -> OfferedSet:
+    """Return the set that is meant.
+
+    Args:
+        offered: All of them, at least one.
+        choice: What is known of the operator's will.
+        address: The Source, for the commands that an error shows.
+
+    Raises:
+        ConfigurationError: There are several and none is chosen, or there is none as was said.
+    """
+    if choice.wanted:
+        return _matching(offered, choice, address)
+    for one in offered:
+        if one.uri == choice.pinned:
+            return one
+    if len(offered) == 1:
+        return offered[0]
+    raise ConfigurationError(
+        f"this Source offers {len(offered)} sets of resources",
+        evidence=_shown(offered, choice, address),
+        hint=f"choose: {_command(address, choice)} --set NAME, or --all-sets",
+        code="several-sets",
+    )
+
+
+def _matching(offered: Sequence[OfferedSet], choice: Choice, address: str) -> OfferedSet:
+    word = choice.wanted
+    for one in offered:
+        if one.uri == word:
+            return one
+    for names in (names_of(offered), [_place(one.uri)[0] for one in offered]):
+        found = [i for i, name in enumerate(names) if name.lower() == word.lower()]
+        if len(found) == 1:
+            return offered[found[0]]
+    if word.isascii() and word.isdecimal() and 1 <= int(word[:9]) <= len(offered):
+        return offered[int(word[:9]) - 1]
+    raise ConfigurationError(
+        f"this Source offers no set {word[:200]!r}",
+        evidence=_shown(offered, choice, address),
+        hint="--set takes a URI, a name or a number of this list",
+        code="no-such-set",
+    )
+
+
+def _shown(offered: Sequence[OfferedSet], choice: Choice, address: str) -> Evidence:
+    names = names_of(offered)
+    lines: list[tuple[str, str]] = []
+    for number, (name, one) in enumerate(zip(names, offered, strict=True), start=1):
+        about = f", described by {one.described_by}" if one.described_by else ""
+        lines.append(("set", f"{number}  {name}  {one.uri}{about}"))
+    more = len(lines) - _SHOWN
+    if more > 0:
+        lines[_SHOWN:] = [("set", f"and {more} more")]
+    command = _command(address, choice)
+    lines += [("run", f"{command} --set {name}") for name in names[:_SHOWN]]
+    return (*lines, ("run", f"{command} --all-sets"))
+
+
+def _command(address: str, choice: Choice) -> str:
+    words = ["resourcesync", "pull", address]
+    return shlex.join([*words, choice.folder] if choice.folder else words)
