@@ -74,4 +74,6 @@ def test_a_baseline_that_is_asked_for_mends_what_was_damaged_here(world: World) 
     assert report.updated == 2
     assert world.in_sync()
     kept = world.folder / ".resourcesync/quarantine"
-    assert [item.read_text() for item in kept.iterdir()] == ["scribbled"]
+    told = {item.suffix: item.read_text() for item in kept.iterdir()}
+    assert told[".html"] == "scribbled"
+    assert told[".note"].startswith("was at: objects/0004.html\n")

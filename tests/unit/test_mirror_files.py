@@ -46,7 +46,13 @@ def quarantine(mirror: MirrorFolder) -> list[bytes]:
     return sorted(
         os.readlink(item).encode() if item.is_symlink() else item.read_bytes()
         for item in folder.iterdir()
+        if item.suffix != ".note"
     )
+
+
+def notes(mirror: MirrorFolder) -> list[str]:
+    folder = mirror.root / ".resourcesync" / "quarantine"
+    return sorted(item.read_text() for item in folder.glob("*.note"))
 
 
 def temporary(mirror: MirrorFolder) -> list[str]:
@@ -147,6 +153,7 @@ def test_a_file_that_we_never_fetched_is_set_aside_and_not_lost(mirror: MirrorFo
 
     assert (mirror.root / "x").read_bytes() == b"new"
     assert quarantine(mirror) == [b"somebody's own"]
+    assert notes(mirror) == ["was at: x\nbecause: not what resourcesync put there\n"]
 
 
 def test_an_unknown_file_of_equal_bytes_is_simply_replaced(mirror: MirrorFolder) -> None:
