@@ -35,6 +35,7 @@ class World:
         self.documents = MemoryDocuments()
         self.limits = Limits(max_entries=max_entries)
         self.folder = folder
+        self.room: int | None = None
         self.events: list[tuple[str, Mapping[str, object]]] = []
         self.answers: dict[str, Answer | Exception | Callable[[Request], Answer | Exception]] = {}
         self.fetcher = MemoryFetcher(self.serve)
@@ -92,6 +93,7 @@ class World:
                     scratch=mirror.copies.scratch,
                     check_folder=mirror.check_marker,
                     purge=mirror.copies.purge,
+                    room=lambda: self.room,
                 )
             )
 

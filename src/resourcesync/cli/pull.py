@@ -53,6 +53,7 @@ class Arguments:
     header: tuple[tuple[str, str], ...]
     allow_origin: tuple[str, ...]
     fail_fast: bool
+    dumps: Literal["auto", "never", "always"]
 
 
 _FILTERS: Final = (
@@ -102,6 +103,14 @@ _SAFETY: Final = (
         default="strict",
         show_default=True,
         help="Refuse bytes that are not what the list says, or keep and mark them.",
+    ),
+    option(
+        "--dumps",
+        type=click.Choice(["auto", "never", "always"]),
+        default="auto",
+        show_default=True,
+        help="Take packages of the Source's dumps where that costs less than single requests "
+        "(auto), never, or wherever they help.",
     ),
     option("--fail-fast", is_flag=True, help="Stop at the first failure."),
 )
@@ -257,6 +266,7 @@ def _options(arguments: Arguments, now: datetime) -> Any:
         trash_days=arguments.trash / _DAY,
         verify=arguments.verify,
         fail_fast=arguments.fail_fast,
+        dumps=arguments.dumps,
     )
 
 

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from heapq import merge
 from operator import attrgetter
 from typing import Final
 
 from resourcesync.destination.change_lists import History
 from resourcesync.destination.deletion import sweep
+from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.memory import encode
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (
@@ -203,11 +205,16 @@ class Baseline:
             return pulled
         self._pull.begin(baseline=True)
         transfer = self._pull.transfer(through)
+        found = self._pull.found
+        wanted = partial(self._wanted, spools, sweeping=sweeping)
+        dumps = Dumps(self._pull, plan, wanted, through)
+        brought = dumps.bring((found.resource_dump, found.change_dump))
         decisions = self._decisions(spools, ignore_conflict, sweeping=sweeping)
         fetches = self._fetches(decisions, through)
-        total = plan.create + plan.update
+        total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
         with closing(fetches):
-            pulled.tally = transfer.carry_out(fetches, total=total, size=plan.size)
+            fetched = transfer.carry_out(fetches, total=total, size=max(0, size))
+        pulled.tally = together(brought, fetched)
         pulled.complete = not transfer.stopped
         if pulled.complete:
             self._finish(snapshot, history, through, unsure=unsure)
@@ -233,6 +240,11 @@ class Baseline:
         rows = settle(merge(*spools, key=attrgetter("uri")), on_conflict)
         obeying = self._pull.options.delete != "never"
         return decide(self._copies(), rows, sweeping=sweeping, obeying=obeying)
+
+    def _wanted(self, spools: list[Spool[Listed]], *, sweeping: bool) -> Iterator[Fetch]:
+        for decision in self._decisions(spools, ignore_conflict, sweeping=sweeping):
+            if isinstance(decision, Fetch):
+                yield decision
 
     def _copies(self) -> Iterator[Copy]:
         """What the mirror holds; a baseline that was asked for also looks whether it is there."""
@@ -295,7 +307,7 @@ class Baseline:
             at=snapshot.at,
             generation=self._pull.generation,
             unsure=unsure,
-            found=self._pull.found,
+            found=self._pull.discovered,
             stale_since=0,
             baseline_due=False,
             hole=history is not None and not history.reaches,

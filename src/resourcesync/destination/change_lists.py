@@ -22,6 +22,7 @@ from resourcesync.destination.cursor import (
     span_of,
 )
 from resourcesync.destination.ordering import Spool
+from resourcesync.destination.packages import Offered, Packages
 from resourcesync.destination.plan import Listed
 from resourcesync.destination.resource_lists import expect, parts_of, seen_document
 from resourcesync.destination.selection import Selection
@@ -85,6 +86,8 @@ class ChangeListReader:
         selection: Turns entries into rows.
         clock: Time.
         new_spool: Opens an empty spool.
+        packages: Gets the manifests of a Change Dump, which stand for the lists of a Source that
+            has no others; ``None`` refuses a dump.
     """
 
     def __init__(
@@ -93,7 +96,9 @@ class ChangeListReader:
         selection: Selection,
         clock: Clock,
         new_spool: Callable[[], Spool[Listed]],
+        packages: Packages | None = None,
     ) -> None:
+        self._packages = packages
         self._documents = documents
         self._selection = selection
         self._clock = clock
@@ -139,6 +144,11 @@ class ChangeListReader:
                 self._read_open_list(uri, history, state, opened)
                 return
             document = head.open()
+            if document.header.capability is Capability.CHANGE_DUMP and self._packages:
+                self._read_dump(document, self._packages, history, state)
+                if not document.header.is_index:  # its dumps may change without it
+                    history.seen.append(seen_document(head))
+                return
             expect(document, Capability.CHANGE_LIST)
             if document.header.is_index:
                 self._read_index(document, history, state)
@@ -182,16 +192,40 @@ class ChangeListReader:
 
     def _read_index(self, index: Document, history: History, state: MirrorState | None) -> None:
         history.dialect = index.dialect
-        lists = chain([_span(*item) for item in parts_of(index).items()], history.since)
+        spans = [_span(*item) for item in parts_of(index).items()]
+        self._read_chain(spans, self._get_list, history, state)
+
+    def _read_dump(
+        self, dump: Document, packages: Packages, history: History, state: MirrorState | None
+    ) -> None:
+        """Read the manifests of the packages, which tell of changes as Change Lists do (§13)."""
+        history.dialect = dump.dialect
+        offered = {it.uri: it for it in packages.of_dump(dump)}
+        spans = [_span_of_package(it, state) for it in offered.values()]
+        self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), history, state)
+
+    def _get_list(self, uri: str) -> FetchedDocument:
+        fetched = self._documents.get(uri)
+        assert fetched is not None, "an unconditional request is never answered with 304"
+        with ExitStack() as opened:
+            expect(opened.enter_context(fetched).open(), Capability.CHANGE_LIST)
+            opened.pop_all()
+        return fetched
+
+    def _read_chain(
+        self,
+        spans: list[Span],
+        get: Callable[[str], FetchedDocument],
+        history: History,
+        state: MirrorState | None,
+    ) -> None:
+        lists = chain(spans, history.since)
         history.reaches = lists.reaches
         end: int | None = None
         first = True
         for announced in lists.lists:
-            fetched = self._documents.get(announced.uri)
-            assert fetched is not None, "an unconditional request is never answered with 304"
-            with fetched:
+            with get(announced.uri) as fetched:
                 document = fetched.open()
-                expect(document, Capability.CHANGE_LIST)
                 check_announced(announced, document.header)
                 span = span_of(announced.uri, document.header)
                 if first:  # an index need not tell of intervals, but each list does
@@ -296,4 +330,18 @@ def _span(uri: str, part: Part) -> Span:
         from_=None if part.from_ is None else to_microseconds(part.from_),
         until=None if part.until is None else to_microseconds(part.until),
         announced=part.from_ is not None,
+    )
+
+
+def _span_of_package(offered: Offered, state: MirrorState | None) -> Span:
+    """Return what a package covers: as its dump says, or as it was when it was read before."""
+    entry = offered.entry
+    from_, until = entry.from_, entry.until
+    known = state.document(offered.uri) if state is not None else None
+    if from_ is None and until is None and known is not None and known.until is not None:
+        return Span(uri=offered.uri, from_=known.from_, until=known.until)
+    return Span(
+        uri=offered.uri,
+        from_=None if from_ is None else to_microseconds(from_),
+        until=None if until is None else to_microseconds(until),
     )

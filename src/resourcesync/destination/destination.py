@@ -176,6 +176,10 @@ class Destination:
         if not options.dry_run:
             self._memory.write(filters=filters, baseline_due=True if reselected else None)
         self._tell_source(pull)
+        with pull.packages.keeping():
+            return self._bring_in_step(pull, options, reselected=reselected)
+
+    def _bring_in_step(self, pull: Pull, options: PullOptions, *, reselected: bool) -> Pulled:
         through = self._memory.through
         due = self._memory.baseline_due or reselected
         if options.mode == "baseline" or through is None or due:

@@ -8,6 +8,7 @@ from resourcesync.destination.baseline import Baseline, ignore_conflict
 from resourcesync.destination.change_lists import History
 from resourcesync.destination.cursor import DAY
 from resourcesync.destination.deletion import sweep
+from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.memory import encode
 from resourcesync.destination.plan import (
     FILTERED,
@@ -93,7 +94,7 @@ class Incremental:
             through=history.through,
             generation=self._pull.generation,
             stale_since=0,
-            found=self._pull.found,
+            found=self._pull.discovered,
         )
         if not history.unchanged:
             notes |= self._pull.open_list(history)
@@ -176,10 +177,13 @@ class Incremental:
         if plan.create + plan.update:
             pulled.mode = Mode.INCREMENTAL
             transfer = self._pull.transfer(through)
+            found = self._pull.found
+            dumps = Dumps(self._pull, plan, self._due, through)
+            brought = dumps.bring((found.change_dump, found.resource_dump))
+            total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
             with closing(self._due()) as fetches:
-                pulled.tally = transfer.carry_out(
-                    fetches, total=plan.create + plan.update, size=plan.size
-                )
+                fetched = transfer.carry_out(fetches, total=total, size=max(0, size))
+            pulled.tally = together(brought, fetched)
             pulled.complete = not transfer.stopped
         pulled.swept = sweep(self._pull.equipment, self._pull.options.max_delete, through)
         return pulled

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO, Literal
 
+from resourcesync.destination.choosing import DumpPolicy
 from resourcesync.destination.plan import Decision, DeletionLimit
 from resourcesync.destination.reports import Mode
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
@@ -53,6 +54,8 @@ class PullOptions:
         own_algorithm: The digest recorded of every copy.
         fail_fast: Stop at the first failure.
         review: Shown what was decided, before any of it is done.
+        dumps: ``auto``: packages of the Source's dumps bring resources where that costs less than
+            single requests; ``never``: no dump is read; ``always``: wherever they help.
     """
 
     mode: PullMode = "auto"
@@ -65,6 +68,7 @@ class PullOptions:
     own_algorithm: str = "sha-256"
     fail_fast: bool = False
     review: Review | None = None
+    dumps: DumpPolicy = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +87,7 @@ class Equipment:
         purge: Removes one place of the trash for good.
         tells_case: Whether the mirror's file system tells upper from lower case.
         traffic: Returns requests sent and bytes received so far.
+        room: Returns how many bytes are free on the mirror's disk; ``None`` when nobody knows.
     """
 
     folder: str
@@ -96,3 +101,4 @@ class Equipment:
     purge: Callable[[str], None]
     tells_case: bool = True
     traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    room: Callable[[], int | None] = lambda: None

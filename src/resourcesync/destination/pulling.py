@@ -2,7 +2,7 @@
 
 import logging
 import marshal
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from resourcesync.destination.change_lists import ChangeListReader, History, open_list_key
@@ -11,6 +11,7 @@ from resourcesync.destination.landing import Tally, TransferPolicy
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.ordering import Spool
+from resourcesync.destination.packages import Packages
 from resourcesync.destination.plan import Listed, pending_delete
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.resource_lists import ResourceListReader
@@ -18,6 +19,7 @@ from resourcesync.destination.selection import Selection
 from resourcesync.destination.transfer import Transfer
 from resourcesync.discovery import Discovered, DocumentFetcher
 from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.mirror import Copy, MirrorState, Pending
 
 _log = logging.getLogger(__name__)
@@ -50,7 +52,8 @@ class Pull:
     Args:
         equipment: The ports.
         options: How to pull.
-        found: The Source's lists.
+        found: What discovery found. Where the Source has dumps and no lists, the dumps stand for
+            them.
         selection: Which entries are wanted, and where they belong.
     """
 
@@ -63,15 +66,30 @@ class Pull:
     ) -> None:
         self.equipment = equipment
         self.options = options
-        self.found = found
+        self.discovered = found
+        self.found = found if options.dumps == "never" else _with_dumps(found)
         self.selection = selection
         self.state: MirrorState = equipment.state
         self.memory = Memory(equipment.state)
         self.now = to_microseconds(equipment.clock.now())
         self.generation = self.memory.generation + 1
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
-        self.resource_lists = ResourceListReader(documents, selection)
-        self.change_lists = ChangeListReader(documents, selection, equipment.clock, self.new_spool)
+        self.packages = Packages(equipment, documents)
+        manifests = None if options.dumps == "never" else self.packages
+        self.resource_lists = ResourceListReader(documents, selection, manifests)
+        self.change_lists = ChangeListReader(
+            documents, selection, equipment.clock, self.new_spool, manifests
+        )
+
+    @property
+    def listing_dumps(self) -> frozenset[Capability]:
+        """The kinds of dumps whose manifests are the lists, since the Source has no others."""
+        found = self.found
+        pairs = (
+            (Capability.RESOURCE_DUMP, found.resource_dump, found.resource_list),
+            (Capability.CHANGE_DUMP, found.change_dump, found.change_list),
+        )
+        return frozenset(kind for kind, dump, of in pairs if dump is not None and dump == of)
 
     def new_spool(self) -> Spool[Listed]:
         """Open an empty spool on the mirror's disk."""
@@ -90,22 +108,26 @@ class Pull:
         due = True if baseline else None
         self.memory.write(generation=self.generation, baseline_due=due)
 
-    def transfer(self, at: int) -> Transfer:
-        """Return a transfer for a plan that knows the Source up to ``at``, microseconds."""
-        equipment, options = self.equipment, self.options
-        policy = TransferPolicy(
+    def policy(self, at: int) -> TransferPolicy:
+        """Return how strict a transfer is whose plan knows the Source up to ``at``."""
+        options = self.options
+        return TransferPolicy(
             lenient=options.verify == "lenient",
             own_algorithm=options.own_algorithm,
             fail_fast=options.fail_fast,
             generation=self.generation,
             at=at,
         )
+
+    def transfer(self, at: int) -> Transfer:
+        """Return a transfer for a plan that knows the Source up to ``at``, microseconds."""
+        equipment = self.equipment
         return Transfer(
             fetcher=equipment.fetcher,
             copies=equipment.copies,
             state=equipment.state,
             clock=equipment.clock,
-            policy=policy,
+            policy=self.policy(at),
             report=equipment.report,
         )
 
@@ -148,6 +170,14 @@ class Pull:
         """Tell of something that is not as it should be, though the pull goes on."""
         _log.info("%s: %s", code, message)
         self.equipment.report("warning", {"code": code, "message": message, "evidence": ()})
+
+
+def _with_dumps(found: Discovered) -> Discovered:
+    return replace(
+        found,
+        resource_list=found.resource_list or found.resource_dump,
+        change_list=found.change_list or found.change_dump,
+    )
 
 
 def _dump(row: Listed) -> bytes:

@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import urljoin
 
 from resourcesync.destination.ordering import Spool
+from resourcesync.destination.packages import Packages
 from resourcesync.destination.plan import Listed
 from resourcesync.destination.selection import Selection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
@@ -51,11 +52,16 @@ class ResourceListReader:
     Args:
         documents: Gets documents.
         selection: Turns entries into rows.
+        packages: Gets the manifests of a Resource Dump, which stand for the list of a Source that
+            has no other; ``None`` refuses a dump.
     """
 
-    def __init__(self, documents: DocumentFetcher, selection: Selection) -> None:
+    def __init__(
+        self, documents: DocumentFetcher, selection: Selection, packages: Packages | None = None
+    ) -> None:
         self._documents = documents
         self._selection = selection
+        self._packages = packages
 
     def read(
         self, uri: str, spool: Spool[Listed], known: SeenDocument | None = None
@@ -80,6 +86,8 @@ class ResourceListReader:
             return None
         with fetched:
             document = fetched.open(self._refuser(spool))
+            if document.header.capability is Capability.RESOURCE_DUMP and self._packages:
+                return self._read_dump(document, fetched, self._packages, spool)
             expect(document, Capability.RESOURCE_LIST)
             if not document.header.is_index:
                 entries = self._add_resources(document, spool)
@@ -116,6 +124,31 @@ class ResourceListReader:
             seen=(),
         )
 
+    def _read_dump(
+        self,
+        dump: Document,
+        fetched: FetchedDocument,
+        packages: Packages,
+        spool: Spool[Listed],
+    ) -> Snapshot:
+        """Read the manifests of all packages: together they are the list (§11)."""
+        ats = [_at(dump.header)]
+        entries = 0
+        for offered in packages.of_dump(dump):
+            with packages.manifest(offered) as copied:
+                document = copied.open(self._refuser(spool))
+                at = _at(document.header)
+                ats.append(at)
+                entries += self._add_resources(document, spool, version=at)
+        stated = [at for at in ats if at is not None]
+        return Snapshot(
+            at=min(stated) if stated else None,
+            entries=entries,
+            complete=True,
+            dialect=dump.dialect,
+            seen=() if dump.header.is_index else (seen_document(fetched),),
+        )
+
     def _refuser(self, spool: Spool[Listed]) -> Callable[[RefusedEntry], None]:
         def refuse(entry: RefusedEntry) -> None:
             """Count it; and keep the copy of a URI whose entry cannot be used but is there."""
@@ -126,7 +159,10 @@ class ResourceListReader:
 
         return refuse
 
-    def _add_resources(self, document: Document, spool: Spool[Listed]) -> int:
+    def _add_resources(
+        self, document: Document, spool: Spool[Listed], version: int | None = None
+    ) -> int:
+        """Add the resources; one that tells nothing of its version has that of its package."""
         select, add = self._selection.resource, spool.add
         entries = 0
         for entry in document.entries():
@@ -134,6 +170,8 @@ class ResourceListReader:
             entries += 1
             row = select(entry)
             if row is not None:
+                if version is not None and not row.hash and row.lastmod is None:
+                    row = row._replace(lastmod=version)
                 add(row)
         return entries
 

@@ -162,6 +162,7 @@ def open_destination(
                         purge=copies.purge,
                         tells_case=not (folder / OWN_FOLDER / "STATE.DB").exists(),
                         traffic=lambda: (fetcher.stats.requests, fetcher.stats.received),
+                        room=lambda: shutil.disk_usage(folder).free,
                     )
                 )
         finally:

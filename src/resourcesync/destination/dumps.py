@@ -1,0 +1,353 @@
+"""Let the packages of dumps bring what is wanted, where they can; single requests bring the rest.
+
+The lists say what is wanted. A dump is never more than another place to have the bytes from: what
+it says of a resource must agree with the list, and so must the bytes; everything else that it holds
+is passed over. So a dump that is old, damaged or wrong costs time and nothing else.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Final
+
+from resourcesync.destination.choosing import (
+    Ages,
+    Need,
+    Prospect,
+    is_worth_asking,
+    is_worth_taking,
+)
+from resourcesync.destination.estimating import Estimate, moments_of
+from resourcesync.destination.holdings import (
+    Order,
+    Terms,
+    holdings,
+    joined,
+    new_holdings,
+    new_orders,
+    new_wanted,
+    provides,
+)
+from resourcesync.destination.landing import Landing, Ready, Tally
+from resourcesync.destination.ordering import Spool
+from resourcesync.destination.packages import Offered
+from resourcesync.destination.plan import Fetch, algorithms_for, judge_bytes
+from resourcesync.destination.pulling import Pull
+from resourcesync.destination.reports import Plan
+from resourcesync.discovery import FetchedDocument
+from resourcesync.documents.packages.reading import Member, PackageReader
+from resourcesync.errors import (
+    DocumentError,
+    PackageError,
+    PackedMemberError,
+    SourceError,
+    VerificationError,
+)
+from resourcesync.model.capabilities import Header
+from resourcesync.model.digests import format_digests
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports.mirror import Copy
+
+_log = logging.getLogger(__name__)
+_BATCH: Final = 32
+"""Packages whose manifests are held against what is wanted in one reading of it."""
+_PROGRESS_SECONDS: Final = 1.0
+_OF_A_PACKAGE: Final = (SourceError, PackageError, DocumentError, VerificationError)
+
+
+class Dumps:
+    """Brings what is wanted from dumps.
+
+    Args:
+        pull: What the pull works with.
+        plan: What is to be done.
+        fetches: Reads what is wanted, in URI order, as often as it is asked.
+        at: The Source's time up to which the plan knows it, microseconds.
+    """
+
+    def __init__(
+        self, pull: Pull, plan: Plan, fetches: Callable[[], Iterable[Fetch]], at: int
+    ) -> None:
+        self._pull = pull
+        self._fetches = fetches
+        self._count = plan.create + plan.update
+        self._size = plan.size
+        self._resources = max(pull.state.count(), plan.same) + plan.create
+        equipment = pull.equipment
+        self._copies = equipment.copies
+        self._landing = Landing(
+            copies=equipment.copies,
+            state=pull.state,
+            clock=equipment.clock,
+            policy=pull.policy(at),
+            report=equipment.report,
+        )
+        self._spill = equipment.scratch
+        self._told = equipment.clock.monotonic()
+
+    def bring(self, uris: Sequence[str | None]) -> Tally:
+        """Install what the dumps at these addresses hold of what is wanted.
+
+        Whatever is wrong with a dump is told as a warning.
+
+        Args:
+            uris: Dumps or their indexes, the one to be asked first first.
+
+        Raises:
+            StorageError: The mirror cannot be written; what was complete is kept and remembered.
+        """
+        policy, packages = self._pull.options.dumps, self._pull.packages
+        try:
+            for uri in dict.fromkeys(filter(None, uris)):
+                rest = Need(count=self._count - self._landing.tally.done)
+                if is_worth_asking(rest, policy) or (rest.count and packages.are_waiting):
+                    self._bring_from(uri)
+        finally:
+            self._landing.flush()
+        return self._landing.tally
+
+    def _bring_from(self, uri: str) -> None:
+        try:
+            packages = self._pull.packages.at(uri)
+        except (SourceError, DocumentError) as error:
+            self._pull.warn("bad-dump", f"the dump at {uri} is of no use: {error.message}")
+            return
+        if not packages:
+            return
+        with new_wanted(self._spill) as wanted:
+            ages = Ages(moments_of(packages))
+            for fetch in self._fetches():
+                if self._is_wanted(fetch):
+                    wanted.add(fetch)
+                    ages.add(fetch.listed.lastmod, fetch.listed.length)
+            self._take(packages, wanted, Estimate(packages, ages, self._resources))
+
+    def _is_wanted(self, fetch: Fetch) -> bool:
+        """Whether the list tells enough to know its bytes, and they are not in place already."""
+        listed, before = fetch.listed, fetch.before
+        if not listed.hash and listed.lastmod is None:
+            return False
+        there = self._copies.signature(listed.path)
+        return there is None or (before is not None and before.signature == there)
+
+    # --- which packages ---
+
+    def _take(
+        self, packages: Sequence[Offered], wanted: Spool[Fetch], estimate: "Estimate"
+    ) -> None:
+        policy = self._pull.options.dumps
+        numbered = [
+            (number, offered)
+            for number, offered in enumerate(packages)
+            if self._pull.packages.waits(offered)
+            or is_worth_asking(estimate.of(number).wanted, policy)
+        ]
+        for start in range(0, len(numbered), _BATCH):
+            with ExitStack() as opened:
+                batch = [offered for _, offered in numbered[start : start + _BATCH]]
+                guesses = [number for number, _ in numbered[start : start + _BATCH]]
+                copied = self._copied(batch, opened)
+                known = self._known(batch, copied, wanted)
+                for position, offered in enumerate(batch):
+                    prospect = known.get(position) or estimate.of(guesses[position])
+                    if self._is_worth_taking(offered, prospect):
+                        got = self._take_one(offered, copied.get(position), wanted)
+                        if got is not None and policy == "auto":
+                            estimate.learn(prospect.wanted.count, got)
+
+    def _is_worth_taking(self, offered: Offered, prospect: Prospect) -> bool:
+        if self._pull.packages.waits(offered):
+            return True
+        options, room = self._pull.options, self._pull.equipment.room()
+        return is_worth_taking(prospect, options.dumps, room)
+
+    def _copied(self, batch: Sequence[Offered], opened: ExitStack) -> dict[int, FetchedDocument]:
+        """Fetch the copies of the manifests, where there are any."""
+        copied: dict[int, FetchedDocument] = {}
+        for position, offered in enumerate(batch):
+            fetched = self._pull.packages.contents(offered)
+            if fetched is not None:
+                copied[position] = opened.enter_context(fetched)
+        return copied
+
+    def _known(
+        self,
+        batch: Sequence[Offered],
+        copied: dict[int, FetchedDocument],
+        wanted: Spool[Fetch],
+    ) -> dict[int, Prospect]:
+        """Count what is wanted of each package whose manifest is here."""
+        if not copied:
+            return {}
+        entries = dict.fromkeys(copied, 0)
+        counts = {position: [0, 0, 0] for position in copied}
+        terms: dict[int, Terms] = {}
+        with new_holdings(self._spill) as listing:
+            for position, fetched in list(copied.items()):
+                try:
+                    document = fetched.open()
+                    terms[position] = self._terms(batch[position], document.header)
+                    for held in holdings(document, position, terms[position]):
+                        entries[position] += 1
+                        listing.add(held)
+                except DocumentError as error:
+                    _log.info("the copy of a manifest cannot be used: %s", error)
+                    del copied[position]
+            for fetch, found in joined(wanted, listing):
+                listed = fetch.listed
+                for position in {it.package for it in found if it.package in copied}:
+                    held_here = (it for it in found if it.package == position)
+                    if any(provides(it, listed, terms[position]) for it in held_here):
+                        counts[position][0] += 1
+                        counts[position][1] += listed.length or 0
+                        counts[position][2] += listed.length is None
+        return {
+            position: Prospect(
+                length=batch[position].entry.length,
+                wanted=Need(count=count, size=size, unsized=unsized),
+                held=entries[position],
+            )
+            for position, (count, size, unsized) in counts.items()
+            if position in copied
+        }
+
+    def _terms(self, offered: Offered, manifest: Header) -> Terms:
+        moment = manifest.until or manifest.at
+        return Terms(
+            through=-1 if moment is None else to_microseconds(moment),
+            is_near=offered.is_near,
+            is_list=offered.dump.capability in self._pull.listing_dumps,
+        )
+
+    # --- one package ---
+
+    def _take_one(
+        self, offered: Offered, copied: FetchedDocument | None, wanted: Spool[Fetch]
+    ) -> int | None:
+        """Fetch a package and install what is wanted of it.
+
+        Returns:
+            How many resources it brought; ``None`` when it is of no use.
+        """
+        before = self._landing.tally.done
+        useful = True
+        try:
+            with self._pull.packages.opened(offered, copied) as reader:
+                self._unpack(offered, reader, wanted)
+        except _OF_A_PACKAGE as error:
+            useful = False
+            self._pull.warn(
+                "bad-package",
+                f"the package {offered.uri} is of no use, its resources are fetched one by one:"
+                f" {error.message}",
+            )
+        self._landing.flush()  # before what it brought is looked for in the next one
+        return self._landing.tally.done - before if useful else None
+
+    def _unpack(self, offered: Offered, reader: PackageReader, wanted: Spool[Fetch]) -> None:
+        manifest = reader.manifest()
+        terms = self._terms(offered, manifest.header)
+        with new_holdings(self._spill) as listing, new_orders(self._spill) as orders:
+            for held in holdings(manifest, 0, terms):
+                listing.add(held)
+            for fetch, found in joined(wanted, listing):
+                best = [it for it in found if provides(it, fetch.listed, terms)]
+                if best and self._is_still_wanted(fetch):
+                    orders.add((best[-1].position, fetch))
+            faults = self._deliver(iter(orders), reader)
+        if faults:
+            self._pull.warn(
+                "bad-members",
+                f"{faults} resources in the package {offered.uri} are of no use and are fetched"
+                " one by one",
+            )
+
+    def _is_still_wanted(self, fetch: Fetch) -> bool:
+        """Whether no other package has brought it meanwhile."""
+        known, before = self._pull.state.copy(fetch.listed.uri), fetch.before
+        if known is None or before is None:
+            return known is before
+        return known.signature == before.signature
+
+    def _deliver(self, orders: Iterator[Order], reader: PackageReader) -> int:
+        """Install what was ordered; return how many of the orders the package could not fill."""
+        order = next(orders, None)
+        faults = 0
+        for member in reader.members(0 if order is None else order[0]):
+            if order is None:
+                break
+            if member.index == order[0]:
+                if not member.is_deletion:
+                    faults += not self._install(order[1], member)
+                    self._landing.flush_when_due()
+                    self._progress()
+                order = next(orders, None)
+        return faults
+
+    def _install(self, fetch: Fetch, member: Member) -> bool:
+        """Stage the bytes of a member and hold them against the list; whether they are good."""
+        listed = fetch.listed
+        own = self._pull.options.own_algorithm
+        staged = self._copies.stage(algorithms_for(listed, own))
+        try:
+            for chunk in member.chunks():
+                staged.write(chunk)
+            length, found = staged.seal()
+        except (PackedMemberError, VerificationError):
+            staged.discard()
+            return False
+        except BaseException:
+            staged.discard()
+            raise
+        digests = format_digests(found)
+        fixity, wrong = judge_bytes(listed, length, digests)
+        if wrong is not None:
+            staged.discard()
+            return False
+        copy = Copy(
+            uri=listed.uri,
+            path=listed.path,
+            length=length,
+            digests=digests,
+            listed=listed.hash,
+            lastmod=listed.lastmod,
+            etag="",
+            last_modified="",
+            signature="",
+            fixity=fixity,
+            installed=self._landing.now(),
+        )
+        self._landing.add(Ready(fetch, copy, staged))
+        return True
+
+    def _progress(self) -> None:
+        now = self._pull.equipment.clock.monotonic()
+        if now - self._told < _PROGRESS_SECONDS:
+            return
+        self._told = now
+        tally = self._landing.tally
+        self._pull.equipment.report(
+            "progress",
+            {
+                "done": tally.done,
+                "total": self._count,
+                "bytes_done": tally.useful,
+                "bytes_total": self._size,
+                "failed": tally.failed,
+            },
+        )
+
+
+def together(brought: Tally, fetched: Tally) -> Tally:
+    """Return what dumps and single requests did; what dumps failed in was asked for singly."""
+    fixity = dict(brought.fixity)
+    for kind, count in fetched.fixity.items():
+        fixity[kind] = fixity.get(kind, 0) + count
+    return replace(
+        fetched,
+        created=brought.created + fetched.created,
+        updated=brought.updated + fetched.updated,
+        useful=brought.useful + fetched.useful,
+        fixity=fixity,
+    )

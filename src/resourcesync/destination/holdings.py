@@ -1,0 +1,169 @@
+"""What is wanted, and what the manifests of packages say they hold of it; both in URI order."""
+
+import marshal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import BinaryIO, Final, NamedTuple
+
+from resourcesync.destination.mapping import normalise
+from resourcesync.destination.ordering import Spool
+from resourcesync.destination.plan import Fetch, Listed
+from resourcesync.documents.packages.planning import ManifestEntry, content_of
+from resourcesync.documents.reading import Document
+from resourcesync.errors import OutOfScopeError
+from resourcesync.model.digests import agree, disagree, format_digests, parse_digests, usable
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports.mirror import Copy
+
+Spill = Callable[[], BinaryIO]
+Order = tuple[int, Fetch]
+"""The position of an entry in a manifest, and what it is to be the bytes of."""
+
+_VERSIONS: Final = 4_096
+"""Versions of one resource that are looked at: the last ones."""
+_SECOND: Final = 1_000_000
+
+
+class Held(NamedTuple):
+    """What a manifest says of one thing that its package holds.
+
+    Attributes:
+        uri: The resource, normalised.
+        package: The number of the package in its batch.
+        position: The position in the manifest.
+        hash: The ``hash``, in our form.
+        length: Bytes, or ``None``.
+        lastmod: ``lastmod``, else the time of the change, in microseconds; or ``None``.
+    """
+
+    uri: str
+    package: int
+    position: int
+    hash: str
+    length: int | None
+    lastmod: int | None
+
+
+class Terms(NamedTuple):
+    """How far what a package says may be believed where no digest proves it.
+
+    Attributes:
+        through: Everything up to here is in it, microseconds; -1 when nobody says.
+        is_near: Whether it lies where its dump does.
+        is_list: Whether what is wanted was read from its own manifest.
+    """
+
+    through: int
+    is_near: bool
+    is_list: bool
+
+
+def provides(held: Held, listed: Listed, terms: Terms) -> bool:
+    """Whether a package may hold the version of a resource that is listed.
+
+    Without a digest in the list, the times must be the same, and the package a second younger: two
+    changes within one second cannot be told apart by their times.
+    """
+    if None not in (listed.length, held.length) and listed.length != held.length:
+        return False
+    claims, told = usable(parse_digests(listed.hash)), parse_digests(held.hash)
+    if claims and agree(told, claims):
+        return True
+    if claims and disagree(told, claims):
+        return False
+    if listed.lastmod is None or held.lastmod != listed.lastmod:
+        return bool(claims) and None in (listed.lastmod, held.lastmod)
+    settled = terms.is_list or terms.through >= listed.lastmod + _SECOND
+    return bool(claims) or (settled and terms.is_near)
+
+
+def holdings(manifest: Document, package: int, terms: Terms) -> Iterator[Held]:
+    """Yield what an open manifest lists, deletions left out, in its order."""
+    for index, entry in enumerate(manifest.entries()):
+        assert isinstance(entry, Resource | Change), "a manifest has resources or changes"
+        held = _held(entry, package, index)
+        if held is None:
+            continue
+        if terms.is_list and not held.hash and held.lastmod is None:
+            held = held._replace(lastmod=terms.through)
+        yield held
+
+
+def _held(entry: ManifestEntry, package: int, index: int) -> Held | None:
+    resource = content_of(entry)
+    if resource is None:
+        return None
+    try:
+        uri = normalise(resource.uri)
+    except OutOfScopeError:
+        return None
+    moment = resource.lastmod or (entry.time if isinstance(entry, Change) else None)
+    return Held(
+        uri=uri,
+        package=package,
+        position=index,
+        hash=format_digests(resource.digests),
+        length=resource.length,
+        lastmod=None if moment is None else to_microseconds(moment),
+    )
+
+
+def joined(wanted: Iterable[Fetch], holdings: Iterable[Held]) -> Iterator[tuple[Fetch, list[Held]]]:
+    """Yield each thing wanted that is held, with all that is held of it; both in URI order."""
+    groups = groupby(holdings, key=attrgetter("uri"))
+    uri, group = next(groups, ("", iter(())))
+    fetches = iter(wanted)
+    fetch = next(fetches, None)
+    while uri and fetch is not None:
+        if fetch.listed.uri == uri:
+            yield fetch, list(deque(group, maxlen=_VERSIONS))
+            fetch = next(fetches, None)
+        elif fetch.listed.uri < uri:
+            fetch = next(fetches, None)
+        else:
+            uri, group = next(groups, ("", iter(())))
+
+
+def new_wanted(spill: Spill) -> Spool[Fetch]:
+    """Open a spool of what is wanted, in URI order."""
+    return Spool(key=attrgetter("listed.uri"), dump=_dump, load=_load, spill=spill)
+
+
+def new_holdings(spill: Spill) -> Spool[Held]:
+    """Open a spool of what manifests list, in URI order."""
+    return Spool(
+        key=attrgetter("uri"),
+        dump=lambda held: marshal.dumps(tuple(held)),
+        load=lambda data: Held._make(marshal.loads(data)),  # noqa: S302 - a file of our own
+        spill=spill,
+    )
+
+
+def new_orders(spill: Spill) -> Spool[Order]:
+    """Open a spool of orders, in the order of the manifest."""
+    return Spool(
+        key=lambda order: f"{order[0]:012d}",
+        dump=lambda order: marshal.dumps((order[0], _dump(order[1]))),
+        load=_load_order,
+        spill=spill,
+    )
+
+
+def _dump(fetch: Fetch) -> bytes:
+    # Members of an enumeration look like text, and marshal takes nothing but text.
+    listed = fetch.listed._replace(change=str(fetch.listed.change))
+    before = fetch.before and tuple(fetch.before._replace(fixity=str(fetch.before.fixity)))
+    return marshal.dumps((tuple(listed), before, fetch.ask))
+
+
+def _load(data: bytes) -> Fetch:
+    listed, before, ask = marshal.loads(data)  # noqa: S302 - a temporary file of our own
+    return Fetch(Listed._make(listed), None if before is None else Copy._make(before), ask)
+
+
+def _load_order(data: bytes) -> tuple[int, Fetch]:
+    index, fetch = marshal.loads(data)  # noqa: S302 - a temporary file of our own
+    return index, _load(fetch)

@@ -1,0 +1,360 @@
+"""The packages of a Source's dumps: found, fetched whole onto the mirror's disk, opened (§11, §13).
+
+A package is a temporary file beside the mirror, like any resource on its way: where its dump gives
+a strong digest of it, a later run goes on from what this one left.
+"""
+
+import errno
+import logging
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+from urllib.parse import urljoin
+
+from resourcesync.destination.options import Equipment
+from resourcesync.destination.uris import origin
+from resourcesync.discovery import DocumentFetcher, FetchedDocument
+from resourcesync.documents.packages.agreement import check_copy, check_manifest
+from resourcesync.documents.packages.reading import PackageReader, open_package
+from resourcesync.documents.reading import Document
+from resourcesync.errors import (
+    DiskFullError,
+    DocumentError,
+    DocumentLimitError,
+    OutOfScopeError,
+    PackageError,
+    SourceError,
+    SourceUnavailableError,
+    StorageError,
+    UnexpectedDocumentError,
+)
+from resourcesync.model.capabilities import Header, Package, Part
+from resourcesync.model.digests import STRONG, Digest, disagree, usable
+from resourcesync.model.vocabulary import Relation
+from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response, Staged
+
+_log = logging.getLogger(__name__)
+_MAX_PACKAGES: Final = 50_000
+_MAX_PARTS: Final = 50_000
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_KEPT: Final = 32
+"""Packages that wait on the disk between the reading of their manifests and of their contents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """One package of a dump.
+
+    Attributes:
+        uri: Its address, absolute.
+        entry: What the dump says of it.
+        dump: The root of the dump.
+        contents: Where a copy of its manifest is; empty when there is none.
+        is_near: Whether it lies where its dump does, so that the Source speaks for it.
+    """
+
+    uri: str
+    entry: Package
+    dump: Header
+    contents: str
+    is_near: bool
+
+
+class Packages:
+    """The packages of dumps.
+
+    Args:
+        equipment: Network, files and disk.
+        documents: Gets documents.
+    """
+
+    def __init__(self, equipment: Equipment, documents: DocumentFetcher) -> None:
+        self._equipment = equipment
+        self._documents = documents
+        self._keeping = False
+        self._kept: dict[str, Staged] = {}
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Keep packages that were fetched for their manifests until they are opened."""
+        self._keeping = True
+        try:
+            yield
+        finally:
+            self._keeping = False
+            kept, self._kept = self._kept, {}
+            for staged in kept.values():
+                staged.leave()
+
+    @property
+    def are_waiting(self) -> bool:
+        """Whether there are packages on the disk that were fetched for their manifests."""
+        return bool(self._kept)
+
+    def waits(self, offered: Offered) -> bool:
+        """Whether a package is on the disk already."""
+        return offered.uri in self._kept
+
+    # --- which there are ---
+
+    def at(self, uri: str) -> list[Offered]:
+        """Return the packages of the dump at an address, or of the dumps of its index.
+
+        Raises:
+            SourceError: A document could not be had.
+            DocumentError: A document is no dump, or cannot be used.
+        """
+        fetched = self._documents.get(uri)
+        assert fetched is not None, "an unconditional request is never answered with 304"
+        with fetched:
+            return self.of_dump(fetched.open())
+
+    def of_dump(self, dump: Document) -> list[Offered]:
+        """Return the packages of an open dump, or of the dumps of an open index, in order.
+
+        Raises:
+            SourceError: A dump of the index could not be had.
+            DocumentError: A dump cannot be used.
+        """
+        if not dump.header.is_index:
+            return _packages(dump)
+        uris: list[str] = []
+        for part in dump.entries():
+            assert isinstance(part, Part), "an index has parts"
+            uris.append(urljoin(dump.uri, part.uri))
+            if len(uris) > _MAX_PARTS:
+                raise _too_many(dump.uri)
+        found: list[Offered] = []
+        for uri in dict.fromkeys(uris):  # one after the other: their order counts
+            fetched = self._documents.get(uri)
+            assert fetched is not None, "an unconditional request is never answered with 304"
+            with fetched:
+                document = fetched.open()
+                if document.header.capability is not dump.header.capability:
+                    raise _no_dump(document)
+                found += _packages(document)
+            if len(found) > _MAX_PACKAGES:
+                raise _too_many(dump.uri)
+        return found
+
+    # --- their manifests ---
+
+    def contents(self, offered: Offered) -> FetchedDocument | None:
+        """Return the copy of a package's manifest; ``None`` when there is none of any use."""
+        if not offered.contents:
+            return None
+        try:
+            fetched = self._documents.get(offered.contents)
+            assert fetched is not None, "an unconditional request is never answered with 304"
+        except SourceError as error:
+            _log.info("the copy of a manifest cannot be had: %s", error)
+            return None
+        try:
+            check_manifest(fetched.open().header, dump=offered.dump, package=offered.entry)
+        except (DocumentError, PackageError) as error:
+            _log.info("the copy of a manifest is of no use: %s", error)
+            fetched.stream.close()
+            return None
+        return fetched
+
+    def manifest(self, offered: Offered) -> FetchedDocument:
+        """Return the manifest of a package as a document under the package's own address.
+
+        Raises:
+            SourceError: The package could not be had.
+            PackageError: It is not sound, or not the one of its dump.
+            DocumentError: Its manifest cannot be used.
+            StorageError: It cannot be kept.
+        """
+        copied = self.contents(offered)
+        if copied is not None:
+            return _named(copied, offered.uri)
+        staged = self._download(offered)
+        try:
+            document = self._copy_manifest(offered, staged)
+        except BaseException:
+            staged.discard()
+            raise
+        if self._keeping and len(self._kept) < _KEPT and self._has_room():
+            self._kept[offered.uri] = staged
+        else:
+            staged.leave()
+        return document
+
+    def _has_room(self) -> bool:
+        """Whether packages that wait still leave most of the disk to the copies."""
+        room = self._equipment.room()
+        return room is None or sum(it.seal()[0] for it in self._kept.values()) < room // 2
+
+    def _copy_manifest(self, offered: Offered, staged: Staged) -> FetchedDocument:
+        stream = self._equipment.scratch()
+        try:
+            with staged.reading() as file, _storage():
+                reader = _open(file, offered)
+                for chunk in reader.manifest_chunks():
+                    stream.write(chunk)
+        except BaseException:
+            stream.close()
+            raise
+        return FetchedDocument(
+            uri=offered.uri,
+            final_uri=offered.uri,
+            stream=stream,
+            etag="",
+            last_modified="",
+            links="",
+            media_type="application/xml",
+        )
+
+    # --- themselves ---
+
+    @contextmanager
+    def opened(self, offered: Offered, copied: FetchedDocument | None) -> Iterator[PackageReader]:
+        """Fetch a package, if it does not wait here, check it and open it; then let it go.
+
+        Args:
+            offered: The package.
+            copied: The copy of its manifest, if it was read: they must agree.
+
+        Raises:
+            SourceError: It could not be had.
+            PackageError: It is not sound, or not the one of its dump.
+            DocumentError: Its manifest cannot be used.
+            StorageError: It cannot be kept or read.
+        """
+        staged = self._kept.pop(offered.uri, None) or self._download(offered)
+        try:
+            with staged.reading() as file, _storage():
+                reader = _open(file, offered)
+                if copied is not None:
+                    check_copy(reader.manifest(), copied.open())
+                yield reader
+        except Exception:
+            staged.discard()
+            raise
+        except BaseException:
+            staged.leave()  # stopped in the middle: the next run need not fetch it again
+            raise
+        staged.discard()
+
+    def _download(self, offered: Offered) -> Staged:
+        entry = offered.entry
+        claims = usable(entry.digests)[:1]
+        strong = bool(claims) and claims[0].algorithm in STRONG
+        of = f"{offered.uri} {claims[0]}" if strong else ""
+        staged = self._equipment.copies.stage([claim.algorithm for claim in claims], of)
+        try:
+            if staged.part is None or staged.part.length != entry.length:
+                self._fetch(offered, staged, resuming=bool(of))
+            _check(offered, *staged.seal())
+        except SourceUnavailableError:
+            staged.leave()
+            raise
+        except Exception:
+            staged.discard()
+            raise
+        except BaseException:
+            staged.leave()
+            raise
+        return staged
+
+    def _fetch(self, offered: Offered, staged: Staged, *, resuming: bool) -> None:
+        room = self._equipment.room()
+        request = Request(
+            uri=offered.uri,
+            sink=staged,
+            purpose=Purpose.RESOURCE,
+            limit=room if offered.entry.length is None else offered.entry.length,
+            part=staged.part,
+            on_start=staged.begin if resuming else None,
+        )
+        with closing(_outcomes(self._equipment.fetcher, request)) as outcomes:
+            outcome = next(outcomes)
+        if isinstance(outcome, Failure):
+            raise outcome.error
+
+
+def _check(offered: Offered, length: int, found: Sequence[Digest]) -> None:
+    entry = offered.entry
+    if entry.length not in (None, length) or disagree(found, usable(entry.digests)):
+        raise PackageError(
+            "The package is not the one that its dump lists",
+            uri=offered.uri,
+            code="package-mismatch",
+        )
+
+
+def _packages(dump: Document) -> list[Offered]:
+    header = dump.header
+    if header.capability is None or not header.capability.is_dump or header.is_index:
+        raise _no_dump(dump)
+    found: list[Offered] = []
+    for entry in dump.entries():
+        assert isinstance(entry, Package), "a dump has packages"
+        copy = entry.link_to(Relation.CONTENTS)
+        uri = urljoin(dump.uri, entry.uri)
+        offered = Offered(
+            uri=uri,
+            entry=entry,
+            dump=header,
+            contents="" if copy is None else urljoin(dump.uri, copy.href),
+            is_near=_is_near(uri, dump.uri),
+        )
+        found.append(offered)
+        if len(found) > _MAX_PACKAGES:
+            raise _too_many(dump.uri)
+    return found
+
+
+def _is_near(uri: str, dump: str) -> bool:
+    try:
+        return origin(uri) == origin(dump)
+    except OutOfScopeError:
+        return False
+
+
+def _no_dump(document: Document) -> UnexpectedDocumentError:
+    return UnexpectedDocumentError(
+        f"expected a dump, got a {document.header.phrase}", uri=document.uri
+    )
+
+
+def _too_many(uri: str) -> DocumentLimitError:
+    return DocumentLimitError(
+        "a dump lists too many packages", uri=uri, evidence=(("limit", f"{_MAX_PACKAGES}"),)
+    )
+
+
+def _named(copied: FetchedDocument, uri: str) -> FetchedDocument:
+    return FetchedDocument(
+        uri=uri,
+        final_uri=copied.final_uri,
+        stream=copied.stream,
+        etag="",
+        last_modified="",
+        links=copied.links,
+        media_type=copied.media_type,
+    )
+
+
+def _open(file: BinaryIO, offered: Offered) -> PackageReader:
+    reader = open_package(file, uri=offered.uri)
+    check_manifest(reader.manifest().header, dump=offered.dump, package=offered.entry)
+    return reader
+
+
+@contextmanager
+def _storage() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        kind = DiskFullError if error.errno in _FULL else StorageError
+        raise kind(
+            f"a package on the mirror's disk failed: {error.strerror or error}",
+            evidence=(("kept", "all complete copies"),),
+        ) from error
+
+
+def _outcomes(fetcher: Fetcher, request: Request) -> Generator[Response | Failure, None, None]:
+    yield from fetcher.fetch([request])

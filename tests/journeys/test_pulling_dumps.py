@@ -1,0 +1,496 @@
+"""Pulling with dumps: packages bring what the lists tell of, and are never believed more."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState
+from resourcesync.errors import DiskFullError, SourceNotFoundError
+from tests.support.dump_world import (
+    AT,
+    DumpWorld,
+    Packed,
+    Told,
+    manifest_of,
+    many,
+    sha256,
+    tarred,
+    zipped,
+)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> DumpWorld:
+    return DumpWorld(tmp_path / "mirror")
+
+
+def test_a_first_pull_of_2000_small_resources_takes_one_package(world: DumpWorld) -> None:
+    told = many(2000)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped(told)))
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert report.created == report.verified == 2000
+    assert world.is_here()
+    assert len(world.asked()) < 20
+    assert world.asked_resources().count("d.zip") == 1
+    assert report.useful == sum(len(it.data) for it in told)
+
+
+def test_the_next_pull_takes_nothing(world: DumpWorld) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped(told)))
+    world.pull()
+
+    report = world.pull()
+
+    assert (report.created, report.updated) == (0, 0)
+    assert "d.zip" not in world.asked()
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
+def test_without_dumps_everything_is_asked_for_singly(world: DumpWorld) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped(told)))
+
+    assert world.pull(dumps="never").state is MirrorState.IN_SYNC
+    assert "resourcedump.xml" not in world.asked()
+    assert sum(name.startswith("r/") for name in world.asked()) == 100
+
+
+def test_a_dry_run_fetches_no_package(world: DumpWorld) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped(told)))
+
+    world.pull(dry_run=True)
+
+    assert "d.zip" not in world.asked()
+
+
+def test_a_few_resources_are_not_worth_the_look_unless_it_is_asked_for(world: DumpWorld) -> None:
+    told = many(3)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped(told)))
+
+    world.pull(dry_run=True)
+    assert world.pull(dumps="always").created == 3
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
+def test_what_the_dump_has_of_an_older_version_is_fetched_singly(world: DumpWorld) -> None:
+    old = many(200)
+    new = [it.wrong(data=b"new " + it.data) if n < 20 else it for n, it in enumerate(old)]
+    world.put_all(new)
+    world.list_resources(new)
+    world.dump(Packed(name="d.zip", body=zipped(old)))
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert sum(name.startswith("r/") for name in world.asked()) == 20
+
+
+@pytest.mark.parametrize("says", [{}, {"hash": ""}, {"hash": "", "length": -1}])
+def test_bytes_that_are_not_what_the_list_says_are_fetched_singly(
+    world: DumpWorld, says: dict[str, object]
+) -> None:
+    told = many(100)
+    lies = [it.wrong(packed=b"lies", **says) if n % 10 == 0 else it for n, it in enumerate(told)]
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped(lies)))
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert sum(name.startswith("r/") for name in world.asked()) == 10
+    assert world.warned() == ["bad-members"]
+
+
+def test_what_a_package_lacks_is_fetched_singly(world: DumpWorld) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped(told, missing=["r/00007"])))
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert [name for name in world.asked() if name.startswith("r/")] == ["r/00007"]
+
+
+def test_what_only_the_dump_tells_of_is_not_installed(world: DumpWorld) -> None:
+    told = many(100)
+    world.put_all(told[:90])
+    world.list_resources(told[:90])
+    world.dump(Packed(name="d.zip", body=zipped(told)))
+
+    assert world.pull().created == 90
+    assert world.is_here()
+
+
+BAD: dict[str, Callable[[bytes], bytes]] = {
+    "cut short": lambda body: body[: len(body) // 2],
+    "no package": lambda body: b"<html>sorry</html>",
+    "empty": lambda body: b"",
+    "damaged": lambda body: body[:200] + bytes(100) + body[300:],
+}
+
+
+@pytest.mark.parametrize("how", sorted(BAD))
+def test_a_bad_package_costs_only_itself(world: DumpWorld, how: str) -> None:
+    told = many(200)
+    good, bad = zipped(told[:100]), zipped(told[100:])
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(
+        Packed(name="bad.zip", body=BAD[how](bad), length=-1 if how == "empty" else None),
+        Packed(name="good.zip", body=good),
+    )
+
+    report = world.pull(dumps="always")
+
+    assert report.state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert world.warned() in (["bad-package"], ["bad-members"])
+    assert all(name >= "r/00100" for name in world.asked() if name.startswith("r/"))
+
+
+def test_a_package_that_is_not_there_costs_only_itself(world: DumpWorld) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped(told)))
+    del world.answers["http://source.example/d.zip"]
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert world.warned() == ["bad-package"]
+
+
+def test_a_dump_that_is_not_there_or_no_dump_is_told_of(world: DumpWorld) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    world.offer("resourcedump", b"<html>sorry</html>")
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert world.warned() == ["bad-dump"]
+
+
+@pytest.mark.parametrize(
+    "says", [{"hash": sha256(b"another")}, {"length": 12}], ids=["hash", "length"]
+)
+def test_a_package_that_is_not_the_one_of_its_dump_is_not_opened(
+    world: DumpWorld, says: dict[str, object]
+) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    package = Packed(name="d.zip", body=zipped(told), **says)  # type: ignore[arg-type]  # any
+    world.dump(package)
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert world.warned() == ["bad-package"]
+    assert sum(name.startswith("r/") for name in world.asked()) == 100
+
+
+@pytest.mark.parametrize(
+    "root",
+    [{"kind": "changedump-manifest", "from_": AT}, {"at": "2020-01-01T00:00:00Z"}],
+    ids=["of the other kind", "older than its dump"],
+)
+def test_a_manifest_that_does_not_fit_its_dump_costs_the_package(
+    world: DumpWorld, root: dict[str, str]
+) -> None:
+    told = [it.wrong(change="created") if "from_" in root else it for it in many(100)]
+    world.put_all(told)
+    world.list_resources(many(100))
+    world.dump(Packed(name="d.zip", body=zipped(told, **root)))
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert world.warned() == ["bad-package"]
+
+
+def test_of_packages_with_contents_only_those_are_taken_that_are_worth_it(
+    world: DumpWorld,
+) -> None:
+    told = many(300, size=4000)
+    world.put_all(told)
+    world.list_resources(told[:150] + told[290:])
+    world.pull(dumps="never")
+    world.list_resources(told, at="2026-01-02T00:00:00Z")
+    packages = []
+    for n in range(3):
+        part = told[n * 100 : n * 100 + 100]
+        world.say(f"{n}.xml", manifest_of(part))
+        packages.append(Packed(name=f"{n}.zip", body=zipped(part), contents=f"{n}.xml"))
+    world.dump(*packages)
+
+    report = world.pull(mode="baseline")
+
+    assert report.created == 140
+    asked = world.asked()
+    assert "0.zip" not in asked
+    assert {"1.zip", "2.zip", "0.xml", "1.xml", "2.xml"} <= set(asked)
+    assert not any(name.startswith("r/") for name in asked)
+
+
+def test_a_package_whose_contents_are_mostly_here_is_not_taken(world: DumpWorld) -> None:
+    told = many(500)
+    world.put_all(told)
+    world.list_resources(told[:480])
+    world.pull(dumps="never")
+    world.list_resources(told, at="2026-01-02T00:00:00Z")
+    world.dump(Packed(name="d.zip", body=zipped(told)))
+
+    report = world.pull()
+
+    assert report.created == 20
+    assert "d.zip" not in world.asked()
+
+
+def test_a_copy_of_the_manifest_that_differs_costs_the_package(world: DumpWorld) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    world.say("d.xml", manifest_of(told[:-1]))
+    world.dump(Packed(name="d.zip", body=zipped(told), contents="d.xml"))
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert world.warned() == ["bad-package"]
+
+
+@pytest.mark.parametrize("body", [None, b"<html>", b"<?xml"])
+def test_a_copy_of_the_manifest_that_is_of_no_use_is_passed_over(
+    world: DumpWorld, body: bytes | None
+) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    if body is not None:
+        world.say("d.xml", body)
+    world.dump(Packed(name="d.zip", body=zipped(told), contents="d.xml"))
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+def test_a_tar_brings_resources_as_well(world: DumpWorld, mode: str) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.tar", body=tarred(told, mode)))
+
+    assert world.pull().verified == 100
+    assert world.is_here()
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
+def test_without_digests_equal_times_are_enough_and_the_copies_are_not_called_verified(
+    world: DumpWorld,
+) -> None:
+    told = [it.wrong(hash="") for it in many(100)]
+    other = [it.wrong(lastmod="2025-11-01T00:00:00Z") for it in told[:5]]
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.tar", body=tarred([*other, *told[5:]])))
+
+    report = world.pull()
+
+    assert (report.created, report.verified, report.weak) == (100, 0, 100)
+    assert world.is_here()
+    assert sum(name.startswith("r/") for name in world.asked()) == 5
+
+
+def test_a_version_of_the_very_second_of_the_dump_is_fetched_singly(world: DumpWorld) -> None:
+    told = [it.wrong(hash="", lastmod=AT) for it in many(100)]
+    stale = [it.wrong(packed=b"x" * len(it.data)) for it in told]
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped(stale)))
+
+    world.pull()
+
+    assert world.is_here()
+
+
+def test_a_package_larger_than_the_disk_is_not_taken(world: DumpWorld) -> None:
+    told = many(100)
+    body = zipped(told)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=body))
+    world.room = len(body) - 1
+
+    assert world.pull(dumps="always").state is MirrorState.IN_SYNC
+    assert "d.zip" not in world.asked()
+    assert world.is_here()
+
+
+# --- a Source that has no lists ---
+
+
+def test_where_there_is_only_a_resource_dump_its_manifests_are_the_list(world: DumpWorld) -> None:
+    told = many(100)
+    for it in told:
+        world.contents[f"http://source.example/{it.name}"] = it.data
+    world.dump(
+        Packed(name="0.zip", body=zipped(told[:60])), Packed(name="1.zip", body=zipped(told[60:]))
+    )
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert report.created == 100
+    assert world.is_here()
+    assert sorted(name for name in world.asked() if name.endswith(".zip")) == ["0.zip", "1.zip"]
+    assert world.pull().mode.value == "unchanged"
+    assert not any(name.endswith(".zip") for name in world.asked())
+
+
+def test_a_newer_dump_is_followed_and_what_it_holds_no_more_goes(world: DumpWorld) -> None:
+    told = [it.wrong(hash="", lastmod="") for it in many(100)]
+    world.dump(Packed(name="0.zip", body=zipped(told)))
+    world.pull()
+    later = "2026-02-01T00:00:00Z"
+    newer = [it.wrong(data=b"new") if n < 50 else it for n, it in enumerate(told[:90])]
+    world.contents = {f"http://source.example/{it.name}": it.data for it in newer}
+    world.dump(Packed(name="1.zip", body=zipped(newer, at=later)), at=later)
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert report.deleted == 10
+    assert world.is_here()
+
+
+def test_a_source_of_dumps_alone_is_no_source_for_who_wants_none(world: DumpWorld) -> None:
+    world.dump(Packed(name="0.zip", body=zipped(many(10))))
+
+    with pytest.raises(SourceNotFoundError):
+        world.pull(dumps="never")
+
+
+def test_a_dump_that_stands_for_the_list_must_be_whole(world: DumpWorld) -> None:
+    told = many(100)
+    world.dump(
+        Packed(name="0.zip", body=zipped(told[:60])), Packed(name="1.zip", body=b"no package")
+    )
+
+    with pytest.raises(Exception, match="neither ZIP nor tar"):
+        world.pull()
+    assert world.files() == {}
+
+
+# --- changes ---
+
+
+def changed(told: list[Told], minute: int) -> list[Told]:
+    moment = f"2026-01-01T00:{minute:02}:00Z"
+    return [
+        it.wrong(data=f"{minute}".encode() + it.data, change="updated", time=moment, lastmod=moment)
+        for it in told
+    ]
+
+
+def test_changes_are_brought_by_a_change_dump(world: DumpWorld) -> None:
+    told = many(200)
+    world.put_all(told)
+    world.list_resources(told)
+    world.list_changes([])
+    world.pull()
+    changes = changed(told[:100], 1)
+    gone = [it.wrong(change="deleted", time="2026-01-01T00:02:00Z") for it in told[190:]]
+    world.put_all(changes)
+    for it in gone:
+        del world.contents[f"http://source.example/{it.name}"]
+    world.list_changes([*changes, *gone])
+    package = zipped([*changes, *gone], from_=AT)
+    world.dump_changes(Packed(name="c.zip", body=package, from_=AT))
+    world.clock.advance(seconds=90_000)  # so that the Source is looked at anew
+
+    report = world.pull()
+
+    assert (report.updated, report.deleted) == (100, 10)
+    assert report.state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert "c.zip" in world.asked()
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
+def test_of_several_versions_in_a_change_dump_the_last_counts(world: DumpWorld) -> None:
+    told = many(50)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump_changes(from_=AT)
+    world.pull()
+    first = [it.wrong(path=f"1/{it.name}") for it in changed(told, 1)]
+    gone = [it.wrong(change="deleted", time="2026-01-01T00:02:00Z") for it in told]
+    again = [it.wrong(change="created", path=f"3/{it.name}") for it in changed(told[:40], 3)]
+    world.contents = {f"http://source.example/{it.name}": it.data for it in again}
+    package = zipped([*first, *gone, *again], from_=AT, until="2026-01-01T00:10:00Z")
+    world.dump_changes(Packed(name="c.zip", body=package, from_=AT, until="2026-01-01T00:10:00Z"))
+
+    report = world.pull()
+
+    assert (report.updated, report.deleted) == (40, 10)
+    assert report.state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
+def test_without_change_lists_the_packages_are_a_chain_and_read_once(world: DumpWorld) -> None:
+    told = many(60)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump_changes(from_=AT)
+    world.pull()
+    packages = []
+    for n in range(3):
+        changes = changed(told[n * 20 : n * 20 + 20], n * 10 + 1)
+        from_, until = f"2026-01-01T00:{n}0:00Z", f"2026-01-01T00:{n + 1}0:00Z"
+        body = zipped(changes, from_=from_, until=until)
+        world.contents |= {f"http://source.example/{it.name}": it.data for it in changes}
+        packages.append(Packed(name=f"{n}.zip", body=body, from_=from_, until=until))
+        world.dump_changes(*packages)
+        report = world.pull()
+        assert report.updated == 20
+        assert report.state is MirrorState.IN_SYNC
+        asked = [name for name in world.asked() if name.endswith(".zip")]
+        assert asked == [f"{max(0, n - 1)}.zip", f"{n}.zip"][-2 if n else -1 :]
+        assert not any(name.startswith("r/") for name in world.asked())
+    assert world.is_here()
+
+
+def test_a_full_disk_in_the_middle_of_a_package_keeps_what_was_complete(
+    world: DumpWorld,
+) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped(told)))
+    world.on("d.zip", lambda _: DiskFullError("no room"))
+
+    with pytest.raises(DiskFullError):
+        world.pull()
+    world.say("d.zip", zipped(told))
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.is_here()
