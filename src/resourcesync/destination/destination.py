@@ -10,11 +10,11 @@ import msgspec
 
 from resourcesync.destination.auditing import MOST_FINDINGS, Audit, AuditMethod
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.cursor import DAY
 from resourcesync.destination.deletion import empty_trash
 from resourcesync.destination.incremental import Incremental
+from resourcesync.destination.locating import Locator
 from resourcesync.destination.mapping import Profile, origin
-from resourcesync.destination.memory import Identity, Memory, rank
+from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, Filters, PullOptions
 from resourcesync.destination.proving import Rolling
 from resourcesync.destination.pulling import Pull, Pulled
@@ -24,14 +24,11 @@ from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
 from resourcesync.destination.status import failures_of
-from resourcesync.discovery import Discovered, DocumentFetcher, discover
+from resourcesync.discovery import Discovered
 from resourcesync.errors import (
-    ConfigurationError,
-    DocumentError,
     NotAListError,
     ResourceMissingError,
     ResourceSyncError,
-    SourceError,
     UnexpectedDocumentError,
 )
 from resourcesync.model.timestamps import format_w3c, to_microseconds
@@ -54,6 +51,7 @@ class Destination:
     def __init__(self, equipment: Equipment) -> None:
         self._equipment = equipment
         self._memory = Memory(equipment.state)
+        self._locator = Locator(equipment, self._memory)
 
     # --- pull ---
 
@@ -105,58 +103,23 @@ class Destination:
         self._memory.write(word=word)
 
     def _pull(self, source: str | None, options: PullOptions) -> Pulled:
-        address = self._address(source)
+        address = self._locator.address(source)
         filters, reselected = self._filters(options)
         remembered = None if options.mode == "baseline" else self._memory.found
-        if remembered is not None and self._is_due():
-            remembered = self._look_again(address, remembered) or remembered
+        if options.set_name and self._memory.identity is not None:
+            self._locator.locate(address, filters, options.set_name)
+        if remembered is not None and self._locator.is_due():
+            remembered = self._locator.look_again(address, filters, remembered) or remembered
         try:
             return self._pull_from(address, remembered, options, filters, reselected=reselected)
         except _MOVED:
             if remembered is None:
                 raise
             _log.info("the Source's lists are not where they were: looking for them anew")
-            found = self._look_again(address, remembered)
+            found = self._locator.look_again(address, filters, remembered)
             if found is None or found == remembered:
                 raise
             return self._pull_from(address, found, options, filters, reselected=reselected)
-
-    def _is_due(self) -> bool:
-        """Whether it is a day since the lists were looked for: a Source may move them."""
-        now = to_microseconds(self._equipment.clock.now())
-        return now - (self._memory.found_at or 0) >= DAY
-
-    def _look_again(self, address: str, known: Discovered) -> Discovered | None:
-        """Look for the lists anew; ``None`` when less is found than is known.
-
-        A Source whose lists are away for an hour, behind an error page say, is still that Source:
-        a plain sitemap in their place must not take over.
-        """
-        equipment = self._equipment
-        try:
-            found = discover(DocumentFetcher(equipment.fetcher, equipment.scratch), address)
-        except (SourceError, DocumentError, ConfigurationError) as error:
-            _log.info("looking for the lists anew: %s", error)
-            return None
-        if rank(found) < rank(known):
-            return None
-        self._memory.write(found_at=to_microseconds(equipment.clock.now()))
-        return found
-
-    def _address(self, source: str | None) -> str:
-        identity = self._memory.identity
-        if identity is None and source is None:
-            raise ConfigurationError(
-                f"{self._equipment.folder} is no mirror yet, and no Source was named",
-                hint=f"resourcesync pull https://HOST/ {self._equipment.folder}",
-            )
-        if identity is not None and source is not None and source != identity.source:
-            raise ConfigurationError(
-                f"{self._equipment.folder} is a mirror of another Source",
-                evidence=(("here", identity.source), ("asked", source)),
-                hint="pull into another folder",
-            )
-        return identity.source if identity is not None else source or ""
 
     def _filters(self, options: PullOptions) -> tuple[Filters, bool]:
         known = self._memory.filters
@@ -210,7 +173,7 @@ class Destination:
     ) -> Pull:
         equipment = self._equipment
         if found is None:
-            found = discover(DocumentFetcher(equipment.fetcher, equipment.scratch), address)
+            found = self._locator.locate(address, filters, options.set_name)
             if not options.dry_run and self._memory.identity is not None:
                 self._memory.write(found_at=to_microseconds(equipment.clock.now()))
         identity = self._memory.identity or self._new_identity(address, found)
@@ -236,6 +199,7 @@ class Destination:
             base=f"{home}/",
             origins=tuple(dict.fromkeys((home, origin(address)))),
             profile=profile,
+            set_uri=found.set_uri,
         )
 
     def _tell_refused(self, refused: Refused) -> None:
@@ -263,6 +227,7 @@ class Destination:
                 "resource_list": found.resource_list,
                 "change_list": found.change_list,
                 "sitemap": found.is_sitemap,
+                "found_by": found.road,
                 "as_of": None if as_of is None else format_w3c(as_of),
             },
         )
@@ -336,7 +301,7 @@ class Destination:
                 Audit(self.looking(), "stat", kept=MOST_FINDINGS).run(run, offline=False).findings
             )
         filters = self._memory.filters or Filters()
-        pull = self._prepare(self._address(None), self._memory.found, options, filters)
+        pull = self._prepare(self._locator.address(None), self._memory.found, options, filters)
         pulled = Repair(pull, deleting=deleting).run(findings)
         pulled.complete = pulled.complete and not self._memory.baseline_due
         report = self._report(run, pulled, options)
@@ -350,7 +315,7 @@ class Destination:
     def looking(self) -> Pull:
         """Return what an audit or an explanation works with: nothing of it is written."""
         return self._prepare(
-            self._address(None),
+            self._locator.address(None),
             self._memory.found,
             PullOptions(dry_run=True),
             self._memory.filters or Filters(),

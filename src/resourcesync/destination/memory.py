@@ -27,12 +27,14 @@ class Identity:
         base: The URI that the mirror's root stands for.
         origins: The origins that the Source speaks for by itself.
         profile: The mapping's profile.
+        set_uri: The set of the Source that is followed; empty in mirrors of older versions.
     """
 
     source: str
     base: str
     origins: tuple[str, ...]
     profile: Profile
+    set_uri: str = ""
 
     def mapping(self) -> TreeMapping:
         """Return the mapping from URI to path."""

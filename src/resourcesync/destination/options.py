@@ -45,6 +45,8 @@ class PullOptions:
         mode: ``auto`` takes the Change Lists when they reach back to the last state.
         dry_run: Read and plan, change nothing.
         filters: ``None`` uses those of the last pull.
+        set_name: Which set of several: its URI, name or number; empty takes the one followed so
+            far, or the only one.
         delete: ``signalled``: what a Change List calls deleted; ``absent``: also what a complete,
             newer Resource List lists no more; ``never``: nothing. ``auto`` is ``absent`` for a
             Resource List and ``signalled`` for a plain sitemap, which promises less.
@@ -61,6 +63,7 @@ class PullOptions:
     mode: PullMode = "auto"
     dry_run: bool = False
     filters: Filters | None = None
+    set_name: str = ""
     delete: Deletion = "auto"
     max_delete: DeletionLimit = field(default_factory=DeletionLimit)
     trash_days: float = 30.0

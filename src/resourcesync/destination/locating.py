@@ -1,0 +1,102 @@
+"""Where the lists of a mirror's Source are, and of which of its sets (§6.3)."""
+
+import logging
+
+from resourcesync.destination.cursor import DAY
+from resourcesync.destination.memory import Memory, rank
+from resourcesync.destination.options import Equipment, Filters
+from resourcesync.discovery import Choice, Discovered, DocumentFetcher, discover
+from resourcesync.errors import ConfigurationError, DocumentError, SourceError
+from resourcesync.model.timestamps import to_microseconds
+
+_log = logging.getLogger(__name__)
+
+
+class Locator:
+    """Finds the lists that a mirror follows.
+
+    Args:
+        equipment: What to work with.
+        memory: What the mirror knows.
+    """
+
+    def __init__(self, equipment: Equipment, memory: Memory) -> None:
+        self._equipment = equipment
+        self._memory = memory
+
+    def address(self, source: str | None) -> str:
+        """Return the Source's address: the one that was given, or that of the last pull.
+
+        Raises:
+            ConfigurationError: None is known, or the mirror follows another Source.
+        """
+        identity = self._memory.identity
+        if identity is None and source is None:
+            raise ConfigurationError(
+                f"{self._equipment.folder} is no mirror yet, and no Source was named",
+                hint=f"resourcesync pull https://HOST/ {self._equipment.folder}",
+            )
+        if identity is not None and source is not None and source != identity.source:
+            raise ConfigurationError(
+                f"{self._equipment.folder} is a mirror of another Source",
+                evidence=(("here", identity.source), ("asked", source)),
+                hint="pull into another folder",
+            )
+        return identity.source if identity is not None else source or ""
+
+    def locate(self, address: str, filters: Filters, set_name: str = "") -> Discovered:
+        """Look for the lists.
+
+        Args:
+            address: The Source.
+            filters: Name the origins that the operator allows.
+            set_name: Which set of several; empty takes the one followed so far.
+
+        Raises:
+            SourceError: Nothing usable was found.
+            DocumentError: What was found cannot be used.
+            ConfigurationError: There are several sets and none is chosen, or the mirror follows
+                another one.
+        """
+        equipment, pinned = self._equipment, self._followed()
+        found = discover(
+            DocumentFetcher(equipment.fetcher, equipment.scratch),
+            address,
+            choice=Choice(wanted=set_name, pinned=pinned, folder=equipment.folder),
+            allowed=filters.allow_origins,
+        )
+        if set_name and pinned and found.set_uri != pinned:
+            raise ConfigurationError(
+                f"{equipment.folder} is a mirror of another set",
+                evidence=(("here", pinned), ("asked", found.set_uri)),
+                hint="pull into another folder, or all sets with --all-sets",
+            )
+        return found
+
+    def _followed(self) -> str:
+        """Return the set that the mirror follows; empty before its first pull."""
+        identity, found = self._memory.identity, self._memory.found
+        if found is not None:
+            return found.set_uri
+        return "" if identity is None else identity.set_uri
+
+    def is_due(self) -> bool:
+        """Whether it is a day since the lists were looked for: a Source may move them."""
+        now = to_microseconds(self._equipment.clock.now())
+        return now - (self._memory.found_at or 0) >= DAY
+
+    def look_again(self, address: str, filters: Filters, known: Discovered) -> Discovered | None:
+        """Look for the lists anew; ``None`` when less is found than is known.
+
+        A Source whose lists are away for an hour, behind an error page say, is still that Source:
+        a plain sitemap in their place must not take over.
+        """
+        try:
+            found = self.locate(address, filters)
+        except (SourceError, DocumentError, ConfigurationError) as error:
+            _log.info("looking for the lists anew: %s", error)
+            return None
+        if rank(found) < rank(known):
+            return None
+        self._memory.write(found_at=to_microseconds(self._equipment.clock.now()))
+        return found
