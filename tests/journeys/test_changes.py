@@ -1,0 +1,105 @@
+"""Whoever follows a mirror's changes ends up with what the mirror has."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.mirror.consumers import ConsumerFiles
+from resourcesync.destination.changelog import ChangeReader
+from resourcesync.destination.options import PullOptions
+from resourcesync.errors import ConfigurationError
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+
+class Follower:
+    """A program that keeps an index of the mirror: the digest of each resource."""
+
+    def __init__(self) -> None:
+        self.index: dict[str, str] = {}
+        self.cursor: int | None = None
+
+    def read(self, world: World) -> list[str]:
+        """Take what is new; return what became of what, in order."""
+        told = []
+        with world.destination() as destination:
+            reader = ChangeReader(state=destination.looking().state, cursor=self.cursor)
+            for change in reader.new():
+                told.append(f"{change.kind} {change.uri.removeprefix(BASE)}")
+                if change.kind == "deleted":
+                    del self.index[change.uri]
+                else:
+                    self.index[change.uri] = change.digests
+        self.cursor = reader.cursor
+        return told
+
+
+def held(world: World) -> dict[str, str]:
+    with world.destination() as destination:
+        return {copy.uri: copy.digests for copy in destination.looking().state.copies()}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_follower_has_what_the_mirror_has_after_any_life(world: World, seed: int) -> None:
+    chance = random.Random(seed)
+    eager, lazy = Follower(), Follower()
+    for _ in range(8):
+        for _ in range(chance.randrange(6)):
+            name = f"objects/{chance.randrange(45):04}.html"
+            if chance.random() < 0.3 and BASE + name in world.originals.contents():
+                world.remove(name)
+            else:
+                world.put(name, chance.choice(["one", "two", "three"]))
+        world.answers = (
+            {f"{BASE}objects/0007.html": Answer(status=404)} if chance.random() < 0.4 else {}
+        )
+        world.publish()
+        mode = chance.choice(["auto", "auto", "baseline"])
+        world.pull(mode=mode)
+        if chance.random() < 0.4:
+            next(path for path in world.folder.glob("objects/*.html")).unlink()
+            with world.destination() as destination:
+                destination.repair(None, PullOptions())
+        eager.read(world)
+        assert eager.index == held(world)
+        if chance.random() < 0.3:
+            lazy.read(world)
+    lazy.read(world)
+
+    assert lazy.index == eager.index == held(world)
+
+
+def test_the_same_bytes_with_another_date_are_no_change(world: World) -> None:
+    follower = Follower()
+    world.pull()
+    follower.read(world)
+    world.clock.advance(seconds=5)
+    world.put("objects/0001.html", "content of 1")
+    world.put("objects/0002.html", "another")
+    world.publish()
+    world.pull()
+
+    assert follower.read(world) == ["updated objects/0002.html"]
+
+
+def test_a_cursor_that_cannot_be_written_stays(tmp_path: Path) -> None:
+    consumers = ConsumerFiles(tmp_path)
+    consumers.acknowledge("index", 7)
+
+    for name in ("", "a/b", "..", "x" * 65, "a\n"):
+        with pytest.raises(ConfigurationError):
+            consumers.acknowledge(name, 9)
+
+    assert consumers.cursor("index") == 7
+    assert [path.name for path in (tmp_path / "consumers").iterdir()] == ["index.json"]
+
+
+def test_a_program_may_acknowledge_while_a_pull_holds_the_mirror(world: World) -> None:
+    world.pull()
+    consumers = ConsumerFiles(world.folder / ".resourcesync")
+
+    with world.destination():
+        consumers.acknowledge("index", 41)
+
+    assert consumers.cursor("index") == 41
