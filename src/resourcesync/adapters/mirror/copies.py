@@ -11,7 +11,7 @@ step is needed: see ``docs/explanation/crash-order.md``.
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, Final
 
@@ -25,6 +25,7 @@ from resourcesync.adapters.mirror.staged import (
     signature_of,
     storage_error,
 )
+from resourcesync.adapters.mirror.syncing import Syncer
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.ports import Installation, Removal
@@ -40,19 +41,22 @@ class FileTreeCopies:
         root: Descriptor of the mirror's root folder; it stays the caller's.
         own: Descriptor of its ``.resourcesync`` folder, which holds ``tmp``, ``trash`` and
             ``quarantine``; it stays the caller's.
+        monotonic: Seconds that never go back; tells how slow the disk is.
     """
 
-    def __init__(self, root: int, own: int) -> None:
+    def __init__(self, root: int, own: int, monotonic: Callable[[], float] = lambda: 0.0) -> None:
         self._root = root
         self._tmp = os.open("tmp", FOLDER_FLAGS, dir_fd=own)
         self._trash = os.open("trash", FOLDER_FLAGS, dir_fd=own)
         self._quarantine = os.open("quarantine", FOLDER_FLAGS, dir_fd=own)
+        self._syncer = Syncer(monotonic)
         self._parts = Parts(self._tmp)
         self._names = 0
         self._tag = secrets.token_hex(4)
 
     def close(self) -> None:
         """Close the folders."""
+        self._syncer.close()
         for folder in (self._tmp, self._trash, self._quarantine):
             os.close(folder)
 
@@ -133,20 +137,11 @@ class FileTreeCopies:
         """
         results: list[str | StorageError] = []
         with self._folders() as folders:
-            synced = [self._sync(installation) for installation in batch]
+            synced = self._syncer.sync(batch)
             for installation, failed in zip(batch, synced, strict=True):
                 results.append(failed or self._place(folders, installation))
             folders.sync()
         return results
-
-    def _sync(self, installation: Installation) -> StorageError | None:
-        try:
-            _file(installation).sync(installation.lastmod)
-        except OSError as error:
-            # After a failed fsync the kernel may call the lost pages clean: never try it again.
-            _file(installation).discard()
-            return storage_error(error, "making a copy durable")
-        return None
 
     def _place(self, folders: HeldFolders, installation: Installation) -> str | StorageError:
         staged, path = _file(installation), installation.path

@@ -74,7 +74,7 @@ class MirrorFolder:
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=self._own)
             self._lock(clock)
-            self.copies = FileTreeCopies(root, self._own)
+            self.copies = FileTreeCopies(root, self._own, clock.monotonic)
             self.copies.clear_temporary(self._oldest_part)
             self._check_state_files()
         except OSError as error:

@@ -1,0 +1,137 @@
+"""Groups made durable by one thread or by several: the order that a crash must find is the same."""
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.ports import Installation
+
+COUNT = 100
+
+
+class Disk:
+    """Counts what is synced and when, on a disk as slow as a test says."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+        self.log: list[str] = []
+        self.threads: set[int] = set()
+        self.broken: set[int] = set()
+        self._seconds = seconds
+        self._fsync, self._rename = os.fsync, os.rename
+        self._files = 0
+        monkeypatch.setattr(os, "fsync", self.fsync)
+        monkeypatch.setattr(os, "rename", self.rename)
+
+    def fsync(self, file: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{file}"):
+            self.log.append("folder")
+            return self._fsync(file)
+        self.threads.add(threading.get_ident())
+        time.sleep(self._seconds)
+        self._files += 1
+        if self._files in self.broken:
+            raise OSError(errno.EIO, "no")
+        self._fsync(file)
+        self.log.append("file")
+        return None
+
+    def rename(self, *places: str, **folders: Any) -> None:
+        self.log.append("rename")
+        self._rename(*places, **folders)
+
+
+@pytest.fixture
+def copies(tmp_path: Path) -> Iterator[FileTreeCopies]:
+    for name in ("tmp", "trash", "quarantine"):
+        (tmp_path / "own" / name).mkdir(parents=True)
+    (tmp_path / "root").mkdir()
+    root = os.open(tmp_path / "root", os.O_RDONLY)
+    own = os.open(tmp_path / "own", os.O_RDONLY)
+    made = FileTreeCopies(root, own, time.monotonic)
+    yield made
+    made.close()
+    os.close(root)
+    os.close(own)
+
+
+def batch(copies: FileTreeCopies, count: int) -> list[Installation]:
+    made = []
+    for number in range(count):
+        staged = copies.stage(["sha-256"])
+        staged.write(f"{number}".encode())
+        staged.seal()
+        made.append(Installation(staged=staged, path=f"{number}.txt"))
+    return made
+
+
+@pytest.mark.parametrize(("seconds", "several"), [(0.001, True), (0.0, False)])
+def test_every_file_is_durable_before_the_first_gets_its_name(
+    copies: FileTreeCopies,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+    several: bool,
+) -> None:
+    group = batch(copies, COUNT)
+    disk = Disk(monkeypatch, seconds)
+    if not several:
+        monkeypatch.setattr("resourcesync.adapters.mirror.syncing._SLOW", 1.0)
+
+    results = copies.install(group)
+
+    assert all(isinstance(result, str) for result in results)
+    assert disk.log[: 2 * COUNT] == ["file"] * COUNT + ["rename"] * COUNT
+    assert disk.log[2 * COUNT :] == ["folder"]
+    assert (len(disk.threads) > 1) is several
+    assert {p.name: p.read_text() for p in (tmp_path / "root").iterdir()} == {
+        f"{number}.txt": f"{number}" for number in range(COUNT)
+    }
+
+
+def test_a_small_group_needs_no_thread(
+    copies: FileTreeCopies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = batch(copies, 20)
+    disk = Disk(monkeypatch, 0.001)
+
+    copies.install(group)
+
+    assert disk.threads == {threading.get_ident()}
+
+
+def test_what_cannot_be_made_durable_by_any_thread_is_not_put_in_place(
+    copies: FileTreeCopies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = batch(copies, COUNT)
+    disk = Disk(monkeypatch, 0.001)
+    disk.broken = {1, 40, 41, 90}
+
+    results = copies.install(group)
+
+    bad = [number for number, result in enumerate(results) if not isinstance(result, str)]
+    assert len(bad) == 4
+    assert all(isinstance(results[number], StorageError) for number in bad)
+    assert not any(isinstance(results[number], DiskFullError) for number in bad)
+    there = {path.name for path in (tmp_path / "root").iterdir()}
+    assert there == {f"{number}.txt" for number in range(COUNT) if number not in bad}
+    assert list((tmp_path / "own" / "tmp").iterdir()) == []
+
+
+def test_results_come_in_the_order_of_the_batch(
+    copies: FileTreeCopies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Disk(monkeypatch, 0.0005)
+
+    for _ in range(3):
+        results = copies.install(batch(copies, COUNT))
+        for number, result in enumerate(results):
+            info = (tmp_path / "root" / f"{number}.txt").stat()
+            assert result == f"{info.st_size}:{info.st_mtime_ns}:{info.st_ino}"
