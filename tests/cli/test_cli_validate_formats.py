@@ -21,7 +21,7 @@ from resourcesync.validator.findings import Finding
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary
 from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import Event, Judged
+from resourcesync.wiring.validating import CutShort, Event, Judged, ReadAgain
 from tests.support.command_line import Said
 
 LIST = (
@@ -45,7 +45,9 @@ FINDINGS = st.builds(
 EVENTS = st.lists(
     FINDINGS
     | TEXTS.map(lambda it: Judged(DocumentSummary(uri=it, label=it), it))
-    | TEXTS.map(lambda it: Unreached(uri=it, error=ResourceMissingError(it, uri=it))),
+    | TEXTS.map(lambda it: Unreached(uri=it, error=ResourceMissingError(it, uri=it)))
+    | TEXTS.map(lambda it: CutShort(it, 3))
+    | TEXTS.map(lambda it: ReadAgain(it, 3)),
     max_size=5,
 )
 

@@ -5,10 +5,10 @@ from html import escape
 from typing import Final
 
 from resourcesync.cli.rule import clause_of
-from resourcesync.cli.validate_words import Tally
+from resourcesync.cli.validate_words import Tally, cut_short
 from resourcesync.validator.findings import Finding
 from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import Event, Judged, Sampled
+from resourcesync.wiring.validating import CutShort, Event, Judged, ReadAgain, Sampled
 
 _STYLE: Final = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
@@ -28,21 +28,7 @@ def html_page(events: Sequence[Event], tally: Tally) -> str:
 
 
 def _page(events: Sequence[Event], tally: Tally) -> Iterator[str]:
-    sections: dict[str, list[str]] = {}
-    titles: dict[str, str] = {}
-    for event in events:
-        match event:
-            case Judged(summary, place):
-                titles[place] = f"{summary.phrase}, {summary.entries:,} entries"
-                sections.setdefault(place, [])
-            case Finding():
-                sections.setdefault(event.uri, []).append("\n".join(_article(event)))
-            case Unreached():
-                text = f"{escape(event.error.code)}: {escape(event.error.message)}"
-                article = f'<article class="error"><p>{text}</p></article>'
-                sections.setdefault(event.uri, []).append(article)
-            case Sampled():
-                pass  # the title has the number
+    sections, titles = _sections(events)
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<title>ResourceSync: findings</title>\n<style>{_STYLE}</style>\n</head>\n<body>"
@@ -54,6 +40,31 @@ def _page(events: Sequence[Event], tally: Tally) -> Iterator[str]:
         yield from articles or ['<p class="none">No finding.</p>']
         yield "</section>"
     yield "</body>\n</html>"
+
+
+def _sections(events: Sequence[Event]) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Return the articles of each place, and what stands above them."""
+    sections: dict[str, list[str]] = {}
+    titles: dict[str, str] = {}
+    for event in events:
+        match event:
+            case Judged(summary, place):
+                titles[place] = f"{summary.phrase}, {summary.entries:,} entries"
+                sections.setdefault(place, [])
+            case Finding():
+                sections.setdefault(event.uri, []).append("\n".join(_article(event)))
+            case Unreached():
+                article = _brief("error", f"{event.error.code}: {event.error.message}")
+                sections.setdefault(event.uri, []).append(article)
+            case CutShort():
+                sections.setdefault(event.uri, []).append(_brief("warning", cut_short(event)))
+            case Sampled() | ReadAgain():
+                pass  # the title has the number
+    return sections, titles
+
+
+def _brief(kind: str, text: str) -> str:
+    return f'<article class="{kind}"><p>{escape(text)}</p></article>'
 
 
 def _article(finding: Finding) -> Iterator[str]:

@@ -8,11 +8,11 @@ import msgspec
 
 from resourcesync import __version__
 from resourcesync.cli.rule import clause_of
-from resourcesync.cli.validate_words import Tally
+from resourcesync.cli.validate_words import Tally, cut_short
 from resourcesync.validator.findings import Finding
 from resourcesync.validator.rule import Rule, Severity
 from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import Event
+from resourcesync.wiring.validating import CutShort, Event
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {
@@ -28,6 +28,7 @@ def sarif_log(events: Sequence[Event], tally: Tally) -> str:
     rules = {finding.rule.code: finding.rule for finding in findings}
     indexes = {code: index for index, code in enumerate(rules)}
     failures = [_notification(event) for event in events if isinstance(event, Unreached)]
+    limits = [_limit(event) for event in events if isinstance(event, CutShort)]
     run: dict[str, Any] = {
         "tool": {
             "driver": {
@@ -38,7 +39,10 @@ def sarif_log(events: Sequence[Event], tally: Tally) -> str:
         },
         "columnKind": "unicodeCodePoints",
         "invocations": [
-            {"executionSuccessful": not failures, "toolExecutionNotifications": failures}
+            {
+                "executionSuccessful": not failures,
+                "toolExecutionNotifications": [*failures, *limits],
+            }
         ],
         "results": [_result(finding, indexes[finding.rule.code]) for finding in findings],
         "properties": {"summary": tally.sentence()},
@@ -75,6 +79,16 @@ def _result(finding: Finding, index: int) -> dict[str, object]:
         "level": _LEVELS[finding.severity],
         "message": {"text": _sound(finding.message)},
         "locations": [{"physicalLocation": location}],
+    }
+
+
+def _limit(event: CutShort) -> dict[str, object]:
+    location = {"physicalLocation": {"artifactLocation": {"uri": reference(event.uri)}}}
+    return {
+        "level": "warning",
+        "descriptor": {"id": "cut-short"},
+        "message": {"text": _sound(cut_short(event))},
+        "locations": [location],
     }
 
 

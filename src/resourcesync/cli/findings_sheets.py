@@ -9,11 +9,17 @@ from typing import Final, Protocol
 from resourcesync.cli.findings_html import html_page
 from resourcesync.cli.findings_sarif import sarif_log
 from resourcesync.cli.output import write_line
-from resourcesync.cli.validate_words import Tally, failing, finding_fields, finding_lines
+from resourcesync.cli.validate_words import (
+    Tally,
+    cut_short,
+    failing,
+    finding_fields,
+    finding_lines,
+)
 from resourcesync.validator.findings import Finding
 from resourcesync.validator.rule import Severity
 from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import Event, Judged, Sampled
+from resourcesync.wiring.validating import CutShort, Event, Judged, ReadAgain, Sampled
 
 MOST_FINDINGS: Final = 10_000
 """Findings that a whole document of findings holds; the counts are complete."""
@@ -62,7 +68,7 @@ class WholeSheet:
 
     def add(self, event: Event) -> None:
         """Keep an event."""
-        if len(self._events) < MOST_FINDINGS:
+        if len(self._events) < MOST_FINDINGS or isinstance(event, CutShort):
             self._events.append(event)
 
     def end(self, tally: Tally) -> None:
@@ -81,6 +87,9 @@ class GithubSheet:
             title = f"title={_property(event.error.code)}"
             text = _data(f"{event.uri}: {event.error.message}")
             write_line(sys.stdout, f"::error {title}::{text}")
+        elif isinstance(event, CutShort):
+            text = _data(f"{event.uri}: {cut_short(event)}")
+            write_line(sys.stdout, f"::warning title=cut-short::{text}")
 
     def end(self, tally: Tally) -> None:
         """Write what was found in all, for the log."""
@@ -130,7 +139,11 @@ def junit_suites(events: Sequence[Event], tally: Tally, *, fail_on: str) -> str:
                 suites.setdefault(event.uri, []).append(
                     f'{case}<error message="{text}"/></testcase>'
                 )
-            case Sampled():
+            case CutShort():
+                fails = Severity.WARNING in failing(fail_on)
+                failures += fails
+                suites.setdefault(event.uri, []).append(_limit_case(event, fails=fails))
+            case Sampled() | ReadAgain():
                 pass  # the name of the whole has the number
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     number = sum(max(len(cases), 1) for cases in suites.values())
@@ -142,6 +155,14 @@ def junit_suites(events: Sequence[Event], tally: Tally, *, fail_on: str) -> str:
         head = f'name="{_attribute(place)}" tests="{len(shown)}" failures="{failed}"'
         lines += [f"<testsuite {head}>", *shown, "</testsuite>"]
     return "\n".join([*lines, "</testsuites>"])
+
+
+def _limit_case(event: CutShort, *, fails: bool) -> str:
+    text = cut_short(event)
+    body = f"<system-out>{_text(text)}</system-out>"
+    if fails:
+        body = f'<failure type="warning" message="{_attribute(text)}"/>'
+    return f'<testcase name="cut-short" classname="resourcesync">{body}</testcase>'
 
 
 def _case(finding: Finding, *, fails: bool) -> str:

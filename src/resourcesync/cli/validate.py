@@ -27,6 +27,8 @@ class Arguments:
     targets: tuple[str, ...]
     live: bool
     sample: config.Limit | None
+    again: float | None
+    max_documents: int
     profile: str
     select: tuple[str, ...]
     ignore: tuple[str, ...]
@@ -42,6 +44,18 @@ class Arguments:
     type=options.LIMIT,
     metavar="N|P%",
     help="Fetch that many of the listed resources and judge their delivery; implies --live.",
+)
+@option(
+    "--again",
+    type=options.DURATION,
+    help="Read the Change Lists again after this time, such as 30s, and compare; implies --live.",
+)
+@option(
+    "--max-documents",
+    type=click.IntRange(1, 100_000),
+    default=10_000,
+    show_default=True,
+    help="Judge at most so many documents of a Source.",
 )
 @option(
     "--profile",
@@ -166,6 +180,8 @@ def _judgement(arguments: Arguments) -> "Judgement":
         rules=rules,
         live=arguments.live,
         sample=None if size is None else SampleSize(count=size.count, percent=size.percent),
+        again=arguments.again,
+        most_documents=arguments.max_documents,
     )
 
 

@@ -10,7 +10,7 @@ from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
 from resourcesync.validator.findings import Finding
 from resourcesync.validator.rule import Severity
 from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import Event, Judged, Sampled
+from resourcesync.wiring.validating import CutShort, Event, Judged, ReadAgain, Sampled
 
 SHOWN_OF_A_RULE: Final = 10
 """Findings of one rule in one document that are shown one by one unless ``-v`` is given."""
@@ -35,9 +35,23 @@ def event_of(event: Event) -> tuple[str, dict[str, object]]:
             }
         case Sampled(uri, checked, listed):
             return "sample", {"uri": uri, "checked": checked, "listed": listed}
+        case ReadAgain(uri, lists):
+            return "again", {"uri": uri, "lists": lists}
+        case CutShort(uri, documents):
+            return "cut-short", {
+                "uri": uri,
+                "documents": documents,
+                "message": cut_short(event),
+            }
         case Unreached():
             error = event.error
             return "unreached", {"uri": event.uri, "code": error.code, "message": error.message}
+
+
+def cut_short(event: CutShort) -> str:
+    """Return what is said of a Source that has more documents than were read."""
+    number = words.counted(event.documents, "document")
+    return f"only the first {number} were judged, and more are listed"
 
 
 def finding_fields(finding: Finding) -> dict[str, object]:
@@ -75,6 +89,8 @@ class Tally:
         self.checked = 0
         self.listed = 0
         self.unreached = 0
+        self.read_again: int | None = None
+        self.cut_short = 0
         self.found: Counter[Severity] = Counter()
 
     def add(self, event: Event) -> None:
@@ -88,13 +104,18 @@ class Tally:
             case Sampled(_, checked, listed):
                 self.checked += checked
                 self.listed += listed
+            case ReadAgain(_, lists):
+                self.read_again = (self.read_again or 0) + lists
+            case CutShort():
+                self.cut_short += 1
             case Unreached():
                 self.unreached += 1
 
     @property
     def fails(self) -> bool:
-        """Whether there is a finding that counts as a failure."""
-        return any(self.found[severity] for severity in self._failing)
+        """Whether there is a finding, or a warning of our own, that counts as a failure."""
+        is_cut = bool(self.cut_short) and Severity.WARNING in self._failing
+        return is_cut or any(self.found[severity] for severity in self._failing)
 
     def sentence(self) -> str:
         """Return what was checked and found, in one line."""
@@ -104,6 +125,8 @@ class Tally:
         ]
         if self.listed:
             parts.append(f"{words.count(self.checked)} of {words.counted(self.listed, 'resource')}")
+        if self.read_again is not None:
+            parts.append(f"{words.counted(self.read_again, 'list')} read again")
         if self.unreached:
             parts.append(f"{words.count(self.unreached)} not to be had")
         found = [
@@ -112,7 +135,8 @@ class Tally:
         ]
         if advice := self.found[Severity.ADVICE]:
             found.append(f"{words.count(advice)} advice")
-        return f"Checked {', '.join(parts)}: {', '.join(found)}"
+        rest = "; not all documents were judged" if self.cut_short else ""
+        return f"Checked {', '.join(parts)}: {', '.join(found)}{rest}"
 
     def lines(self) -> tuple[Line, ...]:
         """Return the closing line."""
@@ -126,6 +150,8 @@ class Tally:
             "resources_checked": self.checked,
             "resources_listed": self.listed,
             "unreached": self.unreached,
+            "read_again": self.read_again,
+            "cut_short": self.cut_short,
             "errors": self.found[Severity.ERROR],
             "warnings": self.found[Severity.WARNING],
             "advice": self.found[Severity.ADVICE],
@@ -150,6 +176,9 @@ class ValidateWords:
             yield from self._finding(fields)
         elif event == "unreached":
             yield Line(f"{fields['uri']}: {fields['code']} failed: {fields['message']}")
+        elif event == "cut-short":
+            text = f"{fields['uri']}: warning: {fields['message']}"
+            yield Line(f"{text}; --max-documents says how many")
         elif event == "document":
             counted = f"{words.count(fields['entries'])} entries"
             yield Line(f"{fields['uri']}: {fields['kind'].lower()}, {counted}", level=DETAIL)

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
@@ -13,6 +13,7 @@ from resourcesync.model.digests import ALGORITHMS
 from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response
 from resourcesync.validator import delivery
 from resourcesync.validator.findings import Finding
+from resourcesync.validator.pages import MOST_READ
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
 _MOST: Final = 100_000
@@ -120,12 +121,15 @@ class Meter:
     def write(self, chunk: bytes) -> None:
         """Take the next bytes."""
         self.length += len(chunk)
+        if len(self.start) < MOST_READ:
+            self.start += chunk[: MOST_READ - len(self.start)]
         for digest in self._digests.values():
             digest.update(chunk)
 
     def restart(self) -> None:
         """Begin anew: the transfer starts again from the first byte."""
         self.length = 0
+        self.start = bytearray()
         self._digests = {
             name: hashlib.new(name.replace("-", ""), usedforsecurity=False)
             for name in self.listed.hashes
@@ -146,7 +150,13 @@ class Unreached:
     error: ResourceSyncError
 
 
-def judge_delivery(fetcher: Fetcher, chosen: list[ListedResource]) -> Iterator[Finding | Unreached]:
+Answered = Callable[[str, Mapping[str, str], bytes], None]
+"""Is told of an answer: for which resource, its header fields, and how its body starts."""
+
+
+def judge_delivery(
+    fetcher: Fetcher, chosen: list[ListedResource], on_answer: Answered
+) -> Iterator[Finding | Unreached]:
     """Fetch resources and judge how they are delivered; nothing is kept."""
     requests = (
         Request(uri=listed.uri, sink=Meter(listed), purpose=Purpose.RESOURCE) for listed in chosen
@@ -164,6 +174,7 @@ def judge_delivery(fetcher: Fetcher, chosen: list[ListedResource]) -> Iterator[F
                     length=meter.length,
                     hashes=meter.hashes,
                 )
+                on_answer(uri, outcome.headers, bytes(meter.start))
                 yield from delivery.judge_resource(meter.listed, answer)
             case Failure():
                 status = getattr(outcome.error, "status", 0)

@@ -1,5 +1,6 @@
 """Judge documents, packages and whole Sources; nothing is written and little is kept."""
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -21,14 +22,16 @@ from resourcesync.validator.packages import judge_contents_copy
 from resourcesync.validator.rule import Profile
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
-from resourcesync.validator.together import judge_announced, judge_together
+from resourcesync.validator.together import judge_again, judge_announced, judge_together
 from resourcesync.wiring.exploring import is_address, open_documents, open_fetcher, over_network
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.opening_packages import PackageJudge, is_package_name
 from resourcesync.wiring.sampling import Sample, SampleSize, Unreached, judge_delivery
+from resourcesync.wiring.ways_in import WaysIn
 
 _BLOCK: Final = 65_536
-_MAX_DOCUMENTS: Final = 10_000
+MOST_DOCUMENTS: Final = 10_000
+"""Documents of one target that are judged, unless the caller says another number."""
 _LISTS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
 _FOLLOWED: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
 _CHANNELS: Final = frozenset(
@@ -46,12 +49,21 @@ class Judgement:
         rules: The ids of the rules that count.
         live: Whether all documents of a Source are judged, and not only the one at its address.
         sample: How many resources are fetched; ``None`` for none.
+        again: After how many seconds Change Lists are read again and compared; ``None`` for never.
+        most_documents: How many documents of one target are read at most.
     """
 
     profile: Profile = Profile.RS_1_1
     rules: frozenset[str] = frozenset(RULES)
     live: bool = False
     sample: SampleSize | None = None
+    again: float | None = None
+    most_documents: int = MOST_DOCUMENTS
+
+    @property
+    def whole(self) -> bool:
+        """Whether all documents of a Source are read, for one reason or another."""
+        return self.live or self.sample is not None or self.again is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +83,23 @@ class Sampled:
     listed: int
 
 
-Event = Finding | Judged | Sampled | Unreached
+@dataclass(frozen=True, slots=True)
+class ReadAgain:
+    """Change Lists were read a second time and held against what they said before."""
+
+    uri: str
+    lists: int
+
+
+@dataclass(frozen=True, slots=True)
+class CutShort:
+    """A Source has more documents than are read of one; so many were."""
+
+    uri: str
+    documents: int
+
+
+Event = Finding | Judged | Sampled | ReadAgain | CutShort | Unreached
 
 
 @dataclass(slots=True)
@@ -84,6 +112,11 @@ class _Walk:
     summaries: list[DocumentSummary] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
     places: dict[str, str] = field(default_factory=dict)
+    is_cut: bool = False
+
+    def known(self) -> dict[str, DocumentSummary]:
+        """Return the documents that were read, by their addresses."""
+        return {summary.uri: summary for summary in self.summaries}
 
 
 class Judge:
@@ -139,11 +172,23 @@ class Judge:
             sample = Sample(judgement.sample, random) if judgement.sample and fetcher else None
             walk = _Walk(documents, sample, is_local=fetcher is None)
             yield from self._judge_source(walk, target, first)
-            if fetcher is not None and sample is not None:
-                chosen = sample.chosen()
-                yield Sampled(target, len(chosen), max(sample.listed, len(chosen)))
-                yield from judge_delivery(fetcher, chosen)
+            if fetcher is not None and judgement.whole:
+                yield from self._judge_served(walk, fetcher, target)
+            if sample is not None:
                 yield from self._judge_dumps(walk, random)
+            if judgement.again is not None:
+                yield from self._judge_again(walk, target, judgement.again)
+
+    def _judge_served(self, walk: _Walk, fetcher: Fetcher, target: str) -> Iterator[Event]:
+        """Judge what is served beside the documents: a sample of resources, pages, robots.txt."""
+        ways = WaysIn(walk.documents, self._judgement.profile, walk.known())
+        if walk.sample is not None:
+            chosen = walk.sample.chosen()
+            yield Sampled(target, len(chosen), max(walk.sample.listed, len(chosen)))
+            yield from judge_delivery(fetcher, chosen, ways.see)
+        yield from ways.look_at(target)
+        yield from ways.judge()
+        yield from ways.judge_robots(target)
 
     # --- packages ---
 
@@ -169,8 +214,8 @@ class Judge:
         """Open as many packages of each dump as the sample allows."""
         size = self._judgement.sample
         assert size is not None, "dumps are opened for a sample only"
-        known = {summary.uri: summary for summary in walk.summaries}
-        for dump in list(known.values()):
+        known = walk.known()
+        for dump in known.values():
             if dump.capability is None or not dump.capability.is_dump or dump.is_index:
                 continue
             for package in random.sample(dump.targets, size.of(len(dump.targets))):
@@ -184,8 +229,7 @@ class Judge:
     # --- documents ---
 
     def _judge_source(self, walk: _Walk, target: str, first: str) -> Iterator[Event]:
-        whole = self._judgement.live or self._judgement.sample is not None
-        whole = whole or (walk.is_local and Path(target).is_dir())
+        whole = self._judgement.whole or (walk.is_local and Path(target).is_dir())
         address = _first_uri(walk.documents, first)
         yield from self._visit(walk, address, "", follow=whole)
         if not walk.summaries:
@@ -193,16 +237,17 @@ class Judge:
         if walk.is_local:
             _name_first(walk)
         is_top = walk.summaries[0].capability in (*_FOLLOWED, None)
-        for finding in judge_together(walk.summaries, whole_source=whole and is_top):
+        all_read = whole and is_top and not walk.is_cut
+        for finding in judge_together(walk.summaries, whole_source=all_read):
             yield _placed(finding, walk)
+        if walk.is_cut:
+            yield CutShort(target, len(walk.summaries))
 
     def _visit(self, walk: _Walk, uri: str, announced: str, *, follow: bool) -> Iterator[Event]:
-        waiting = [(uri, announced)]
-        while waiting and len(walk.seen) < _MAX_DOCUMENTS:
-            uri, announced = waiting.pop(0)
-            if uri in walk.seen:
-                continue
-            walk.seen.add(uri)
+        waiting = deque([(uri, announced)])
+        walk.seen.add(uri)
+        while waiting:
+            uri, announced = waiting.popleft()
             try:
                 with fetch(walk.documents, uri) as fetched:
                     walk.places[uri] = fetched.final_uri if walk.is_local else uri
@@ -213,7 +258,20 @@ class Judge:
                 yield Unreached(uri=uri, error=error)
                 continue
             if follow:
-                waiting += _below(walk.summaries[-1])
+                is_first = len(walk.summaries) == 1 and not walk.is_local
+                above = _above(walk.summaries[0]) if is_first else []
+                waiting += self._new(walk, above + _below(walk.summaries[-1]))
+
+    def _new(self, walk: _Walk, below: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        """Yield the documents that were not met before, as far as there is room for them."""
+        for uri, announced in below:
+            if uri in walk.seen:
+                continue
+            if len(walk.seen) >= self._judgement.most_documents:
+                walk.is_cut = True
+                return
+            walk.seen.add(uri)
+            yield uri, announced
 
     def _examine(self, walk: _Walk, fetched: FetchedDocument, announced: str) -> Iterator[Event]:
         sample = walk.sample
@@ -243,6 +301,34 @@ class Judge:
             )
         yield Judged(summary, walk.places[fetched.uri])
 
+    def _judge_again(self, walk: _Walk, target: str, seconds: float) -> Iterator[Event]:
+        """Read Change Lists a second time: a closed one is as it was, an open one may have grown.
+
+        One that became an index has moved its entries to its parts, and is not compared.
+        """
+        lists = [it for it in walk.summaries if it.capability is Capability.CHANGE_LIST]
+        lists = [it for it in lists if it.complete and not it.is_index]
+        if lists:
+            self._clock.sleep(seconds)
+        compared = 0
+        for before in lists:
+            try:
+                with fetch(walk.documents, before.uri) as fetched:
+                    fetched.stream.seek(0)
+                    examination = validate_document(
+                        _chunks(fetched.stream), uri=before.uri, profile=self._judgement.profile
+                    )
+                    unreadable = [it for it in examination if it.rule.id == "G01"]
+            except (SourceError, StorageError) as error:
+                yield Unreached(uri=before.uri, error=error)
+                continue
+            now = examination.summary
+            found = unreadable if not now.complete else judge_again(before, now)
+            compared += now.complete and not now.is_index
+            for finding in () if now.is_index else found:
+                yield _placed(finding, walk)
+        yield ReadAgain(target, compared)
+
 
 def _first_uri(documents: Documents, address: str) -> str:
     """Return where the first document is; one that is broken is there, too."""
@@ -252,6 +338,14 @@ def _first_uri(documents: Documents, address: str) -> str:
         return use_first(documents, address, lambda _, fetched: fetched.uri)
     except DocumentError as error:
         return error.uri or address
+
+
+def _above(first: DocumentSummary) -> list[tuple[str, str]]:
+    """Return the Source Description, where a page or the caller led to a Capability List."""
+    above = first.link("up")
+    if first.capability is not Capability.CAPABILITY_LIST or above is None:
+        return []
+    return [(urljoin(first.uri, above), Capability.DESCRIPTION.value)]
 
 
 def _below(summary: DocumentSummary) -> list[tuple[str, str]]:

@@ -1,0 +1,212 @@
+"""Judge what leads to a Source: links of pages and of HTTP headers, lines of robots.txt (§6.3)."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, NamedTuple, cast
+from urllib.parse import urljoin
+
+from resourcesync.discovery.links import find_target
+from resourcesync.discovery.pages import named_sitemaps
+from resourcesync.discovery.search import Documents, fetch
+from resourcesync.errors import (
+    ResourceMissingError,
+    SourceError,
+    SourceUnavailableError,
+    StorageError,
+)
+from resourcesync.model.vocabulary import Capability, Relation
+from resourcesync.validator.delivery import judge_header_link, judge_page_link, judge_robots
+from resourcesync.validator.examining import summary_full, validate_document
+from resourcesync.validator.findings import Finding
+from resourcesync.validator.pages import MOST_READ, is_page, page_links
+from resourcesync.validator.rule import Profile
+from resourcesync.validator.summaries import DocumentSummary
+from resourcesync.wiring.sampling import Unreached
+
+_BLOCK: Final = 65_536
+_MOST_FETCHED: Final = 100
+_MOST_WAYS: Final = 100_000
+_CLIENT_ERRORS: Final = range(400, 500)
+_LISTS: Final = frozenset({Capability.RESOURCE_LIST.value, Capability.CHANGE_LIST.value})
+
+
+class _Way(NamedTuple):
+    """A link that leads to a Source: from where, to where, and whether a header has it."""
+
+    uri: str
+    target: str
+    is_header: bool
+    in_head: bool = True
+
+
+class _Marks:
+    """The resources of a set, as the marks that summaries keep of them."""
+
+    def __init__(self, documents: list[DocumentSummary]) -> None:
+        self._documents = documents
+        self._marks: set[int] | None = None
+
+    def __contains__(self, uri: object) -> bool:
+        if self._marks is None:
+            self._marks = {mark for it in self._documents for mark in it.resources}
+        return hash(uri) in self._marks
+
+
+class WaysIn:
+    """Collects what leads to a Source and judges where it leads.
+
+    Args:
+        documents: Gets documents.
+        profile: By which text they are read.
+        known: The documents of the Source that were read, by their addresses; it may grow.
+    """
+
+    def __init__(
+        self, documents: Documents, profile: Profile, known: Mapping[str, DocumentSummary]
+    ) -> None:
+        self._documents = documents
+        self._profile = profile
+        self._known = known
+        self._ways: list[_Way] = []
+        self._fetched: dict[str, DocumentSummary | None] = {}
+        self._sets: dict[str, _Marks | None] = {}
+
+    def see(self, uri: str, headers: Mapping[str, str], start: bytes, base: str = "") -> None:
+        """Take an answer: its header fields, names in small letters, and how its body starts."""
+        if len(self._ways) >= _MOST_WAYS:
+            return
+        base = base or uri
+        linked = find_target(headers.get("link", ""), Relation.RESOURCESYNC, base)
+        if linked is not None:
+            self._ways.append(_Way(uri, linked, is_header=True))
+        if is_page(headers.get("content-type", "")) and not headers.get("content-encoding"):
+            for link in page_links(start):
+                target = _joined(base, link.href)
+                self._ways.append(_Way(uri, target, is_header=False, in_head=link.in_head))
+
+    def look_at(self, address: str) -> Iterator[Unreached]:
+        """Take the page at an address, if there is one and it is none of the documents."""
+        if address in self._known:
+            return
+        try:
+            with fetch(self._documents, address) as page:
+                if page.final_uri in self._known:
+                    return
+                page.stream.seek(0)
+                headers = {"link": page.links, "content-type": page.media_type}
+                self.see(address, headers, page.stream.read(MOST_READ), page.final_uri)
+        except (SourceError, StorageError) as error:
+            if not _is_absence(error):
+                yield Unreached(uri=address, error=error)
+
+    def judge(self) -> Iterator[Finding | Unreached]:
+        """Judge the links that were taken (§6.3.3), each once."""
+        for way in dict.fromkeys(self._ways):
+            try:
+                target = self._target(way.target)
+            except (SourceError, StorageError) as error:
+                yield Unreached(uri=way.target, error=error)
+                self._fetched[way.target] = None
+                continue
+            if target is _UNJUDGED:
+                continue
+            listed = None if target is None else self._set_of(target)
+            # Only `in` is asked of it.
+            held = cast("Collection[str] | None", listed)
+            if held is not None and way.uri + "/" in held:
+                held = None  # the address of a site is written with its slash or without
+            if way.is_header:
+                yield from judge_header_link(way.uri, target, listed=held)
+            else:
+                yield from judge_page_link(way.uri, target, in_head=way.in_head, listed=held)
+        self._ways.clear()
+
+    def judge_robots(self, address: str) -> Iterator[Finding | Unreached]:
+        """Judge the documents that the robots.txt of an address's origin names (§6.3.4)."""
+        robots = urljoin(address, "/robots.txt")
+        try:
+            with fetch(self._documents, robots) as fetched:
+                named = named_sitemaps(fetched.stream, fetched.final_uri)
+        except (SourceError, StorageError) as error:
+            if not _is_absence(error):
+                yield Unreached(uri=robots, error=error)
+            return
+        targets: list[DocumentSummary] = []
+        for uri in named:
+            try:
+                target = self._target(uri)
+            except (SourceError, StorageError) as error:
+                yield Unreached(uri=uri, error=error)
+                continue
+            if target is not None and target is not _UNJUDGED:
+                targets.append(target)
+        yield from judge_robots(robots, targets)
+
+    def _target(self, uri: str) -> DocumentSummary | None:
+        """Return what a link leads to; ``None`` when that is no document of ResourceSync.
+
+        Raises:
+            SourceError: It cannot be had, though it may be there.
+            StorageError: It cannot be kept.
+        """
+        if uri in self._known:
+            return self._known[uri]
+        if uri not in self._fetched:
+            if len(self._fetched) >= _MOST_FETCHED:
+                return _UNJUDGED
+            try:
+                self._fetched[uri] = self._read(uri)
+            except ResourceMissingError:
+                self._fetched[uri] = None
+        return self._fetched[uri]
+
+    def _read(self, uri: str) -> DocumentSummary | None:
+        with fetch(self._documents, uri) as fetched:
+            fetched.stream.seek(0)
+            chunks = iter(lambda: fetched.stream.read(_BLOCK), b"")
+            examination = validate_document(chunks, uri=uri, profile=self._profile)
+            for _ in examination:
+                pass  # what is wrong within is not asked: it is none of the Source's own documents
+            return examination.summary if examination.summary.label else None
+
+    def _set_of(self, target: DocumentSummary) -> _Marks | None:
+        """Return the resources of a Capability List's set, if all of its lists were read whole."""
+        if target.uri not in self._sets:
+            lists = self._lists_of(target)
+            is_told = any(it.capability is Capability.RESOURCE_LIST for it in lists or ())
+            self._sets[target.uri] = _Marks(lists) if lists and is_told else None
+        return self._sets[target.uri]
+
+    def _lists_of(self, target: DocumentSummary) -> list[DocumentSummary] | None:
+        lists: list[DocumentSummary] = []
+        waiting = [it.uri for it in target.targets if it.label in _LISTS]
+        seen: set[str] = set()
+        while waiting:
+            uri = urljoin(target.uri, waiting.pop())
+            if uri in seen:
+                continue
+            seen.add(uri)
+            document = self._known.get(uri)
+            if document is None or not document.complete or summary_full(document):
+                return None
+            if document.is_index:
+                waiting += [urljoin(uri, it.uri) for it in document.targets]
+            else:
+                lists.append(document)
+        return lists
+
+
+_UNJUDGED: Final = DocumentSummary(uri="")
+"""Stands for what was not fetched, for too much was."""
+
+
+def _joined(base: str, reference: str) -> str:
+    try:
+        return urljoin(base, reference)
+    except ValueError:  # such as http://[
+        return reference
+
+
+def _is_absence(error: SourceError | StorageError) -> bool:
+    """Whether a site simply has no such page; nobody promised that it has."""
+    is_late = isinstance(error, SourceUnavailableError)
+    return isinstance(error, SourceError) and error.status in _CLIENT_ERRORS and not is_late

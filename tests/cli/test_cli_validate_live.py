@@ -1,0 +1,470 @@
+"""``validate --live``: what leads to a Source, what a second reading shows, where it stops."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.cli.main import run
+from resourcesync.validator.findings import Finding
+from resourcesync.validator.rules import RULES
+from resourcesync.wiring.mirrors import Network
+from resourcesync.wiring.sampling import SampleSize, Unreached
+from resourcesync.wiring.validating import CutShort, Event, Judge, Judgement, ReadAgain
+from tests.support.command_line import FILES, LATER, Said, rows
+from tests.support.judged import code, codes, offer
+from tests.support.tiny_source import TinySource
+
+HTML = "text/html; charset=utf-8"
+LONG = 30.0
+
+
+class ActingClock(SystemClock):
+    """A clock during whose one long wait something happens."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self.waited: list[float] = []
+        self._act = act
+
+    def sleep(self, seconds: float) -> None:
+        self.waited.append(seconds)
+        if seconds == LONG:  # politeness waits, too
+            self._act()
+
+
+def judged(target: str, *, act: Callable[[], None] = lambda: None, **how: object) -> list[Event]:
+    judge = Judge(
+        Judgement(**how),  # type: ignore[arg-type]  # its fields
+        network=Network(allow_origins=(target,), retries=0),
+        clock=ActingClock(act),
+    )
+    return list(judge.judge(target))
+
+
+def broken(events: list[Event], *rules: str) -> list[tuple[str, str]]:
+    """Which of the rules are broken, and where."""
+    found = [it for it in events if isinstance(it, Finding)]
+    return [(it.rule.id, it.uri) for it in found if it.rule.id in rules]
+
+
+# --- links of pages and headers (§6.3.3) ---
+
+
+def linking(source: TinySource, target: str, *, in_head: bool = True) -> bytes:
+    link = f'<link rel="resourcesync" href="{target}">'
+    head, body = (link, "") if in_head else ("", link)
+    return f"<!DOCTYPE html><html><head>{head}</head><body>{body}hello</body></html>".encode()
+
+
+def put_page(source: TinySource, path: str, body: bytes, link: str = "") -> None:
+    source.put(path, body, HTML)
+    if link:
+        answer = source.answers[path]
+        source.answers[path] = replace(answer, headers={**answer.headers, "Link": link})
+
+
+def offer_with_page(source: TinySource, path: str = "/page.html") -> None:
+    """A Source that lists a page, which leads to it."""
+    put_page(source, path, linking(source, "/capabilitylist.xml"))
+    body = source.answers[path].body
+    offer(source)
+    text = source.answers["/resourcelist.xml"].body.decode()
+    entry = source.entry(path, body)
+    source.put(
+        "/resourcelist.xml",
+        text.replace("</urlset>", f"{entry}</urlset>").encode(),
+        "application/xml",
+    )
+
+
+@pytest.mark.parametrize("path", ["/page.html", "/"])
+def test_a_page_of_the_set_that_leads_to_it_is_right(path: str, source: TinySource) -> None:
+    offer_with_page(source, path)
+
+    events = judged(source.url + path.rstrip("/"), live=True)
+
+    assert broken(events, *RULES) == []
+    assert path in {it.target for it in source.asked}
+
+
+@pytest.mark.parametrize(
+    ("target", "in_head"),
+    [
+        ("/capabilitylist.xml", False),
+        ("/resourcelist.xml", True),
+        ("/no-such.xml", True),
+        ("/objects/0001.txt", True),
+    ],
+)
+def test_a_page_that_leads_elsewhere_or_not_from_its_head_is_found(
+    target: str, in_head: bool, source: TinySource
+) -> None:
+    offer_with_page(source)
+    put_page(source, "/page.html", linking(source, target, in_head=in_head))
+
+    events = judged(f"{source.url}/page.html", live=True)
+
+    assert broken(events, "DI01", "DI02") == [("DI01", f"{source.url}/page.html")]
+
+
+def test_a_page_that_the_set_does_not_hold_is_found(source: TinySource) -> None:
+    offer(source)
+    put_page(source, "/other.html", linking(source, "/capabilitylist.xml"))
+
+    events = judged(f"{source.url}/other.html", live=True)
+
+    assert broken(events, "DI01") == [("DI01", f"{source.url}/other.html")]
+
+
+def test_nothing_is_said_of_a_set_that_was_not_read_whole(source: TinySource) -> None:
+    offer(source)
+    put_page(source, "/other.html", linking(source, "/capabilitylist.xml"))
+    del source.answers["/resourcelist.xml"]
+
+    events = judged(f"{source.url}/other.html", live=True)
+
+    assert broken(events, "DI01") == []
+    assert any(isinstance(it, Unreached) for it in events)
+
+
+def test_a_link_whose_target_is_late_is_not_judged_but_named(source: TinySource) -> None:
+    offer_with_page(source)
+    put_page(source, "/page.html", linking(source, "/late.xml", in_head=False))
+    source.put("/late.xml", b"")
+    source.answers["/late.xml"] = replace(source.answers["/late.xml"], status=503)
+
+    events = judged(f"{source.url}/page.html", live=True)
+
+    assert broken(events, "DI01") == []
+    assert [it.uri for it in events if isinstance(it, Unreached)] == [f"{source.url}/late.xml"]
+
+
+def test_a_page_is_left_alone_when_one_document_is_judged(source: TinySource) -> None:
+    offer_with_page(source)
+    put_page(source, "/page.html", linking(source, "/resourcelist.xml", in_head=False))
+
+    assert broken(judged(f"{source.url}/resourcelist.xml"), "DI01") == []
+    assert {it.target for it in source.asked} <= {"/robots.txt", "/resourcelist.xml"}
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [("capabilitylist.xml", []), ("resourcelist.xml", ["DI02"]), ("nothing.xml", ["DI02"])],
+)
+def test_the_headers_of_sampled_resources_lead_to_their_set(
+    target: str, expected: list[str], source: TinySource
+) -> None:
+    offer(source)
+    path = next(iter(FILES))
+    link = f'<{source.url}/{target}>; rel="resourcesync"'
+    answer = source.answers[path]
+    source.answers[path] = replace(answer, headers={**answer.headers, "Link": link})
+
+    events = judged(source.url, sample=SampleSize(percent=100.0))
+
+    assert [rule for rule, _ in broken(events, "DI01", "DI02")] == expected
+    assert [uri for _, uri in broken(events, "DI02")] == [source.url + path] * len(expected)
+
+
+def test_the_pages_of_a_sample_are_looked_into(source: TinySource) -> None:
+    offer_with_page(source)
+    put_page(source, "/page.html", linking(source, "/capabilitylist.xml", in_head=False))
+
+    events = judged(source.url, sample=SampleSize(percent=100.0))
+
+    assert broken(events, "DI01") == [("DI01", f"{source.url}/page.html")]
+
+
+@pytest.mark.parametrize("target", ["http://[", "ftp://h.example/x", "javascript:x()", "\u20ac:"])
+def test_a_link_to_what_is_no_address_is_no_crash(target: str, source: TinySource) -> None:
+    offer_with_page(source)
+    put_page(source, "/page.html", linking(source, target))
+
+    events = judged(f"{source.url}/page.html", live=True)
+
+    assert len(broken(events, "DI01")) + sum(isinstance(it, Unreached) for it in events) == 1
+
+
+# --- robots.txt (§6.3.4) ---
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("Sitemap: {}/resourcelist.xml", []),
+        ("sitemap : {}/capabilitylist.xml", ["DI03"]),
+        ("User-agent: *\nDisallow:\n\nSitemap: {}/plain.xml", []),
+        ("Sitemap: {}/no-way-up.xml\nSitemap: {}/.well-known/resourcesync", ["DI03", "DI03"]),
+        ("# Sitemap: {}/capabilitylist.xml", []),
+    ],
+)
+def test_the_documents_that_robots_txt_names_are_judged(
+    lines: str, expected: list[str], source: TinySource
+) -> None:
+    offer(source)
+    source.put_document("/plain.xml", "", [])
+    source.put_document(
+        "/no-way-up.xml", '<rs:md capability="resourcelist" at="2026-01-02T00:00:00Z"/>', []
+    )
+    source.put("/robots.txt", lines.replace("{}", source.url).encode(), "text/plain")
+
+    events = judged(source.url, live=True)
+
+    assert [rule for rule, _ in broken(events, "DI03")] == expected
+    assert not [it for it in events if isinstance(it, Unreached)]
+
+
+def test_a_sitemap_of_robots_txt_that_is_not_there_is_none_of_our_business(
+    source: TinySource,
+) -> None:
+    offer(source)
+    source.put("/robots.txt", f"Sitemap: {source.url}/gone.xml".encode(), "text/plain")
+
+    events = judged(source.url, live=True)
+
+    assert broken(events, *RULES) == []
+    assert not [it for it in events if isinstance(it, Unreached)]
+
+
+# --- a second reading (§7, §12.1) ---
+
+
+def put_changes(source: TinySource, names: str, until: str = "", *, first: str = "updated") -> None:
+    up = f'<rs:ln rel="up" href="{source.url}/capabilitylist.xml"/>'
+    times = [f"2026-01-02T0{number}:00:00Z" for number in range(len(names))]
+    kinds = [first, *["updated"] * len(names)]
+    source.put_document(
+        "/changelist.xml",
+        f'{up}<rs:md capability="changelist" from="{LATER}"{until}/>',
+        [
+            f"<url><loc>{source.url}/objects/{name}</loc>"
+            f'<rs:md change="{kind}" datetime="{time}"/></url>'
+            for name, time, kind in zip(names, times, kinds, strict=False)
+        ],
+    )
+
+
+def offer_changes(source: TinySource, names: str, until: str = "") -> None:
+    offer(source)
+    put_changes(source, names, until)
+    body = source.answers["/capabilitylist.xml"].body.decode()
+    more = source.pointer("/changelist.xml", "changelist")
+    body = body.replace("</urlset>", f"{more}</urlset>")
+    source.put("/capabilitylist.xml", body.encode(), "application/xml")
+
+
+CLOSED = ' until="2026-01-03T00:00:00Z"'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (("ab", ""), ("ab", ""), []),
+        (("ab", ""), ("abc", ""), []),
+        (("ab", ""), ("abc", CLOSED), []),
+        (("ab", ""), ("b", ""), ["CH11"]),
+        (("ab", ""), ("ac", ""), ["CH11"]),
+        (("ab", CLOSED), ("ab", CLOSED), []),
+        (("ab", CLOSED), ("abc", CLOSED), ["CH10"]),
+        (("ab", CLOSED), ("ab", ""), ["CH10"]),
+    ],
+)
+def test_a_list_that_is_read_again_is_held_against_what_it_was(
+    before: tuple[str, str], after: tuple[str, str], expected: list[str], source: TinySource
+) -> None:
+    offer_changes(source, *before)
+
+    events = judged(source.url, act=lambda: put_changes(source, *after), again=LONG)
+
+    rules = broken(events, "CH10", "CH11")
+    assert rules == [(rule, f"{source.url}/changelist.xml") for rule in expected]
+    assert [it.lists for it in events if isinstance(it, ReadAgain)] == [1]
+
+
+def test_it_waits_once_as_long_as_asked_and_not_at_all_without_a_change_list(
+    source: TinySource,
+) -> None:
+    for number in (0, 1):
+        offer(source) if number == 0 else offer_changes(source, "a")
+        clock = ActingClock(lambda: None)
+        network = Network(allow_origins=(source.url,))
+        list(Judge(Judgement(again=LONG), network=network, clock=clock).judge(source.url))
+        assert clock.waited.count(LONG) == number
+
+
+def test_a_list_that_became_an_index_is_not_compared(source: TinySource) -> None:
+    offer_changes(source, "ab")
+    text = source.answers["/changelist.xml"].body.decode()
+    index = re.sub("<url>.*</url>", "", text, flags=re.DOTALL).replace("urlset", "sitemapindex")
+
+    def grow() -> None:
+        source.put("/changelist.xml", index.encode(), "application/xml")
+
+    events = judged(source.url, act=grow, again=LONG)
+
+    assert broken(events, "CH10", "CH11") == []
+    assert [it.lists for it in events if isinstance(it, ReadAgain)] == [0]
+
+
+@pytest.mark.parametrize("how", ["gone", "cut"])
+def test_a_list_that_cannot_be_read_again_is_told(how: str, source: TinySource) -> None:
+    offer_changes(source, "ab")
+    body = source.answers["/changelist.xml"].body
+
+    def spoil() -> None:
+        del source.answers["/changelist.xml"]
+        if how == "cut":
+            source.put("/changelist.xml", body[:-20], "application/xml")
+
+    events = judged(source.url, act=spoil, again=LONG)
+
+    unreached = [it.uri for it in events if isinstance(it, Unreached)]
+    assert broken(events, "G01") == [("G01", f"{source.url}/changelist.xml")] * (how == "cut")
+    assert unreached == [f"{source.url}/changelist.xml"] * (how == "gone")
+    assert [it.lists for it in events if isinstance(it, ReadAgain)] == [0]
+
+
+def test_the_closing_line_says_how_many_lists_were_read_again(
+    source: TinySource, said: Said
+) -> None:
+    offer_changes(source, "ab")
+
+    assert run(["validate", source.url, "--again", "0"]) == 0
+    assert said.readouterr().out == (
+        "Checked 4 documents, 17 entries, 1 list read again: 0 errors, 0 warnings\n"
+    )
+    assert run(["validate", source.url, "--live", "--json"]) == 0
+    assert rows(said)[-1]["read_again"] is None
+    assert run(["validate", source.url, "--again", "soon"]) == 2
+
+
+def test_a_published_tree_can_be_read_again_where_it_lies(tree: Path, said: Said) -> None:
+    run(["publish", str(tree), "--url", "https://museum.example", "-q"])
+    said.readouterr()
+
+    assert run(["validate", str(tree), "--again", "0"]) == 0
+
+    assert ", 1 list read again: 0 errors" in said.readouterr().out
+
+
+# --- where it stops ---
+
+
+def offer_many(source: TinySource, number: int) -> None:
+    """A Source with an index of so many lists."""
+    offer(source)
+    up = f'<rs:ln rel="up" href="{source.url}/capabilitylist.xml"/>'
+    md = '<rs:md capability="resourcelist" at="2026-01-02T00:00:00Z"/>'
+    back = f'<rs:ln rel="index" href="{source.url}/resourcelist.xml"/>'
+    names = [f"/part{it}.xml" for it in range(number)]
+    for name in names:
+        source.put_document(name, f"{up}{back}{md}", [])
+    parts = [f"<sitemap><loc>{source.url}{name}</loc></sitemap>" for name in names]
+    source.put_document("/resourcelist.xml", f"{up}{md}", parts)
+    text = source.answers["/resourcelist.xml"].body.decode()
+    source.put(
+        "/resourcelist.xml", text.replace("urlset", "sitemapindex").encode(), "application/xml"
+    )
+
+
+def asked_documents(source: TinySource) -> set[str]:
+    return {it.target for it in source.asked} - {"/robots.txt", "/"}
+
+
+def test_it_stops_at_its_limit_and_says_so(source: TinySource, said: Said) -> None:
+    offer_many(source, 10)
+
+    assert run(["validate", source.url, "--live", "--max-documents", "5"]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert lines[-2] == (
+        f"{source.url}: warning: only the first 5 documents were judged, and more are listed;"
+        " --max-documents says how many"
+    )
+    assert lines[-1] == (
+        "Checked 5 documents, 12 entries: 0 errors, 0 warnings; not all documents were judged"
+    )
+    assert len(asked_documents(source)) == 5
+    assert run(["validate", source.url, "--live", "--max-documents", "5", "-q"]) == 0
+    assert said.readouterr().out.splitlines() == [lines[-1]]
+
+
+def test_a_source_that_fits_is_not_said_to_be_cut(source: TinySource, said: Said) -> None:
+    offer_many(source, 10)
+
+    assert run(["validate", source.url, "--live", "--max-documents", "13"]) == 0
+
+    text = said.readouterr().out
+    assert text.endswith("0 warnings\n")
+    assert "max-documents" not in text
+
+
+def test_a_limit_is_a_warning_that_can_fail(source: TinySource, said: Said) -> None:
+    offer_many(source, 3)
+    words = ["validate", source.url, "--live", "--max-documents", "5", "--select", "RS1"]
+
+    assert run([*words]) == 0
+    assert run([*words, "--fail-on", "warning"]) == 1
+    assert run([*words, "--max-documents", "9", "--fail-on", "warning"]) == 0
+
+
+def test_every_format_says_that_it_stopped(source: TinySource, said: Said) -> None:
+    offer_many(source, 3)
+    words = ["validate", source.url, "--live", "--max-documents", "5"]
+
+    def wrote(form: str) -> str:
+        assert run([*words, "--format", form]) == 0
+        return said.readouterr().out
+
+    log = json.loads(wrote("sarif"))["runs"][0]
+    (note,) = log["invocations"][0]["toolExecutionNotifications"]
+    assert (note["level"], note["descriptor"]["id"]) == ("warning", "cut-short")
+    assert log["invocations"][0]["executionSuccessful"] is True
+    assert log["properties"]["summary"].endswith("not all documents were judged")
+    suites = ET.fromstring(wrote("junit"))
+    assert suites.get("name", "").endswith("not all documents were judged")
+    assert [it.get("name") for it in suites.iter("testcase")].count("cut-short") == 1
+    assert f"::warning title=cut-short::{source.url}" in wrote("github")
+    assert '<article class="warning"><p>only the first 5 documents' in wrote("html")
+    found = [json.loads(line) for line in wrote("json").splitlines()]
+    (event,) = [it for it in found if it["type"] == "cut-short"]
+    assert (event["uri"], event["documents"]) == (source.url, 5)
+    assert found[-1]["cut_short"] == 1
+
+
+def test_what_is_missing_is_not_held_against_a_source_that_was_not_read_whole(
+    source: TinySource,
+) -> None:
+    offer_many(source, 3)
+    target = f"{source.url}/capabilitylist.xml"
+    body = source.answers["/capabilitylist.xml"].body
+    source.put("/capabilitylist.xml", body.replace(b'rel="up"', b'rel="x"'), "application/xml")
+
+    assert broken(judged(target, live=True), "SD09") != []
+    cut = judged(target, live=True, most_documents=2)
+
+    assert broken(cut, "SD09") == []
+    assert [it.documents for it in cut if isinstance(it, CutShort)] == [2]
+
+
+def test_the_description_above_a_capability_list_is_judged_too(source: TinySource) -> None:
+    offer(source)
+
+    events = judged(f"{source.url}/capabilitylist.xml", live=True)
+
+    assert broken(events, *RULES) == []
+    assert "/.well-known/resourcesync" in {it.target for it in source.asked}
+
+
+def test_the_codes_of_these_rules_are_those_of_the_table(source: TinySource, said: Said) -> None:
+    offer_with_page(source)
+    put_page(source, "/page.html", linking(source, "/resourcelist.xml"))
+
+    assert run(["validate", f"{source.url}/page.html", "--live", "--select", "DI"]) == 1
+
+    assert codes(said.readouterr().out) == [code("DI01")]
