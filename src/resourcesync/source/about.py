@@ -4,8 +4,8 @@ The specification asks for such a document and leaves its form open (§8, §9). 
 description in RDF/XML: few lines that stay the same as long as the address does.
 """
 
+from html import escape
 from typing import Final
-from xml.sax.saxutils import escape, quoteattr
 
 from resourcesync.source import naming
 from resourcesync.source.naming import Naming
@@ -30,11 +30,11 @@ def render(names: Naming) -> bytes:
     return (
         START
         + (
-            f"<void:Dataset rdf:about={quoteattr(base)}>\n"
+            f'<void:Dataset rdf:about="{escape(base)}">\n'
             f"<dcterms:title>{title}</dcterms:title>\n"
             f"<dcterms:description>{text}</dcterms:description>\n"
             f"<void:uriSpace>{escape(base)}</void:uriSpace>\n"
-            f"<foaf:page rdf:resource={quoteattr(names.uri(naming.DESCRIPTION))}/>\n"
+            f'<foaf:page rdf:resource="{escape(names.uri(naming.DESCRIPTION))}"/>\n'
             "</void:Dataset>\n"
             "</rdf:RDF>\n"
         ).encode()
