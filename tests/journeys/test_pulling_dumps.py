@@ -480,6 +480,26 @@ def test_without_change_lists_the_packages_are_a_chain_and_read_once(world: Dump
     assert world.is_here()
 
 
+def test_an_open_package_is_read_again_only_when_its_dump_says_more(world: DumpWorld) -> None:
+    told = many(20)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump_changes(Packed(name="c.zip", body=zipped([], from_=AT), from_=AT))
+    world.pull()
+    world.pull()
+    assert world.pull().mode.value == "unchanged"
+    assert "c.zip" not in world.asked()
+    changes = changed(told, 1)
+    world.contents = {f"http://source.example/{it.name}": it.data for it in changes}
+    world.dump_changes(Packed(name="c.zip", body=zipped(changes, from_=AT), from_=AT))
+
+    report = world.pull()
+
+    assert report.updated == 20
+    assert report.state is MirrorState.IN_SYNC
+    assert world.is_here()
+
+
 def test_a_full_disk_in_the_middle_of_a_package_keeps_what_was_complete(
     world: DumpWorld,
 ) -> None:

@@ -203,6 +203,7 @@ class ChangeListReader:
         offered = {it.uri: it for it in packages.of_dump(dump)}
         spans = [_span_of_package(it, state) for it in offered.values()]
         self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), history, state)
+        history.open_list = ""  # a package grows only by another one of its name, as the dump tells
 
     def _get_list(self, uri: str) -> FetchedDocument:
         fetched = self._documents.get(uri)

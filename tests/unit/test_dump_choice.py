@@ -1,0 +1,287 @@
+"""Whether a package or single requests: by cost, and never when it cannot help."""
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.destination.choosing import (
+    LEAST,
+    REQUEST,
+    USUAL,
+    Ages,
+    DumpPolicy,
+    Need,
+    Prospect,
+    cost_singly,
+    is_worth_asking,
+    is_worth_taking,
+)
+from resourcesync.destination.estimating import Estimate, moments_of
+from resourcesync.destination.holdings import (
+    Held,
+    Terms,
+    joined,
+    new_holdings,
+    new_orders,
+    new_wanted,
+    provides,
+)
+from resourcesync.destination.packages import Offered
+from resourcesync.destination.plan import Fetch, Listed
+from resourcesync.model.capabilities import Header, Package
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.model.vocabulary import Capability
+from resourcesync.ports.mirror import Copy
+
+POLICIES: Sequence[DumpPolicy] = ("auto", "never", "always")
+A = "sha-256:" + "a" * 64
+B = "sha-256:" + "b" * 64
+OTHER_KIND = "md5:" + "c" * 32
+FAR = Terms(through=10**18, is_near=True, is_list=False)
+
+
+@st.composite
+def needs(draw: st.DrawFn) -> Need:
+    count = draw(st.integers(0, 100_000))
+    unsized = draw(st.integers(0, count))
+    size = draw(st.integers(0, 10**12)) if count > unsized else 0
+    return Need(count=count, size=size, unsized=unsized)
+
+
+@st.composite
+def prospects(draw: st.DrawFn) -> Prospect:
+    wanted = draw(needs())
+    length = draw(st.none() | st.integers(0, 10**12))
+    held = draw(st.none() | st.integers(wanted.count, 200_000))
+    return Prospect(length=length, wanted=wanted, held=held)
+
+
+@given(prospects(), st.sampled_from(POLICIES), st.none() | st.integers(0, 10**13))
+def test_a_package_is_taken_only_for_a_reason(
+    it: Prospect, policy: DumpPolicy, room: int | None
+) -> None:
+    if not is_worth_taking(it, policy, room):
+        return
+    assert policy != "never"
+    assert it.wanted.count
+    assert room is None or (it.length or 0) + it.wanted.total <= room
+    if policy == "auto" and it.length is not None:
+        assert REQUEST + it.length < cost_singly(it.wanted)
+    if policy == "auto" and it.held is not None:
+        assert it.wanted.count * 10 >= it.held
+
+
+@given(prospects(), st.integers(0, 10**12))
+def test_what_is_worth_taking_is_so_at_a_lower_price_as_well(it: Prospect, length: int) -> None:
+    if it.length is not None and length <= it.length and is_worth_taking(it, "auto", None):
+        cheaper = Prospect(length=length, wanted=it.wanted, held=it.held)
+        assert is_worth_taking(cheaper, "auto", None)
+
+
+@given(prospects(), st.none() | st.integers(0, 10**13))
+def test_always_takes_whatever_auto_takes(it: Prospect, room: int | None) -> None:
+    if is_worth_taking(it, "auto", room):
+        assert is_worth_taking(it, "always", room)
+
+
+def test_thousands_of_small_resources_are_worth_a_package_and_a_few_are_not() -> None:
+    def worth(wanted: int, held: int, each: int = 1_000) -> bool:
+        need = Need(count=wanted, size=wanted * each)
+        it = Prospect(length=held * each, wanted=need, held=held)
+        return is_worth_taking(it, "auto", None)
+
+    assert worth(2_000, 2_000)
+    assert worth(500, 2_000)
+    assert not worth(50, 2_000)  # mostly here
+    assert not worth(1, 2_000)
+    assert not worth(100, 200, each=10_000_000)  # half of it would be for nothing
+
+
+def test_a_package_of_unknown_size_is_taken_only_for_half_of_what_it_holds() -> None:
+    need = Need(count=50, size=50_000)
+
+    assert is_worth_taking(Prospect(length=None, wanted=need, held=100), "auto", None)
+    assert not is_worth_taking(Prospect(length=None, wanted=need, held=101), "auto", None)
+    assert not is_worth_taking(Prospect(length=None, wanted=need), "auto", None)
+
+
+def test_a_look_at_a_dump_is_worth_it_for_a_few_resources_at_least() -> None:
+    assert not is_worth_asking(Need(count=LEAST - 1), "auto")
+    assert is_worth_asking(Need(count=LEAST), "auto")
+    assert is_worth_asking(Need(count=1), "always")
+    assert not is_worth_asking(Need(), "always")
+    assert not is_worth_asking(Need(count=10**6), "never")
+
+
+def test_what_has_no_length_is_taken_for_as_long_as_the_others() -> None:
+    assert Need(count=4, size=300, unsized=1).total == 400
+    assert Need(count=2, unsized=2).total == 2 * USUAL
+    assert Need().total == 0
+
+
+# --- by age ---
+
+MOMENTS = st.integers(0, 20)
+
+
+@given(
+    st.lists(MOMENTS, min_size=1, max_size=6),
+    st.lists(st.tuples(st.none() | MOMENTS, st.none() | st.integers(0, 9))),
+    st.data(),
+)
+def test_ages_count_what_a_reading_of_all_would_count(
+    moments: list[int], wanted: list[tuple[int | None, int | None]], data: st.DataObject
+) -> None:
+    ages = Ages(moments)
+    for lastmod, length in wanted:
+        ages.add(lastmod, length)
+    for _ in range(3):
+        after = data.draw(st.none() | st.sampled_from(moments))
+        upto = data.draw(st.none() | st.sampled_from(moments))
+        if after is not None and upto is not None and after > upto:
+            continue
+
+        need = ages.between(after, upto)
+
+        chosen = [
+            length
+            for lastmod, length in wanted
+            if lastmod is None
+            or ((after is None or lastmod > after) and (upto is None or lastmod <= upto))
+        ]
+        assert need.count == len(chosen)
+        assert need.size == sum(length or 0 for length in chosen)
+        assert need.unsized == chosen.count(None)
+
+
+def offered(*, length: int | None = None, at: int = 0, from_: int = 0, until: int = 0) -> Offered:
+    def moment(value: int) -> Any:
+        return from_microseconds(value * 1_000_000) if value else None
+
+    entry = Package(
+        uri="http://h/p.zip", length=length, at=moment(at), from_=moment(from_), until=moment(until)
+    )
+    kind = Capability.CHANGE_DUMP if from_ else Capability.RESOURCE_DUMP
+    return Offered(
+        uri=entry.uri, entry=entry, dump=Header(capability=kind), contents="", is_near=True
+    )
+
+
+def estimate(packages: list[Offered], *lastmods: int | None, resources: int = 100) -> Estimate:
+    ages = Ages(moments_of(packages))
+    for lastmod in lastmods:
+        ages.add(None if lastmod is None else lastmod * 1_000_000, 10)
+    return Estimate(packages, ages, resources)
+
+
+def test_packages_are_expected_to_hold_as_much_as_they_are_long() -> None:
+    found = estimate([offered(length=300), offered(length=100)], *[None] * 40)
+
+    assert [found.of(n).wanted.count for n in (0, 1)] == [30, 10]
+    assert [found.of(n).held for n in (0, 1)] == [75, 25]
+
+
+def test_what_is_younger_than_a_package_is_not_expected_in_it() -> None:
+    found = estimate([offered(length=100, at=5)], 1, 5, 6, 7, None)
+
+    assert found.of(0).wanted.count == 3
+
+
+def test_of_changes_those_are_expected_that_fall_in_the_time_of_the_package() -> None:
+    packages = [offered(from_=2, until=4), offered(from_=4, until=6), offered(from_=6)]
+    found = estimate(packages, 1, 2, 3, 4, 5, 6, 7, 8)
+
+    assert [found.of(n).wanted.count for n in range(3)] == [3, 3, 3]
+    assert found.of(0).held is None
+
+
+def test_packages_that_disappoint_lower_what_is_expected_of_the_next_ones() -> None:
+    found = estimate([offered(length=1), offered(length=1)], *[None] * 100)
+    assert found.of(1).wanted.count == 50
+
+    found.learn(50, 5)
+
+    assert found.of(1).wanted.count == 5
+    found.learn(0, 0)
+    assert found.of(1).wanted.count == 5
+    found.learn(5, 500)
+    assert found.of(1).wanted.count == 50
+
+
+# --- which versions ---
+
+
+def listed(uri: str = "u", **says: Any) -> Listed:
+    values: dict[str, Any] = {"hash": A, "length": 10, "lastmod": 1_000_000, "change": ""} | says
+    return Listed(uri=uri, loc=uri, path=uri, **values)
+
+
+def held(uri: str = "u", package: int = 0, position: int = 0, **says: Any) -> Held:
+    values: dict[str, Any] = {"hash": A, "length": 10, "lastmod": 1_000_000} | says
+    return Held(uri=uri, package=package, position=position, **values)
+
+
+def test_the_same_digest_is_the_same_version_whatever_the_times_say() -> None:
+    assert provides(held(lastmod=5), listed(), FAR)
+    assert provides(held(lastmod=None), listed(lastmod=None), FAR._replace(is_near=False))
+    assert not provides(held(hash=B), listed(), FAR)
+    assert not provides(held(length=11), listed(), FAR)
+
+
+def test_without_a_common_digest_the_times_may_not_differ_and_the_bytes_will_tell() -> None:
+    assert provides(held(hash=""), listed(), FAR)
+    assert provides(held(hash=OTHER_KIND), listed(), FAR)
+    assert provides(held(hash="", lastmod=None), listed(), FAR)
+    assert not provides(held(hash="", lastmod=2), listed(), FAR)
+
+
+def test_where_no_digest_is_listed_only_the_time_of_a_package_of_the_source_counts() -> None:
+    bare = listed(hash="")
+
+    assert provides(held(), bare, FAR)
+    assert not provides(held(), bare, FAR._replace(is_near=False))
+    assert not provides(held(), bare, FAR._replace(through=1_999_999))
+    assert provides(held(), bare, FAR._replace(through=2_000_000))
+    assert provides(held(), bare, FAR._replace(through=0, is_list=True))
+    assert not provides(held(lastmod=2), bare, FAR)
+    assert not provides(held(lastmod=None), bare, FAR)
+    assert not provides(held(), listed(hash="", lastmod=None), FAR)
+
+
+NAMES = st.lists(st.sampled_from("abcdefgh"), max_size=12)
+
+
+@given(st.sets(st.sampled_from("abcdefgh")), NAMES)
+def test_each_thing_wanted_meets_all_that_is_held_of_it_in_order(
+    wanted: set[str], names: list[str]
+) -> None:
+    with new_wanted(BytesIO) as fetches, new_holdings(BytesIO) as holdings:
+        for name in wanted:
+            fetches.add(Fetch(listed(name), None))
+        for position, name in enumerate(names):
+            holdings.add(held(name, position=position))
+
+        found = {
+            fetch.listed.uri: [it.position for it in group]
+            for fetch, group in joined(fetches, holdings)
+        }
+
+    assert found == {
+        name: [n for n, it in enumerate(names) if it == name] for name in wanted & set(names)
+    }
+
+
+def test_orders_come_back_in_the_order_of_the_manifest_and_as_they_were() -> None:
+    copy = Copy("u", "p", 1, A, A, None, "", "", "s", "verified", 7)
+    orders = [
+        (12, Fetch(listed("b"), copy, ask=True)),
+        (3, Fetch(listed("c", mirrors=("m",), memento="n"), None)),
+        (100, Fetch(listed("a"), None)),
+    ]
+    with new_orders(BytesIO) as spool:
+        for order in orders:
+            spool.add(order)
+        assert list(spool) == sorted(orders, key=lambda order: order[0])
