@@ -151,6 +151,9 @@ def _check(arguments: Arguments) -> None:
 
 
 def _audit_all(arguments: Arguments, screen: Screen) -> Outcome:
+    from resourcesync.wiring import sets  # noqa: PLC0415 - help stays quick
+
+    arguments = replace(arguments, mirrors=sets.each_mirror(arguments.mirrors))
     outcomes: list[Outcome] = []
     with ExitStack() as held:
         write = held.enter_context(_finding_lists(arguments.lists))

@@ -18,6 +18,8 @@ from resourcesync.cli.output import Outcome, OutputOptions, Screen
 
 if TYPE_CHECKING:
     from resourcesync.cli.pull_words import PullWords
+    from resourcesync.ports import Reporter
+    from resourcesync.wiring.mirrors import Network
 
 Decorator = Callable[[Callable[..., Job]], Callable[..., Job]]
 
@@ -54,8 +56,24 @@ class Arguments:
     allow_origin: tuple[str, ...]
     fail_fast: bool
     dumps: Literal["auto", "never", "always"]
+    set: tuple[str, ...] = ()
+    all_sets: bool = False
 
 
+_SETS: Final = (
+    option(
+        "--set",
+        multiple=True,
+        metavar="URI|NAME|NUMBER",
+        help="Which set of resources, where the Source offers several. Given several times: a "
+        "mirror for each, in a folder of its own below DEST.",
+    ),
+    option(
+        "--all-sets",
+        is_flag=True,
+        help="A mirror for each set, in a folder of its own below DEST; new sets join later.",
+    ),
+)
 _FILTERS: Final = (
     option("--include", multiple=True, metavar="GLOB", help="Only resources whose path matches."),
     option("--exclude", multiple=True, metavar="GLOB", help="No resources whose path matches."),
@@ -158,6 +176,7 @@ def _with(group: tuple[Decorator, ...]) -> Decorator:
 @click.argument("dest", required=False, type=click.Path(file_okay=False, path_type=Path))
 @option("-n", "--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
+@_with(_SETS)
 @_with(_SAFETY)
 @_with(_FILTERS)
 @_with(_NETWORK)
@@ -170,6 +189,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     Exit 0 means: everything selected that the Source lists is here and equal.
     """
     arguments = Arguments(**values)
+    if arguments.set and arguments.all_sets:
+        raise click.UsageError("--set and --all-sets: choose one")
     address, folder = _place(arguments.source, arguments.dest)
     from resourcesync.cli.pull_words import PullWords  # noqa: PLC0415 - help stays quick
 
@@ -218,6 +239,35 @@ class _Target(NamedTuple):
 
 
 def _pull(arguments: Arguments, target: _Target, words: "PullWords", screen: Screen) -> Outcome:
+    from resourcesync.wiring import machine, sets  # noqa: PLC0415 - help stays quick
+
+    address, folder = target
+    is_several = arguments.all_sets or len(arguments.set) > 1
+    if not is_several and not sets.is_folder_of_sets(folder):
+        name = "".join(arguments.set)
+        return _pull_one(arguments, target, words, screen.report, set_name=name)
+    from resourcesync.cli.pull_sets import OneSet, pull_each  # noqa: PLC0415 - seldom needed
+
+    wish = sets.Wish(source=address, names=arguments.set, every=arguments.all_sets)
+    network, clock = _network(arguments), machine.system_clock()
+    plan = sets.plan_sets(folder, wish, network=network, clock=clock)
+
+    def pull_one(one: OneSet, report: "Reporter") -> Outcome:
+        target = _Target(one.address, one.folder)
+        return _pull_one(arguments, target, words, report, set_name=one.uri)
+
+    return pull_each(plan, pull_one, screen, dry_run=arguments.dry_run)
+
+
+def _pull_one(
+    arguments: Arguments,
+    target: _Target,
+    words: "PullWords",
+    tell: "Reporter",
+    *,
+    set_name: str,
+) -> Outcome:
+    """Pull one mirror."""
     from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
@@ -226,7 +276,24 @@ def _pull(arguments: Arguments, target: _Target, words: "PullWords", screen: Scr
     if address is None and words.first:
         raise mirrors.not_a_mirror(folder)
     clock = machine.system_clock()
-    network = mirrors.Network(
+    plan: dict[str, object] = {}
+
+    def report(event: str, fields: Mapping[str, object]) -> None:
+        if event == "plan":
+            plan.update(fields)
+        tell(event, fields)
+
+    with mirrors.open_destination(
+        folder, source=address, network=_network(arguments), report=report, clock=clock
+    ) as destination:
+        found = destination.pull(address, _options(arguments, clock.now(), set_name))
+    return conclude(found, str(folder), first=words.first, plan=plan)
+
+
+def _network(arguments: Arguments) -> "Network":
+    from resourcesync.wiring.mirrors import Network  # noqa: PLC0415 - help stays quick
+
+    return Network(
         jobs=arguments.jobs,
         per_host=arguments.per_host,
         rate=arguments.rate,
@@ -238,21 +305,9 @@ def _pull(arguments: Arguments, target: _Target, words: "PullWords", screen: Scr
         allow_origins=arguments.allow_origin,
         ca_file=config.ca_file(),
     )
-    plan: dict[str, object] = {}
-
-    def report(event: str, fields: Mapping[str, object]) -> None:
-        if event == "plan":
-            plan.update(fields)
-        screen.report(event, fields)
-
-    with mirrors.open_destination(
-        folder, source=address, network=network, report=report, clock=clock
-    ) as destination:
-        found = destination.pull(address, _options(arguments, clock.now()))
-    return conclude(found, str(folder), first=words.first, plan=plan)
 
 
-def _options(arguments: Arguments, now: datetime) -> Any:
+def _options(arguments: Arguments, now: datetime, set_name: str) -> Any:
     from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.plan import DeletionLimit  # noqa: PLC0415 - help stays quick
 
@@ -261,6 +316,7 @@ def _options(arguments: Arguments, now: datetime) -> Any:
         mode=arguments.mode,
         dry_run=arguments.dry_run,
         filters=_filters(arguments, now),
+        set_name=set_name,
         delete=arguments.delete,
         max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
         trash_days=arguments.trash / _DAY,

@@ -42,6 +42,11 @@ class PullWords:
                 yield self._plan(fields)
             case "item":
                 yield from self._item(fields)
+            case "sets":
+                yield from _sets(fields)
+            case "mirror":
+                gone = "" if fields.get("offered") else "  (withdrawn by the Source; copies kept)"
+                yield Line(f"{fields.get('mirror')}  {fields.get('set')}{gone}", "Mirror")
             case _:
                 return
 
@@ -57,6 +62,8 @@ class PullWords:
         shown = [f"{name} {uri}" for name, uri in lists.items() if uri]
         if shown and not fields.get("sitemap"):
             yield Line(", ".join(shown), "Set", level)
+        if self.dry_run:
+            yield Line(str(fields.get("found_by") or "the address itself"), "Found by")
 
     def _plan(self, fields: Mapping[str, object]) -> Line:
         total = sum(whole(fields, name) for name in ("same", "create", "update"))
@@ -100,6 +107,12 @@ class PullWords:
         if isinstance(before, int) and before >= 0:  # less: nobody knows what is there
             amount = f"{words.count(before)} → {amount}"
         return f"{amount}   {_proof(fields)}"
+
+
+def _sets(fields: Mapping[str, object]) -> Iterator[Line]:
+    yield Line(f"{words.counted(whole(fields, 'sets'), 'set')} of {fields.get('source')}", "Sets")
+    if fields.get("not_asked_anew"):
+        yield Line(f"          as known: {fields.get('not_asked_anew')}")
 
 
 def _proof(fields: Mapping[str, object]) -> str:

@@ -61,12 +61,16 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _status(
     chosen: Sequence[Path], screen: Screen, *, check: bool, max_lag: float | None
 ) -> Outcome:
-    from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import machine, mirrors, sets  # noqa: PLC0415 - help stays quick
+
+    def is_ours(folder: Path) -> bool:
+        return mirrors.is_mirror(folder) or sets.is_folder_of_sets(folder)
 
     now = machine.system_clock().now()
     found: list[MirrorStatus] = []
     codes: list[ExitCode] = []
-    for folder in chosen or _mirrors_here(mirrors.is_mirror):
+    folders = sets.each_mirror(chosen or _mirrors_here(is_ours))
+    for folder in folders:
         try:
             status = mirrors.read_status(folder)
         except (ResourceSyncError, OSError) as error:

@@ -106,8 +106,7 @@ class Destination:
         address = self._locator.address(source)
         filters, reselected = self._filters(options)
         remembered = None if options.mode == "baseline" else self._memory.found
-        if options.set_name and self._memory.identity is not None:
-            self._locator.locate(address, filters, options.set_name)
+        self._locator.check_set(address, filters, options.set_name)
         if remembered is not None and self._locator.is_due():
             remembered = self._locator.look_again(address, filters, remembered) or remembered
         try:

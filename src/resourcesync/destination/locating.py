@@ -73,6 +73,18 @@ class Locator:
             )
         return found
 
+    def check_set(self, address: str, filters: Filters, set_name: str) -> None:
+        """Check that a set that the operator names is the one that the mirror follows.
+
+        Raises:
+            SourceError: The Source cannot say, and the name is no URI that is known.
+            DocumentError: What the Source says cannot be used.
+            ConfigurationError: It is another one, or none.
+        """
+        followed = self._followed()
+        if set_name and followed and set_name != followed:
+            self.locate(address, filters, set_name)
+
     def _followed(self) -> str:
         """Return the set that the mirror follows; empty before its first pull."""
         identity, found = self._memory.identity, self._memory.found

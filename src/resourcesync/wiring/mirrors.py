@@ -15,6 +15,7 @@ from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.audit_files import AuditFiles
 from resourcesync.adapters.mirror.consumers import ConsumerFiles
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.set_folders import read_sets
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.changelog import Consumers
 from resourcesync.destination.destination import Destination
@@ -23,7 +24,12 @@ from resourcesync.destination.memory import Memory
 from resourcesync.destination.options import Equipment
 from resourcesync.destination.reports import Finding, FindingKind, MirrorStatus
 from resourcesync.destination.status import status_of
-from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.errors import (
+    ConfigurationError,
+    OutOfScopeError,
+    ResourceSyncError,
+    StorageError,
+)
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.mirror import MirrorState
 from resourcesync.wiring.credentials import Credentials
@@ -103,6 +109,7 @@ def _origin(address: str) -> str:
 
 
 _DEFAULT_NETWORK: Final = Network()
+_SHOWN_SETS: Final = 20
 
 
 def is_mirror(folder: Path) -> bool:
@@ -242,11 +249,23 @@ def findings_of(folder: Path, audit: str) -> list[Finding]:
     ]
 
 
-def not_a_mirror(folder: Path) -> ConfigurationError:
-    """Return the error that says so."""
+def not_a_mirror(folder: Path) -> ResourceSyncError:
+    """Return the error that says so; of a folder of mirrors, that says which these are."""
+    tried = (("tried", f"{folder / OWN_FOLDER / mirror_folder.STATE_FILE}: not there"),)
+    try:
+        sets = read_sets(folder)
+    except StorageError as error:
+        return error
+    if sets is not None and sets.sets:
+        names = tuple(("mirror", str(folder / one.folder)) for one in sets.sets[:_SHOWN_SETS])
+        return ConfigurationError(
+            f"{folder} holds a mirror for each set of {sets.source}",
+            evidence=names,
+            hint="name one of them",
+        )
     return ConfigurationError(
         f"{folder} is no mirror",
-        evidence=(("tried", f"{folder / OWN_FOLDER / mirror_folder.STATE_FILE}: not there"),),
+        evidence=tried,
         hint=f"make it one: resourcesync pull https://HOST/ {folder}",
     )
 

@@ -1,0 +1,82 @@
+"""``resourcesync pull`` of several sets: a mirror for each, and how they ended together."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from resourcesync.cli import words
+from resourcesync.cli.exit_codes import worst
+from resourcesync.cli.output import Outcome, Screen, problem_of
+from resourcesync.cli.words import QUIET, Line
+from resourcesync.errors import ResourceSyncError
+from resourcesync.ports import Reporter
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.sets import SetMirror, SetPlan
+
+
+class OneSet(NamedTuple):
+    """What is pulled: the Source's address, the mirror's folder, the set."""
+
+    address: str
+    folder: Path
+    uri: str
+
+
+PullOne = Callable[[OneSet, Reporter], Outcome]
+"""Pulls one mirror; raises ``ResourceSyncError``."""
+
+
+def pull_each(plan: "SetPlan", pull_one: PullOne, screen: Screen, *, dry_run: bool) -> Outcome:
+    """Pull the mirror of each set; one that fails does not keep the others back.
+
+    Raises:
+        StorageError: The sets cannot be remembered.
+    """
+    unasked = "" if plan.unasked is None else plan.unasked.message
+    screen.report(
+        "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": unasked}
+    )
+    if not dry_run:
+        plan.remember()
+    try:
+        outcomes = [_pull(plan, mirror, pull_one, screen) for mirror in plan.mirrors]
+    finally:
+        plan.forget_if_vain()
+    return _together(plan, outcomes)
+
+
+def _pull(plan: "SetPlan", mirror: "SetMirror", pull_one: PullOne, screen: Screen) -> Outcome:
+    where = {"mirror": str(mirror.folder)}
+
+    def report(event: str, fields: Mapping[str, object]) -> None:
+        screen.report(event, {**where, **fields})
+
+    screen.report("mirror", {**where, "set": mirror.uri, "offered": mirror.offered})
+    try:
+        return pull_one(OneSet(plan.source, mirror.folder, mirror.uri), report)
+    except ResourceSyncError as error:
+        problem = problem_of(error)
+        screen.problem(problem)
+        line = Line(f"{problem.code}: {problem.message}  exit {int(problem.exit)}", "Failed", QUIET)
+        return Outcome(exit=problem.exit, closing=(line,))
+
+
+def _together(plan: "SetPlan", outcomes: list[Outcome]) -> Outcome:
+    lines: list[Line] = []
+    rows: list[dict[str, object]] = []
+    for mirror, outcome in zip(plan.mirrors, outcomes, strict=True):
+        lines += [Line(str(mirror.folder), "Mirror", QUIET), *outcome.closing]
+        rows.append(
+            {
+                "mirror": str(mirror.folder),
+                "set": mirror.uri,
+                **outcome.fields,
+                "exit": int(outcome.exit),
+            }
+        )
+    code = worst(outcome.exit for outcome in outcomes)
+    good = sum(not outcome.exit for outcome in outcomes)
+    text = f"{words.count(good)} of {words.counted(len(outcomes), 'set')} without a fault"
+    lines.append(Line(f"{text}  exit {int(code)}", "Sets", QUIET))
+    return Outcome(exit=code, closing=tuple(lines), fields={"sets": rows}, says_exit=True)

@@ -1,0 +1,252 @@
+"""Several sets of one Source: a folder with a mirror for each of them (ADR 0022)."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from resourcesync.adapters.mirror.set_folders import (
+    MAX_SETS,
+    FollowedSet,
+    FollowedSets,
+    forget_sets,
+    read_sets,
+    write_sets,
+)
+from resourcesync.discovery import Choice, OfferedSet, names_of, offered_sets
+from resourcesync.discovery.sets import choose
+from resourcesync.errors import (
+    ConfigurationError,
+    DocumentError,
+    SourceError,
+    StateError,
+    StorageError,
+)
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock
+from resourcesync.wiring.exploring import open_fetcher, over_network
+from resourcesync.wiring.mirrors import Network, is_mirror, not_a_mirror
+
+_DAY: Final = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetMirror:
+    """The mirror of one set.
+
+    Attributes:
+        uri: The set.
+        folder: Its mirror.
+        offered: Whether the Source still offers it, as far as it was asked.
+    """
+
+    uri: str
+    folder: Path
+    offered: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPlan:
+    """What is to be pulled.
+
+    Attributes:
+        folder: The folder of mirrors.
+        source: The Source's address.
+        mirrors: The mirrors to pull now, in the order of the sets.
+        followed: What is to be remembered of all of them.
+        unasked: Why the Source could not tell its sets; ``None`` when it did, or need not.
+    """
+
+    folder: Path
+    source: str
+    mirrors: tuple[SetMirror, ...]
+    followed: FollowedSets
+    unasked: SourceError | DocumentError | None = None
+
+    def remember(self) -> None:
+        """Remember the sets durably.
+
+        Raises:
+            StorageError: They cannot be written.
+        """
+        write_sets(self.folder, self.followed)
+
+    def forget_if_vain(self) -> None:
+        """Leave no folder of mirrors where no mirror came of it."""
+        if not any(is_mirror(mirror.folder) for mirror in mirrors_of(self.folder, self.followed)):
+            forget_sets(self.folder)
+            with suppress(OSError):
+                self.folder.rmdir()
+
+
+def is_folder_of_sets(folder: Path) -> bool:
+    """Whether a folder holds a mirror for each set of a Source, be its memory damaged or not.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    try:
+        return read_sets(folder) is not None
+    except StateError:
+        return True
+
+
+def each_mirror(folders: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the mirrors that folders stand for: those of their sets, or themselves.
+
+    One that cannot be understood stands for itself; whoever opens it is told why.
+    """
+    found: dict[Path, None] = {}
+    for folder in folders:
+        try:
+            known = read_sets(folder)
+        except StorageError:
+            known = None
+        below = () if known is None else mirrors_of(folder, known)
+        found.update(dict.fromkeys([one.folder for one in below] or [folder]))
+    return tuple(found)
+
+
+def mirrors_of(folder: Path, followed: FollowedSets) -> tuple[SetMirror, ...]:
+    """Return the mirrors of a folder of sets."""
+    return tuple(SetMirror(uri=one.uri, folder=folder / one.folder) for one in followed.sets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the operator asks of a folder of sets.
+
+    Attributes:
+        source: The Source's address; ``None`` takes the remembered one.
+        names: Sets, each by URI, name or number; empty takes those followed so far.
+        every: Whether all sets are wanted, those to come included.
+    """
+
+    source: str | None = None
+    names: tuple[str, ...] = ()
+    every: bool = False
+
+
+def plan_sets(folder: Path, wish: Wish, *, network: Network, clock: Clock) -> SetPlan:
+    """Find out which mirrors are to be pulled, and where each belongs.
+
+    The Source is asked which sets it has when any are named or all are wanted for the first time,
+    and once a day when all are followed.
+
+    Args:
+        folder: The folder of mirrors; it need not exist.
+        wish: What is wanted.
+        network: How the Source is asked.
+        clock: Time.
+
+    Raises:
+        ConfigurationError: The folder is a mirror itself or follows another Source, no address is
+            known, or a set that was named is not offered.
+        SourceError: The Source cannot be had, and its sets are not known.
+        DocumentError: Its documents cannot be used, and its sets are not known.
+        StateError: What the folder remembers was damaged.
+    """
+    known = read_sets(folder)
+    address = _address(folder, known, wish)
+    now = to_microseconds(clock.now())
+    every = wish.every or (known is not None and known.every)
+    if known is not None and not _must_ask(known, wish, every=every, now=now):
+        return SetPlan(
+            folder=folder, source=address, mirrors=mirrors_of(folder, known), followed=known
+        )
+    try:
+        offered = _ask(address, network, clock)
+    except (SourceError, DocumentError) as error:
+        if known is None or wish.names:
+            raise
+        mirrors = mirrors_of(folder, known)
+        return SetPlan(
+            folder=folder, source=address, mirrors=mirrors, followed=known, unasked=error
+        )
+    chosen = _chosen(offered, folder, address, wish)
+    sets = _with_folders(folder, () if known is None else known.sets, offered, chosen)
+    followed = FollowedSets(source=address, every=every, looked=now, sets=sets)
+    return SetPlan(
+        folder=folder,
+        source=address,
+        mirrors=_to_pull(folder, followed, offered, chosen if wish.names else ()),
+        followed=followed,
+    )
+
+
+def _address(folder: Path, known: FollowedSets | None, wish: Wish) -> str:
+    if known is None and is_mirror(folder):
+        raise ConfigurationError(
+            f"{folder} is a mirror of one set",
+            evidence=(("kept", "nothing was changed"),),
+            hint="pull several sets into another folder",
+        )
+    if known is None and wish.source is None:
+        raise not_a_mirror(folder)
+    if known is not None and wish.source not in (None, known.source):
+        raise ConfigurationError(
+            f"{folder} is a mirror of another Source",
+            evidence=(("here", known.source), ("asked", wish.source or "")),
+            hint="pull into another folder",
+        )
+    return known.source if known is not None else wish.source or ""
+
+
+def _must_ask(known: FollowedSets, wish: Wish, *, every: bool, now: int) -> bool:
+    begins = every and not known.every
+    return bool(wish.names) or begins or (every and not 0 <= now - known.looked < _DAY)
+
+
+def _ask(address: str, network: Network, clock: Clock) -> tuple[OfferedSet, ...]:
+    with open_fetcher(address, network, clock) as fetcher:
+        return offered_sets(over_network(fetcher), address, allowed=network.allow_origins)
+
+
+def _chosen(
+    offered: Sequence[OfferedSet], folder: Path, address: str, wish: Wish
+) -> tuple[str, ...]:
+    """Return the sets that are wanted by name, or all of them."""
+    if not wish.names:
+        return tuple(one.uri for one in offered)
+    choices = (Choice(wanted=name, folder=str(folder)) for name in wish.names)
+    return tuple(dict.fromkeys(choose(offered, choice, address).uri for choice in choices))
+
+
+def _with_folders(
+    folder: Path,
+    known: Iterable[FollowedSet],
+    offered: Sequence[OfferedSet],
+    chosen: Iterable[str],
+) -> tuple[FollowedSet, ...]:
+    """Return all sets that are followed; one that has a folder keeps it, whatever its name now.
+
+    A set that the Source has withdrawn is kept as long as its mirror is there.
+    """
+    still = {one.uri for one in offered}
+    sets = {it.uri: it for it in known if it.uri in still or is_mirror(folder / it.folder)}
+    taken = {one.folder.lower() for one in sets.values()}
+    names = dict(zip((one.uri for one in offered), names_of(offered), strict=True))
+    for uri in chosen:
+        if uri in sets:
+            continue
+        name, number = names[uri], 1
+        while name.lower() in taken:
+            number += 1
+            name = f"{names[uri]}-{number}"
+        taken.add(name.lower())
+        sets[uri] = FollowedSet(uri=uri, folder=name)
+    if len(sets) > MAX_SETS:
+        raise ConfigurationError(f"{folder} would have more than {MAX_SETS} mirrors")
+    return tuple(sets.values())
+
+
+def _to_pull(
+    folder: Path, followed: FollowedSets, offered: Iterable[OfferedSet], only: Sequence[str]
+) -> tuple[SetMirror, ...]:
+    still = {one.uri for one in offered}
+    return tuple(
+        SetMirror(uri=one.uri, folder=folder / one.folder, offered=one.uri in still)
+        for one in followed.sets
+        if not only or one.uri in only
+    )

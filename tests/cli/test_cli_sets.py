@@ -1,0 +1,335 @@
+"""``pull`` of a Source with several sets: one that is chosen, or a mirror for each."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.adapters.mirror.set_folders import read_sets
+from resourcesync.cli.main import run
+from tests.support.command_line import LATER, Said, rows
+from tests.support.commands import files_of
+from tests.support.tiny_source import STAMP, Answer, TinySource
+
+SETS = {
+    "maps": {"/maps/a.txt": b"map a\n", "/shared.txt": b"shared\n"},
+    "texts": {"/texts/b.txt": b"text b\n", "/shared.txt": b"shared\n"},
+}
+
+
+def offer(source: TinySource, sets: dict[str, dict[str, bytes]], *, at: str = STAMP) -> None:
+    """Serve a Source Description of these sets, each with its documents in a folder."""
+    for name, resources in sets.items():
+        for target, body in resources.items():
+            source.put(target, body)
+        entries = [source.entry(target, body) for target, body in resources.items()]
+        source.put_document(
+            f"/rs/{name}/capabilitylist.xml",
+            '<rs:md capability="capabilitylist"/>'
+            f'<rs:ln rel="up" href="{source.url}/.well-known/resourcesync"/>',
+            [source.pointer(f"/rs/{name}/resourcelist.xml", "resourcelist")],
+        )
+        source.put_document(
+            f"/rs/{name}/resourcelist.xml",
+            f'<rs:md capability="resourcelist" at="{at}"/>'
+            f'<rs:ln rel="up" href="{source.url}/rs/{name}/capabilitylist.xml"/>',
+            entries,
+        )
+    about = f'<rs:ln rel="describedby" href="{source.url}/about.html"/>'
+    source.put_document(
+        "/.well-known/resourcesync",
+        '<rs:md capability="description"/>',
+        [
+            source.pointer(f"/rs/{name}/capabilitylist.xml", "capabilitylist").replace(
+                "</url>", f"{about}</url>"
+            )
+            for name in sets
+        ],
+    )
+
+
+@pytest.fixture
+def two(source: TinySource) -> TinySource:
+    """Give a Source with two sets that share a resource."""
+    offer(source, SETS)
+    return source
+
+
+def in_the_day(folder: str, days: int) -> None:
+    """Let a folder of mirrors believe that it asked for the sets so many days ago."""
+    file = Path(folder, ".resourcesync/sets.json")
+    known = json.loads(file.read_text())
+    known["looked"] -= days * 86_400_000_000
+    file.write_text(json.dumps(known))
+
+
+def under(folder: str) -> dict[str, dict[str, bytes]]:
+    """Return the files of each mirror in a folder of mirrors."""
+    return {
+        one.name: {f"/{name}": body for name, body in files_of(one).items()}
+        for one in sorted(Path(folder).iterdir())
+        if one.name != ".resourcesync"
+    }
+
+
+def test_several_sets_are_told_with_the_commands_to_run(two: TinySource, said: Said) -> None:
+    assert run(["pull", two.url, "museum"]) == 2
+
+    text = said.readouterr().err
+    for number, name in enumerate(SETS, start=1):
+        uri = f"{two.url}/rs/{name}/capabilitylist.xml"
+        assert f"{number}  {name}  {uri}, described by {two.url}/about.html" in text
+        assert f"resourcesync pull {two.url} museum --set {name}\n" in text
+    assert f"resourcesync pull {two.url} museum --all-sets\n" in text
+    assert not Path("museum").exists()
+
+
+@pytest.mark.parametrize("by", ["name", "number", "URI"])
+def test_a_set_is_chosen_by_name_number_or_uri(two: TinySource, by: str) -> None:
+    word = {"name": "texts", "number": "2", "URI": f"{two.url}/rs/texts/capabilitylist.xml"}[by]
+
+    assert run(["pull", two.url, "museum", "--set", word]) == 0
+
+    assert files_of(Path("museum")) == {"texts/b.txt": b"text b\n", "shared.txt": b"shared\n"}
+
+
+def test_a_mirror_stays_with_its_set(two: TinySource) -> None:
+    run(["pull", two.url, "museum", "--set", "texts"])
+    offer(two, {**SETS, "texts": {"/texts/c.txt": b"c\n", "/texts/b.txt": b"text b\n"}}, at=LATER)
+
+    assert run(["pull", "museum", "--mode", "baseline"]) == 0
+
+    assert files_of(Path("museum")) == {"texts/b.txt": b"text b\n", "texts/c.txt": b"c\n"}
+
+
+def test_a_mirror_of_one_set_does_not_become_one_of_another(two: TinySource, said: Said) -> None:
+    run(["pull", two.url, "museum", "--set", "texts"])
+    before = files_of(Path("museum"))
+    said.readouterr()
+
+    assert run(["pull", two.url, "museum", "--set", "maps"]) == 2
+    assert "is a mirror of another set" in said.readouterr().err
+    assert run(["pull", two.url, "museum", "--set", "nonsense"]) == 2
+    assert "no set 'nonsense'" in said.readouterr().err
+    assert run(["pull", two.url, "museum", "--all-sets"]) == 2
+    assert "is a mirror of one set" in said.readouterr().err
+    assert files_of(Path("museum")) == before
+    assert run(["pull", "museum", "--set", "texts"]) == 0
+
+
+def test_a_set_that_is_not_offered_is_told_even_where_there_is_one(
+    source: TinySource, said: Said
+) -> None:
+    assert run(["pull", source.url, "museum", "--set", "objects"]) == 2
+    assert "no set 'objects'" in said.readouterr().err
+
+
+def test_all_sets_are_a_mirror_each(two: TinySource, said: Said) -> None:
+    assert run(["pull", two.url, "museum", "--all-sets"]) == 0
+
+    assert under("museum") == SETS
+    lines = said.readouterr().out.splitlines()
+    assert lines[0] == f"Sets      2 sets of {two.url}"
+    assert lines[-1] == "Sets      2 of 2 sets without a fault  exit 0"
+    assert sum(line.startswith("In sync") for line in lines) == 2
+
+
+def test_a_folder_of_mirrors_is_pulled_by_its_name(two: TinySource, said: Said) -> None:
+    run(["pull", two.url, "museum", "--all-sets"])
+    changed = {**SETS, "maps": {"/maps/a.txt": b"new map\n"}}
+    offer(two, changed, at=LATER)
+    two.asked.clear()
+    said.readouterr()
+
+    assert run(["pull", "museum", "--json"]) == 0
+
+    assert under("museum") == changed
+    end = rows(said)[-1]
+    ended = {Path(row["mirror"]).name: (row["updated"], row["deleted"]) for row in end["sets"]}
+    assert ended == {"maps": (1, 1), "texts": (0, 0)}
+    assert "/.well-known/resourcesync" not in {it.target for it in two.asked}
+
+
+def test_a_copy_that_another_set_still_lists_is_kept_there(two: TinySource) -> None:
+    run(["pull", two.url, "museum", "--all-sets"])
+    offer(two, {**SETS, "maps": {"/maps/a.txt": b"map a\n"}}, at=LATER)
+
+    assert run(["pull", "museum"]) == 0
+
+    assert not Path("museum/maps/shared.txt").exists()
+    assert Path("museum/texts/shared.txt").read_bytes() == b"shared\n"
+
+
+def test_a_set_that_is_broken_does_not_keep_the_others_back(two: TinySource, said: Said) -> None:
+    run(["pull", two.url, "museum", "--all-sets"])
+    offer(two, {**SETS, "texts": {"/texts/b.txt": b"newer\n"}}, at=LATER)
+    two.answers["/rs/maps/resourcelist.xml"] = Answer(body=b"<urlset")
+    said.readouterr()
+
+    assert run(["pull", "museum", "-q"]) != 0
+
+    assert Path("museum/texts/texts/b.txt").read_bytes() == b"newer\n"
+    assert Path("museum/maps/maps/a.txt").read_bytes() == b"map a\n"
+    assert "1 of 2 sets without a fault" in said.readouterr().out
+
+
+def test_new_sets_join_within_a_day(two: TinySource) -> None:
+    run(["pull", two.url, "museum", "--all-sets"])
+    more = {**SETS, "films": {"/films/f.txt": b"film\n"}}
+    offer(two, more)
+
+    assert run(["pull", "museum"]) == 0
+    assert under("museum") == SETS
+
+    in_the_day("museum", 1)
+    assert run(["pull", "museum"]) == 0
+    assert under("museum") == more
+
+
+def test_a_set_that_is_withdrawn_keeps_its_copies(two: TinySource, said: Said) -> None:
+    run(["pull", two.url, "museum", "--all-sets"])
+    offer(two, {"maps": SETS["maps"]})
+    in_the_day("museum", 1)
+    said.readouterr()
+
+    run(["pull", "museum"])
+
+    assert under("museum") == SETS
+    assert "withdrawn by the Source; copies kept" in said.readouterr().out
+
+
+def test_the_sets_are_pulled_though_nobody_tells_which_there_are(
+    two: TinySource, said: Said
+) -> None:
+    run(["pull", two.url, "museum", "--all-sets"])
+    in_the_day("museum", 1)
+    two.answers["/.well-known/resourcesync"] = Answer(status=410)
+    del two.answers["/rs/texts/capabilitylist.xml"]
+    said.readouterr()
+
+    assert run(["pull", "museum"]) == 0
+
+    assert under("museum") == SETS
+    assert "as known: " in said.readouterr().out
+
+
+def test_some_sets_are_followed_and_others_can_join(two: TinySource) -> None:
+    offer(two, {**SETS, "films": {"/films/f.txt": b"film\n"}})
+
+    assert run(["pull", two.url, "museum", "--set", "maps", "--set", "3"]) == 0
+    assert list(under("museum")) == ["films", "maps"]
+    assert run(["pull", "museum", "--set", "texts"]) == 0
+    assert list(under("museum")) == ["films", "maps", "texts"]
+    known = read_sets(Path("museum"))
+    assert known is not None
+    assert (known.every, len(known.sets)) == (False, 3)
+
+
+def test_status_and_audit_take_a_folder_of_mirrors(two: TinySource, said: Said) -> None:
+    run(["pull", two.url, "museum", "--all-sets"])
+    Path("museum/maps/maps/a.txt").unlink()
+    said.readouterr()
+
+    assert run(["status", "museum", "--json"]) == 0
+    shown = [row["mirror"] for row in rows(said) if row["type"] == "mirror"]
+    assert sorted(shown) == ["museum/maps", "museum/texts"]
+    assert run(["status", "--json"]) == 0
+    assert len([row for row in rows(said) if row["type"] == "mirror"]) == 2
+    assert run(["audit", "museum", "--json"]) == 1
+    exits = {Path(row["mirror"]).name: row["exit"] for row in rows(said)[-1]["mirrors"]}
+    assert exits == {"maps": 1, "texts": 0}
+
+
+def test_other_commands_name_the_mirrors_of_a_folder(two: TinySource, said: Said) -> None:
+    run(["pull", two.url, "museum", "--all-sets"])
+    said.readouterr()
+
+    assert run(["changes", "museum"]) == 2
+
+    text = said.readouterr().err
+    assert "holds a mirror for each set" in text
+    assert "museum/maps" in text
+
+
+def test_a_dry_run_of_all_sets_leaves_nothing(two: TinySource, said: Said) -> None:
+    assert run(["pull", two.url, "museum", "--all-sets", "-n"]) == 0
+
+    assert not Path("museum").exists()
+    assert f"Found by  well-known URI of {two.url}" in said.readouterr().out
+
+
+def test_a_folder_of_mirrors_of_which_none_came_is_not_left_behind(two: TinySource) -> None:
+    for name in SETS:
+        two.answers[f"/rs/{name}/capabilitylist.xml"] = Answer(status=404)
+
+    assert run(["pull", two.url, "museum", "--all-sets"]) != 0
+
+    assert not Path("museum").exists()
+
+
+def test_a_site_with_one_set_can_be_followed_with_all_that_come(source: TinySource) -> None:
+    assert run(["pull", source.url, "museum", "--all-sets"]) == 0
+
+    known = read_sets(Path("museum"))
+    assert known is not None
+    assert [one.folder for one in known.sets] == ["capabilitylist"]
+
+
+def test_several_plain_sitemaps_are_sets(source: TinySource) -> None:
+    source.answers.clear()
+    for name in ("news", "pages"):
+        source.put(f"/{name}.html", name.encode())
+        source.put(
+            f"/{name}.xml",
+            '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+            f"<url><loc>{source.url}/{name}.html</loc></url></urlset>".encode(),
+        )
+    source.put("/robots.txt", b"Sitemap: /news.xml\nSitemap: /pages.xml\n")
+
+    assert run(["pull", source.url, "site"]) == 2
+    assert run(["pull", source.url, "site", "--all-sets"]) == 0
+    assert under("site") == {
+        "news": {"/news.html": b"news"},
+        "pages": {"/pages.html": b"pages"},
+    }
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda known: {**known, "sets": [{"uri": "u", "folder": "../elsewhere"}]},
+        lambda known: {**known, "sets": [{"uri": "u", "folder": ".resourcesync"}]},
+        lambda known: {**known, "sets": [*known["sets"], known["sets"][0]]},
+        lambda known: {**known, "version": 2},
+        lambda _: "?",
+    ],
+    ids=["outside", "our own", "twice", "newer", "no object"],
+)
+def test_a_damaged_memory_of_the_sets_is_told_and_changes_nothing(
+    two: TinySource, said: Said, damage: Any
+) -> None:
+    run(["pull", two.url, "museum", "--all-sets"])
+    file = Path("museum/.resourcesync/sets.json")
+    file.write_text(json.dumps(damage(json.loads(file.read_text()))))
+    said.readouterr()
+
+    assert run(["pull", "museum"]) == 8
+    assert run(["status", "museum"]) == 8
+    assert run(["audit", "museum"]) == 8
+    assert said.readouterr().err.count("sets.json is damaged") == 3
+    assert under("museum") == SETS
+
+
+def test_a_link_in_place_of_the_memory_is_not_followed(two: TinySource, said: Said) -> None:
+    Path("museum/.resourcesync").mkdir(parents=True)
+    os.symlink("/etc/passwd", "museum/.resourcesync/sets.json")
+
+    assert run(["pull", two.url, "museum"]) == 8
+    assert "passwd" not in said.readouterr().err
+
+
+def test_set_and_all_sets_exclude_each_other(two: TinySource) -> None:
+    assert run(["pull", two.url, "museum", "--set", "maps", "--all-sets"]) == 2
+    assert two.asked == []
