@@ -16,6 +16,8 @@ Fields = Mapping[str, Any]
 
 SHOWN_PARTS: Final = 20
 """Documents of one index that are shown one by one unless ``-v`` is given."""
+_PLAIN_ROAD: Final = "well-known URI"
+"""A road that the first document's own address shows."""
 _COLUMN: Final = 55
 _TOP: Final = 4
 _NOUNS: Final = {
@@ -45,6 +47,8 @@ def fields_of(step: Node | Sum) -> dict[str, object]:
     if isinstance(step, Sum):
         return {**place, "parts": step.parts, **_counts(step.survey)}
     place |= {"depth": step.depth, "label": step.label}
+    if step.road:
+        place["found_by"] = step.road
     if step.error is not None:
         return {**place, "error": {"code": step.error.code, "message": step.error.message}}
     if step.reading is None:
@@ -173,6 +177,8 @@ class ExploreWords:
             label = f"{fields['label']}  " if fields["label"] else ""
             yield Line(f"{head}{label}{_SKIPPED[fields['skipped']]}", level=level)
         else:
+            if not str(fields.get("found_by", _PLAIN_ROAD)).startswith(_PLAIN_ROAD):
+                yield Line(f"found by: {fields['found_by']}")
             yield Line(head + "  ".join(_title(fields)), level=level)
             if not _is_pointing(fields):
                 held = "  ".join(_held(fields, str(fields["capability"])))

@@ -4,13 +4,13 @@ Each document is read once, as a stream; what is kept of it are counts and, unti
 the addresses of the documents that it lists. One that fails is a node with its error.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
 from urllib.parse import urljoin
 
-from resourcesync.discovery.documents import FetchedDocument
-from resourcesync.discovery.search import Documents, fetch, use_first
+from resourcesync.discovery.documents import Documents, FetchedDocument, fetch
+from resourcesync.discovery.search import Search, use_first
 from resourcesync.discovery.survey import Survey
 from resourcesync.documents.reading import Document
 from resourcesync.errors import DocumentError, ResourceSyncError, SourceError, StorageError
@@ -73,6 +73,7 @@ class Node:
         error: Why it could not be read.
         skipped: Why it was not fetched: met before, below the depth asked for, a channel of
             notifications, of a capability unknown here, too many documents.
+        road: By what the first document was found, in words; empty when it is the very address.
     """
 
     uri: str
@@ -81,6 +82,7 @@ class Node:
     reading: Reading | None = None
     error: ResourceSyncError | None = None
     skipped: Skipped = ""
+    road: str = ""
 
     @property
     def depth(self) -> int:
@@ -119,10 +121,14 @@ class Tree:
     Args:
         documents: Gets documents.
         depth: Levels of documents to show.
+        allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
     """
 
-    def __init__(self, documents: Documents, *, depth: int = MAX_DEPTH) -> None:
+    def __init__(
+        self, documents: Documents, *, depth: int = MAX_DEPTH, allowed: Iterable[str] = ()
+    ) -> None:
         self._documents = documents
+        self._search = Search(documents, allowed)
         self._depth = min(depth, MAX_DEPTH)
         self._seen: set[str] = set()
 
@@ -135,9 +141,9 @@ class Tree:
             ConfigurationError: The address is none.
             StorageError: A file could not be kept or read.
         """
-        first = use_first(self._documents, address, read_whole)
+        first = use_first(self._documents, address, read_whole, self._search)
         self._seen.update((first.uri, first.final_uri))
-        yield Node(uri=first.uri, reading=first)
+        yield Node(uri=first.uri, reading=first, road=self._search.road)
         yield from self._below(first, ())
 
     def _below(self, above: Reading, branches: Branches) -> Iterator[Node | Sum]:

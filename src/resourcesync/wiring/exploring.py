@@ -83,4 +83,5 @@ def explore(
         StorageError: A file cannot be read.
     """
     with open_documents(target, network, clock) as (documents, first):
-        yield from Tree(documents, depth=depth).walk(first)
+        tree = Tree(documents, depth=depth, allowed=network.allow_origins)
+        yield from tree.walk(first)
