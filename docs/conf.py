@@ -1,7 +1,11 @@
 """How the pages are built: ``sphinx-build -W docs docs/_build/html``."""
 
+import inspect
 import tomllib
 from pathlib import Path
+
+import resourcesync
+import resourcesync.documents
 
 _project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
 
@@ -10,10 +14,22 @@ author = "The resourcesync authors"
 copyright = "The resourcesync authors, Apache-2.0"
 release = version = _project["project"]["version"]
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_class_signature = "separated"
+napoleon_use_ivar = True
+napoleon_use_rtype = False
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"resourcesync {release}"
 html_show_sphinx = False
 html_copy_source = False
+
+# A thing that is exported by another name is told by that name, not as an alias of a private one.
+for _package in (resourcesync, resourcesync.documents):
+    for _name in _package.__all__:
+        _it = getattr(_package, _name)
+        if inspect.isclass(_it) or inspect.isfunction(_it):
+            _it.__name__ = _it.__qualname__ = _name

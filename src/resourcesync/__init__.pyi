@@ -1,0 +1,88 @@
+from resourcesync.api.calls import Event as Event
+from resourcesync.api.handing_on import MirrorChange as MirrorChange
+from resourcesync.api.judging import validate as validate
+from resourcesync.api.mirror import Mirror as Mirror
+from resourcesync.api.plans import Plan as Plan
+from resourcesync.api.plans import PlannedAction as PlannedAction
+from resourcesync.api.publisher import Published as Published
+from resourcesync.api.publisher import Publisher as Publisher
+from resourcesync.api.settings import MirrorOptions as MirrorOptions
+from resourcesync.api.settings import PublisherOptions as PublisherOptions
+from resourcesync.api.source import Source as Source
+from resourcesync.api.source import discover as discover
+from resourcesync.destination.reports import AuditReport as AuditReport
+from resourcesync.destination.reports import Failing as Failing
+from resourcesync.destination.reports import Finding as AuditFinding
+from resourcesync.destination.reports import FindingKind as FindingKind
+from resourcesync.destination.reports import MirrorState as MirrorState
+from resourcesync.destination.reports import MirrorStatus as MirrorStatus
+from resourcesync.destination.reports import Mode as Mode
+from resourcesync.destination.reports import RunReport as RunReport
+from resourcesync.discovery.discover import Discovered as SourceLists
+from resourcesync.documents.front import read as read
+from resourcesync.documents.reading import Document as Document
+from resourcesync.documents.writing import write as write
+from resourcesync.errors import ResourceSyncError as ResourceSyncError
+from resourcesync.model.capabilities import Header as Header
+from resourcesync.model.digests import Digest as Digest
+from resourcesync.model.links import Link as Link
+from resourcesync.model.resources import Change as Change
+from resourcesync.model.resources import Resource as Resource
+from resourcesync.model.vocabulary import Capability as Capability
+from resourcesync.model.vocabulary import ChangeKind as ChangeKind
+from resourcesync.ports.changes import LoggedKind as MirrorChangeKind
+from resourcesync.source.scan import Left as LeftFile
+from resourcesync.source.shelf import Written as WrittenDocument
+from resourcesync.validator.findings import Finding as RuleFinding
+from resourcesync.validator.rule import Level as Level
+from resourcesync.validator.rule import Rule as Rule
+from resourcesync.validator.rule import Severity as Severity
+from resourcesync.wiring.credentials import Credentials as Credentials
+from resourcesync.wiring.mirrors import Network as Network
+
+__all__ = [
+    "AuditFinding",
+    "AuditReport",
+    "Capability",
+    "Change",
+    "ChangeKind",
+    "Credentials",
+    "Digest",
+    "Document",
+    "Event",
+    "Failing",
+    "FindingKind",
+    "Header",
+    "LeftFile",
+    "Level",
+    "Link",
+    "Mirror",
+    "MirrorChange",
+    "MirrorChangeKind",
+    "MirrorOptions",
+    "MirrorState",
+    "MirrorStatus",
+    "Mode",
+    "Network",
+    "Plan",
+    "PlannedAction",
+    "Published",
+    "Publisher",
+    "PublisherOptions",
+    "Resource",
+    "ResourceSyncError",
+    "Rule",
+    "RuleFinding",
+    "RunReport",
+    "Severity",
+    "Source",
+    "SourceLists",
+    "WrittenDocument",
+    "__version__",
+    "discover",
+    "read",
+    "validate",
+    "write",
+]
+
+__version__: str

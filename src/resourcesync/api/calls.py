@@ -1,0 +1,133 @@
+"""One call into the library while it goes on: where its events go, and whether it is to stop."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from resourcesync.errors import ConfigurationError, StoppedError
+from resourcesync.ports import Clock
+
+_ASK_EVERY: Final = 0.05
+_SLICE: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened while a call goes on.
+
+    Attributes:
+        kind: ``source`` (lists were found), ``plan``, ``progress``, ``item`` (one resource was
+            dealt with), ``warning`` or ``finding``; further kinds may come.
+        fields: What is told of it, as the lines of the command line's ``--json`` have it.
+    """
+
+    kind: str
+    fields: Mapping[str, object]
+
+
+OnEvent = Callable[[Event], object]
+"""Takes an event, on the thread of the call; what it raises ends the call."""
+
+Stop = Callable[[], bool]
+"""Asked many times a second whether the call is to stop."""
+
+
+class Calls:
+    """The clock and the ear of everything that one mirror does, one call at a time.
+
+    All long work asks for the time again and again, and it is safe to be cut at each of these
+    places. So that is where a wish to stop is raised, and raised again should it get lost.
+
+    Args:
+        clock: Time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._on_event: OnEvent | None = None
+        self._stop: Stop | None = None
+        self._is_busy = False
+        self._stopped: StoppedError | None = None
+        self._asked = 0.0
+
+    @contextmanager
+    def during(self, on_event: OnEvent | None, stop: Stop | None) -> Iterator[None]:
+        """Tell events of the block to ``on_event``, and raise in it when ``stop`` says so.
+
+        Raises:
+            ConfigurationError: Another call goes on.
+            StoppedError: ``stop`` said so.
+        """
+        if self._is_busy:
+            raise ConfigurationError(
+                "this Mirror is busy with another call",
+                hint="make a Mirror for each thread, and call none from its own events",
+            )
+        self._is_busy = True
+        self._on_event, self._stop = on_event, stop
+        self._stopped, self._asked = None, 0.0
+        try:
+            self._ask()
+            yield
+        finally:
+            self._is_busy = False
+            self._on_event = self._stop = None
+
+    def report(self, event: str, fields: Mapping[str, object]) -> None:
+        """Tell an event (``Reporter``)."""
+        if self._on_event is not None:
+            self._on_event(Event(event, fields))
+
+    # --- Clock ---
+
+    def now(self) -> datetime:
+        """Return the present moment, in UTC."""
+        return self._clock.now()
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back.
+
+        Raises:
+            StoppedError: The caller asked to stop.
+        """
+        if self._stop is not None and self._clock.monotonic() - self._asked >= _ASK_EVERY:
+            self._ask()
+        return self._clock.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait.
+
+        Raises:
+            StoppedError: The caller asked to stop.
+        """
+        until = self._clock.monotonic() + seconds
+        while (left := until - self._clock.monotonic()) > 0:
+            self._ask()
+            self._clock.sleep(left if self._stop is None else min(_SLICE, left))
+
+    def _ask(self) -> None:
+        if self._stop is None or _is_on_its_way(self._stopped):
+            return
+        self._asked = self._clock.monotonic()
+        if self._stopped is None and self._stop():
+            self._stopped = StoppedError(
+                "the program asked to stop",
+                evidence=(("kept", "what was complete"),),
+                hint="call it again: it goes on from here",
+            )
+        if self._stopped is not None:
+            raise self._stopped
+
+
+def _is_on_its_way(error: BaseException | None) -> bool:
+    """Whether a ``finally``, an ``except`` or a ``with`` above us is passing it on."""
+    current, seen = sys.exception(), set[int]()
+    while error is not None and current is not None and id(current) not in seen:
+        if current is error:
+            return True
+        seen.add(id(current))
+        current = current.__context__
+    return False

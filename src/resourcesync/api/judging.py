@@ -1,0 +1,75 @@
+"""Judge documents, packages and Sources by the rules of the standard."""
+
+import io
+import os
+from collections.abc import Iterator
+from typing import BinaryIO, Final, Literal
+
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.validator.examining import validate_document
+from resourcesync.validator.findings import Finding, by_place
+from resourcesync.validator.rule import Profile
+from resourcesync.wiring import machine
+from resourcesync.wiring.mirrors import Network
+from resourcesync.wiring.sampling import SampleSize, Unreached
+from resourcesync.wiring.validating import Judge, Judgement
+
+_BLOCK: Final = 65_536
+
+
+def validate(
+    target: str | os.PathLike[str] | bytes | BinaryIO,
+    *,
+    profile: Literal["rs-1.1", "rs-1.0", "sitemap"] = "rs-1.1",
+    live: bool = False,
+    sample: int | None = None,
+    network: Network | None = None,
+) -> Iterator[Finding]:
+    """Yield what is wrong with a document, a package, a published folder or a Source.
+
+    Broken and hostile bytes are findings, no errors. What cannot be had is told by an error after
+    the last finding: what was not judged is never called good.
+
+    Args:
+        target: A document's bytes, or an open file that has them; a path; or an address.
+        profile: By which text it is judged.
+        live: Judge all documents of the Source at an address, not only the one there.
+        sample: Of a Source, also fetch so many of the listed resources and compare them.
+        network: How a Source is asked.
+
+    Raises:
+        ConfigurationError: There is no such file, or an argument cannot work.
+        SourceError: Nothing was found at the address, or something cannot be had.
+        StorageError: A file cannot be read.
+    """
+    try:
+        chosen = Profile(profile)
+    except ValueError as error:
+        known = ", ".join(it.value for it in Profile)
+        raise ConfigurationError(
+            f"profile={profile!r} is unknown", hint=f"one of {known}"
+        ) from error
+    if isinstance(target, str | os.PathLike):
+        size = None if sample is None else SampleSize(count=sample)
+        judgement = Judgement(profile=chosen, live=live, sample=size)
+        judge = Judge(judgement, network=network or Network(), clock=machine.system_clock())
+        return _of_place(judge, os.fspath(target))
+    return _of_bytes(target, chosen)
+
+
+def _of_place(judge: Judge, target: str) -> Iterator[Finding]:
+    unreached: ResourceSyncError | None = None
+    for event in judge.judge(target):
+        if isinstance(event, Finding):
+            yield event
+        elif isinstance(event, Unreached):
+            unreached = unreached or event.error
+    if unreached is not None:
+        raise unreached
+
+
+def _of_bytes(document: bytes | BinaryIO, profile: Profile) -> Iterator[Finding]:
+    stream = io.BytesIO(document) if isinstance(document, bytes) else document
+    chunks = iter(lambda: stream.read(_BLOCK), b"")
+    findings = validate_document(chunks, uri="", profile=profile)
+    yield from by_place(it for it in findings if profile in it.rule.profiles)

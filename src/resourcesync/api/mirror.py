@@ -1,0 +1,308 @@
+"""A mirror: a folder that is kept in step with a Source."""
+
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Self, Unpack
+
+from resourcesync.api.calls import Calls, Event, OnEvent, Stop
+from resourcesync.api.handing_on import MirrorChange, Since, changes_of
+from resourcesync.api.plans import Plan
+from resourcesync.api.settings import MirrorOptions, mirror_settings
+from resourcesync.destination.auditing import AuditMethod
+from resourcesync.destination.destination import Destination
+from resourcesync.destination.options import PullMode, PullOptions
+from resourcesync.destination.reports import AuditReport, Finding, MirrorStatus, RunReport
+from resourcesync.errors import ConfigurationError
+from resourcesync.wiring import machine, mirrors
+
+
+class Mirror:
+    """A folder that is kept in step with a Source.
+
+    Every method stands alone: it opens the mirror, holds it for as long as the call lasts and lets
+    go. In a ``with`` block the mirror is held, and its connections are kept, from the beginning to
+    the end, by one thread; then ``requests`` and ``received`` of a report count from the
+    beginning of the block. Nobody else, no other process either, can pull a mirror that is held.
+
+    Nothing is printed, no signal is touched, no thread is started, no variable of the environment
+    is read. Several mirrors may be used at once, each by one thread at a time.
+
+    Args:
+        source: Any address of the Source: of a site, a Source Description, a list or a sitemap.
+            ``None`` takes the one that the mirror remembers.
+        folder: The mirror's folder; made by the first pull.
+        **options: See `MirrorOptions`.
+
+    Raises:
+        ConfigurationError: An option cannot work.
+    """
+
+    def __init__(
+        self,
+        source: str | None,
+        folder: str | os.PathLike[str],
+        **options: Unpack[MirrorOptions],
+    ) -> None:
+        self.source = source
+        self.folder = Path(folder)
+        self._options, self._network = mirror_settings(options)
+        self._calls = Calls(machine.system_clock())
+        self._held: Destination | None = None
+        self._holding = ExitStack()
+        self._thread = 0
+
+    def __repr__(self) -> str:
+        return f"Mirror({self.source!r}, {os.fspath(self.folder)!r})"
+
+    def __enter__(self) -> Self:
+        if self._held is not None:
+            raise ConfigurationError(f"{self!r} is held already")
+        self._thread = threading.get_ident()
+        self._held = self._holding.enter_context(self._opening())
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._held = None
+        self._holding.close()
+
+    @contextmanager
+    def _opening(self) -> Iterator[Destination]:
+        if self.source is None and not mirrors.is_mirror(self.folder):
+            raise mirrors.not_a_mirror(self.folder)
+        with mirrors.open_destination(
+            self.folder,
+            source=self.source,
+            network=self._network,
+            report=self._calls.report,
+            clock=self._calls,
+        ) as destination:
+            yield destination
+
+    @contextmanager
+    def _working(self, on_event: OnEvent | None, stop: Stop | None) -> Iterator[Destination]:
+        with self._calls.during(on_event, stop):
+            if self._held is None:
+                with self._opening() as destination:
+                    yield destination
+            elif self._thread != threading.get_ident():
+                raise ConfigurationError("this Mirror is held by another thread")
+            else:
+                yield self._held
+
+    # --- pull ---
+
+    def pull(
+        self,
+        *,
+        mode: PullMode = "auto",
+        on_event: OnEvent | None = None,
+        stop: Stop | None = None,
+    ) -> RunReport:
+        """Bring the mirror in step with its Source; call it again to update.
+
+        A resource that cannot be had raises nothing: it is in the report's ``failures``, the
+        report's ``state`` is not ``IN_SYNC``, and the next pull tries it again.
+
+        Args:
+            mode: ``auto`` follows the Change Lists when they reach back; ``baseline`` compares
+                with the whole Resource List.
+            on_event: Told of what happens, on this thread.
+            stop: Asked many times a second; ``True`` ends the pull soon. What is complete is kept.
+
+        Raises:
+            StoppedError: ``stop`` said so.
+            ConfigurationError: No address is known, or the mirror follows another Source.
+            SourceError: The Source does not answer, refuses, or offers no list.
+            DocumentError: A list cannot be used; nothing was changed.
+            SyncError: Going on would risk the copies; nothing was changed.
+            StorageError: The mirror cannot be written, or somebody else holds it.
+        """
+        return self._pull(replace(self._options, mode=mode), on_event, stop)
+
+    def plan(
+        self,
+        *,
+        mode: PullMode = "auto",
+        on_event: OnEvent | None = None,
+        stop: Stop | None = None,
+    ) -> Plan:
+        """Find out what a pull would do now, and change nothing.
+
+        Args:
+            mode: As `pull` has it.
+            on_event: Told of what happens, on this thread.
+            stop: Asked many times a second; ``True`` ends the planning soon.
+
+        Raises:
+            ResourceSyncError: As `pull` does.
+        """
+        plan = Plan(self.folder, mode)
+        try:
+            options = replace(self._options, mode=mode, dry_run=True, review=plan.record)
+            self._pull(options, on_event, stop)
+        except BaseException:
+            plan.close()
+            raise
+        return plan
+
+    def apply(
+        self, plan: Plan, *, on_event: OnEvent | None = None, stop: Stop | None = None
+    ) -> RunReport:
+        """Carry out a plan: exactly what it says, or nothing.
+
+        The Source's lists are read again. Only when the same resources are to be created, updated
+        and deleted, with the same listed bytes, is the plan carried out; else nothing is. It does
+        not matter how old the plan is, nor what changed that it does not touch.
+
+        Args:
+            plan: What `plan` returned.
+            on_event: Told of what happens, on this thread.
+            stop: Asked many times a second; ``True`` ends the run soon. What is complete is kept.
+
+        Raises:
+            PlanOutdatedError: Something else would be done now; nothing was changed.
+            ConfigurationError: The plan is for another mirror.
+            ResourceSyncError: Anything else as `pull` does.
+        """
+        if plan.folder != self.folder:
+            raise ConfigurationError(
+                "the plan is for another mirror",
+                evidence=(("plan", str(plan.folder)), ("here", str(self.folder))),
+            )
+        options = replace(self._options, mode=plan.asked, review=plan.check)
+        return self._pull(options, on_event, stop)
+
+    def _pull(self, options: PullOptions, on_event: OnEvent | None, stop: Stop | None) -> RunReport:
+        with self._working(on_event, stop) as destination:
+            return destination.pull(self.source, options)
+
+    # --- audit and repair ---
+
+    def audit(
+        self,
+        *,
+        method: AuditMethod = "hash",
+        offline: bool = False,
+        on_event: OnEvent | None = None,
+        stop: Stop | None = None,
+    ) -> AuditReport:
+        """Compare every copy with what the Source lists; no copy is changed.
+
+        What was found is kept with the mirror, so that `repair` can mend all of it, also what the
+        report has no room for; events of the kind ``finding`` tell of each.
+
+        Args:
+            method: ``lists`` compares the mirror's memory, ``stat`` also size and time of each
+                file, ``hash`` also every byte.
+            offline: Compare with what was listed when each copy was fetched; ask nobody.
+            on_event: Told of what happens, on this thread.
+            stop: Asked many times a second; ``True`` ends the audit soon.
+
+        Raises:
+            StoppedError: ``stop`` said so.
+            ConfigurationError: The folder is no mirror yet.
+            SourceError: The Source does not answer or refuses.
+            DocumentError: A list cannot be used.
+            StorageError: The mirror cannot be read, or somebody else holds it.
+        """
+        self._check_mirror()
+
+        def hear(event: Event) -> None:
+            if event.kind == "finding":
+                kept.add(event.fields)
+            if on_event is not None:
+                on_event(event)
+
+        # The findings are kept while the mirror is held, so that two audits cannot mix theirs.
+        with (
+            self._working(hear, stop) as destination,
+            mirrors.audit_files(self.folder).keeping() as kept,
+        ):
+            report = destination.audit(method=method, offline=offline)
+            if not report.in_sync or report.foreign:
+                kept.call(report.run, self._calls.now().strftime("%Y%m%d%H%M%S"))
+            return report
+
+    def repair(
+        self,
+        found: AuditReport | Iterable[Finding] | None = None,
+        *,
+        deleting: bool = False,
+        on_event: OnEvent | None = None,
+        stop: Stop | None = None,
+    ) -> RunReport:
+        """Fetch again what an audit found missing or different.
+
+        A file that was altered here goes to ``.resourcesync/quarantine``, with a note.
+
+        Args:
+            found: What `audit` returned, or some of its findings; ``None`` compares size and time
+                of each file first.
+            deleting: Whether copies that the Source does not list are deleted too.
+            on_event: Told of what happens, on this thread.
+            stop: Asked many times a second; ``True`` ends the run soon. What is complete is kept.
+
+        Raises:
+            ConfigurationError: The folder is no mirror yet, or the audit was too long ago.
+            ResourceSyncError: Anything else as `pull` does.
+        """
+        self._check_mirror()
+        findings: Iterable[Finding] | None = found if not isinstance(found, AuditReport) else ()
+        if isinstance(found, AuditReport) and not found.in_sync:
+            findings = mirrors.findings_of(self.folder, found.run)
+        with self._working(on_event, stop) as destination:
+            return destination.repair(findings, self._options, deleting=deleting)
+
+    def _check_mirror(self) -> None:
+        if not mirrors.is_mirror(self.folder):
+            raise mirrors.not_a_mirror(self.folder)
+
+    # --- looking ---
+
+    def status(self) -> MirrorStatus:
+        """Return what the mirror's own memory says; nobody is asked, and nobody has to wait.
+
+        Raises:
+            ConfigurationError: The folder is no mirror.
+            StateError: The memory is damaged or from a newer version.
+        """
+        return mirrors.read_status(self.folder)
+
+    def changes(
+        self,
+        consumer: str | None = None,
+        *,
+        since: Since | None = None,
+        touched: bool = False,
+        restart: bool = False,
+    ) -> Iterator[MirrorChange]:
+        """Yield what changed in the mirror, oldest first; a pull may go on meanwhile.
+
+        A named consumer is told of each change once: of all that is here the first time, then of
+        what is new. Its place moves on when the loop has come to its end; one that is broken off,
+        or raises, gets the same changes again.
+
+        Args:
+            consumer: Whose place to start from; ``None`` has none.
+            since: A change's ``number`` or an aware moment; only for ``consumer=None``, where
+                nothing given means all that is remembered.
+            touched: Whether to yield also what was fetched anew with the same bytes.
+            restart: Begin anew with all that is here.
+
+        Raises:
+            DiscontinuityError: The mirror does not remember that far back (90 days, at most
+                1,000,000 changes).
+            ConfigurationError: The folder is no mirror, or a consumer was given a ``since``.
+            StateError: The memory is damaged or from a newer version.
+        """
+        if consumer is not None and since is not None:
+            raise ConfigurationError("a consumer has a place of its own: since is for others")
+        if consumer is None and restart:
+            raise ConfigurationError("only a consumer can begin anew")
+        return changes_of(
+            self.folder, consumer=consumer, since=since, touched=touched, restart=restart
+        )

@@ -1,0 +1,199 @@
+"""What a pull would do, as a value: counted, looked through, and later carried out as it is."""
+
+import hashlib
+import tempfile
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, Literal, Self, assert_never
+
+import msgspec
+
+from resourcesync.destination.options import PullMode
+from resourcesync.destination.plan import Decision, Fetch, InStep, Keep, Listed, TakeAway
+from resourcesync.destination.reports import Mode
+from resourcesync.errors import PlanOutdatedError, StorageError
+
+_IN_MEMORY: Final = 1 << 20
+_BLOCK: Final = 1 << 16
+_WORDS: Final = ("create", "update", "delete", "keep", "same")
+
+Decide = Callable[[], Iterator[Decision]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAction:
+    """What is to be done for one resource.
+
+    Attributes:
+        action: ``create`` and ``update`` fetch it; ``delete`` moves the copy to the trash; ``keep``
+            leaves a copy that the Source lists no more, or that is not selected any more.
+        uri: The resource.
+        path: Its place in the mirror.
+        length: Bytes as far as the lists tell; of the copy that is here, for the others.
+        reason: Why it is deleted or kept; empty for the others.
+    """
+
+    action: Literal["create", "update", "delete", "keep"]
+    uri: str
+    path: str
+    length: int | None = None
+    reason: str = ""
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(PlannedAction).decode
+
+
+class Plan:
+    """What a pull would do now; `Mirror.apply` does exactly that or nothing.
+
+    Iterate over it for its actions, in the order of their URIs and as often as you like: they are
+    kept in a temporary file, so memory does not grow with them. Resources that are in step are
+    only counted. Closing it (or a ``with`` block) gives the file back; so does the interpreter
+    when nobody holds the plan any more.
+
+    Attributes:
+        folder: The mirror that it is for.
+        asked: The ``mode`` that was asked for.
+        mode: How it will be done.
+        same: Resources that are in step.
+        create: Resources to fetch that are not here.
+        update: Resources to fetch that are here and differ, or may differ.
+        delete: Copies to delete, as far as the limit on deletions allows.
+        keep: Copies that stay though not listed, or not selected any more.
+        size: Bytes to fetch, as far as the lists tell.
+        unsized: Resources to fetch whose length the lists do not tell.
+    """
+
+    def __init__(self, folder: Path, asked: PullMode) -> None:
+        self.folder = folder
+        self.asked: PullMode = asked
+        self.mode = Mode.UNCHANGED
+        self.same = self.create = self.update = self.delete = self.keep = 0
+        self.size = self.unsized = 0
+        self._digest = b""
+        self._end = 0
+        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed below
+        self._close = weakref.finalize(self, self._file.close)
+
+    def record(self, mode: Mode, decide: Decide) -> None:
+        """Take what was decided (``Review``); what was taken before is forgotten.
+
+        Raises:
+            StorageError: There is no room for it.
+        """
+        try:
+            self._file.seek(0)
+            self._file.truncate()
+            counts, self._digest = _told(decide(), self._file.write)
+            self._end = self._file.tell()
+        except OSError as error:
+            raise StorageError(f"a plan cannot be kept here: {error.strerror}") from error
+        self.same, self.create, self.update = counts["same"], counts["create"], counts["update"]
+        self.delete, self.keep = counts["delete"], counts["keep"]
+        self.size, self.unsized = counts["size"], counts["unsized"]
+        self.mode = mode if self.create or self.update or self.delete else Mode.UNCHANGED
+
+    def check(self, mode: Mode, decide: Decide) -> None:
+        """Look whether the same was decided again (``Review``).
+
+        Raises:
+            PlanOutdatedError: It was not.
+        """
+        del mode
+        counts, digest = _told(decide(), None)
+        if digest != self._digest:
+            planned = {word: getattr(self, word) for word in _WORDS}
+            raise PlanOutdatedError(
+                "the Source or the mirror changed since the plan was made",
+                evidence=(
+                    ("planned", _phrase(planned)),
+                    ("now", _phrase(counts)),
+                    ("kept", "nothing was changed"),
+                ),
+                hint="make a new plan, or pull",
+            )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (self.create or self.update or self.delete)
+
+    def __iter__(self) -> Iterator[PlannedAction]:
+        at = 0
+        while at < self._end:
+            try:
+                self._file.seek(at)
+                lines = self._file.readlines(_BLOCK)
+            except (OSError, ValueError) as error:  # ValueError: it is closed
+                raise StorageError(f"the plan cannot be read: {error}") from error
+            at += sum(map(len, lines))
+            yield from map(_decode, lines)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the temporary file back; the counts stay, and the plan can still be applied."""
+        self._close()
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{word}={getattr(self, word)}" for word in _WORDS)
+        return f"<Plan {self.mode.value}: {counts}>"
+
+
+def _phrase(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{word} {counts[word]}" for word in ("create", "update", "delete"))
+
+
+def _told(
+    decisions: Iterator[Decision], write: Callable[[bytes], object] | None
+) -> tuple[Counter[str], bytes]:
+    """Count decisions and digest what they change; write the actions down if that is asked for."""
+    counts: Counter[str] = Counter()
+    digest = hashlib.sha256()
+    for decision in decisions:
+        action, listed = _action(decision)
+        if action is None:
+            counts["same"] += 1
+            continue
+        counts[action.action] += 1
+        if listed is not None:
+            counts["size"] += listed.length or 0
+            counts["unsized"] += listed.length is None
+        line = _encode(action) + b"\n"
+        if write is not None:
+            write(line)
+        if action.action != "keep":
+            digest.update(line)
+            if listed is not None:
+                digest.update(_encode((listed.hash, listed.lastmod)))
+    return counts, digest.digest()
+
+
+def _action(decision: Decision) -> tuple[PlannedAction | None, Listed | None]:
+    match decision:
+        case InStep():
+            return None, None
+        case Fetch(row, before):
+            word: Literal["create", "update"] = "create" if before is None else "update"
+            return PlannedAction(action=word, uri=row.loc, path=row.path, length=row.length), row
+        case TakeAway(copy, reason):
+            made = PlannedAction(
+                action="delete", uri=copy.uri, path=copy.path, length=copy.length, reason=reason
+            )
+            return made, None
+        case Keep(copy, listed):
+            reason = "not selected any more" if listed else "no longer listed"
+            kept = PlannedAction(
+                action="keep", uri=copy.uri, path=copy.path, length=copy.length, reason=reason
+            )
+            return kept, None
+        case unreachable:
+            assert_never(unreachable)

@@ -1,0 +1,108 @@
+"""A published folder: a Source."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Unpack
+
+from resourcesync.api.settings import PublisherOptions, publisher_settings
+from resourcesync.source.scan import Left
+from resourcesync.source.shelf import Written
+from resourcesync.wiring import machine, publishing, serving
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What publishing found and did.
+
+    Attributes:
+        url: The address that the folder is published for.
+        files: Files that are published.
+        bytes: Their bytes.
+        created: New resources.
+        updated: Resources with new bytes.
+        deleted: Resources that are gone.
+        written: The documents that were written, in this order; none when nothing changed, and
+            none in a dry run.
+        first: Whether nothing had been published from this folder before.
+        left: Files that could not be read, or changed while they were read, the first 100: they
+            are published as before.
+        omitted: Files that are there and cannot be published.
+        dry_run: Whether nothing was written on purpose.
+    """
+
+    url: str
+    files: int
+    bytes: int
+    created: int
+    updated: int
+    deleted: int
+    written: tuple[Written, ...]
+    first: bool
+    left: tuple[Left, ...]
+    omitted: int
+    dry_run: bool
+
+
+class Publisher:
+    """A folder that is published: a Source.
+
+    The documents are written so that readers find a consistent set at every moment, also when the
+    program is killed. Call `publish` again whenever the folder changed.
+
+    Args:
+        folder: The folder.
+        **options: See `PublisherOptions`; remembered with the folder.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], **options: Unpack[PublisherOptions]) -> None:
+        self.folder = Path(folder)
+        self._chosen = publisher_settings(options)
+        self._out = Path(str(self._chosen["out"])) if "out" in self._chosen else None
+        if self._out is not None:
+            self._chosen["out"] = publishing.relative_out(self.folder, self._out)
+
+    def __repr__(self) -> str:
+        return f"Publisher({os.fspath(self.folder)!r})"
+
+    def publish(self, *, dry_run: bool = False) -> Published:
+        """Publish the folder, or bring what was published in step with it.
+
+        Args:
+            dry_run: Look and compare, write nothing.
+
+        Raises:
+            ConfigurationError: There is no such folder, no address is known, an option cannot
+                work, or a file that is not ours stands where a document is to go.
+            StorageError: The folder cannot be read, or a document cannot be written; of these,
+                LockedError: another run is publishing this folder.
+        """
+        done = publishing.publish_tree(
+            self.folder, self._chosen, clock=machine.system_clock(), dry_run=dry_run
+        )
+        found, made = done.scan, done.publication
+        return Published(
+            url=done.settings.url,
+            files=found.files,
+            bytes=found.bytes,
+            created=found.created,
+            updated=found.updated,
+            deleted=found.deleted,
+            written=made.written,
+            first=made.first,
+            left=found.left,
+            omitted=found.omitted,
+            dry_run=done.dry_run,
+        )
+
+    def application(self) -> serving.Application:
+        """Return an ASGI application that serves the folder and its documents.
+
+        Mount it in Starlette, FastAPI or Django, at the address that the folder is published for.
+
+        Raises:
+            ConfigurationError: The folder was not published yet.
+            DocumentError: Its Source Description cannot be read.
+            StorageError: The same, because of the disk.
+        """
+        return serving.find_tree(self.folder, self._out).application(machine.system_clock())

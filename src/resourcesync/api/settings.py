@@ -1,0 +1,157 @@
+"""The keyword arguments of ``Mirror`` and ``Publisher``, checked and turned into settings."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final, Literal, NamedTuple, TypedDict, cast
+
+from resourcesync import config
+from resourcesync.destination.options import Deletion, Filters, PullOptions
+from resourcesync.destination.plan import DeletionLimit
+from resourcesync.errors import ConfigurationError
+from resourcesync.wiring.mirrors import Network
+
+_WORDS: Final = {
+    "delete": ("auto", "signalled", "absent", "never"),
+    "verify": ("strict", "lenient"),
+}
+_SEVERAL: Final = ("include", "exclude", "types", "allow_origins")
+
+
+class MirrorOptions(TypedDict, total=False):
+    """How a mirror is kept: the keyword arguments of `Mirror`, each with the default of ``pull``.
+
+    Attributes:
+        include: Globs; only resources whose URI's path matches one of them. Filters are remembered
+            with the mirror: without any, those of its last pull hold.
+        exclude: Globs; no resources whose path matches one of them.
+        types: Media types; only resources of these.
+        max_size: Bytes; no resources that are larger.
+        since: Only resources modified since, aware.
+        allow_origins: Origins that the Source may list resources of, besides its own.
+        delete: What is deleted here: ``signalled`` what a Change List calls deleted; ``absent``
+            also what a newer Resource List lists no more; ``never`` nothing; ``auto`` is
+            ``absent`` for a Resource List and ``signalled`` for a plain sitemap.
+        max_delete: Most deletions in one run, a number or a share such as ``"10%"``.
+        trash_days: Days that deleted copies wait in the trash.
+        verify: ``strict`` never keeps bytes that are not what the list says.
+        fail_fast: Stop at the first failure.
+        network: How the Source is asked.
+    """
+
+    include: Sequence[str]
+    exclude: Sequence[str]
+    types: Sequence[str]
+    max_size: int | None
+    since: datetime | None
+    allow_origins: Sequence[str]
+    delete: Deletion
+    max_delete: int | str
+    trash_days: float
+    verify: Literal["strict", "lenient"]
+    fail_fast: bool
+    network: Network
+
+
+class PublisherOptions(TypedDict, total=False):
+    """How a folder is published: the keyword arguments of `Publisher`.
+
+    They are remembered with the folder: what is not given is as the last time.
+
+    Attributes:
+        url: The address of the folder on the Web; needed the first time.
+        hashes: Algorithms of the digests that are listed, ``("sha-256",)`` by default.
+        include: Patterns; only files whose path matches one of them.
+        exclude: Patterns; no files whose path matches one of them.
+        out: The folder that the documents go to; by default the folder itself.
+        max_entries: Most entries of one document, at most 50,000.
+        described_by: The address of a document about the resources; by default one is written.
+    """
+
+    url: str
+    hashes: Sequence[str]
+    include: Sequence[str]
+    exclude: Sequence[str]
+    out: str
+    max_entries: int
+    described_by: str
+
+
+class Chosen(NamedTuple):
+    """What was chosen for a mirror."""
+
+    pull: PullOptions
+    network: Network
+
+
+def check_names(given: Mapping[str, object], known: Iterable[str], what: str) -> None:
+    """Refuse an argument that does not exist, as Python does.
+
+    Raises:
+        TypeError: There is no such argument.
+    """
+    unknown = sorted(given.keys() - set(known))
+    if unknown:
+        raise TypeError(f"{what}() got an unexpected keyword argument {unknown[0]!r}")
+
+
+def several(name: str, value: object) -> tuple[str, ...]:
+    """Return several texts as a tuple.
+
+    Raises:
+        ConfigurationError: It is one text, or no texts at all.
+    """
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ConfigurationError(f"{name} is a list of texts, not {value!r}", hint=f'{name}=["…"]')
+    return tuple(map(str, value))
+
+
+def mirror_settings(options: MirrorOptions) -> Chosen:
+    """Return what was chosen for a mirror.
+
+    Raises:
+        ConfigurationError: A value cannot work.
+        TypeError: There is no such option.
+    """
+    check_names(options, MirrorOptions.__annotations__, "Mirror")
+    for name, words in _WORDS.items():
+        if options.get(name, words[0]) not in words:
+            raise ConfigurationError(
+                f"{name}={options.get(name)!r} is unknown", hint=f"one of {', '.join(words)}"
+            )
+    since = options.get("since")
+    if since is not None and since.tzinfo is None:
+        raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
+    limit = config.parse_limit(str(options.get("max_delete", "10%")))
+    pull = PullOptions(
+        filters=_filters(options),
+        delete=options.get("delete", "auto"),
+        max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
+        trash_days=options.get("trash_days", PullOptions().trash_days),
+        verify=options.get("verify", "strict"),
+        fail_fast=options.get("fail_fast", False),
+    )
+    return Chosen(pull, options.get("network", Network()))
+
+
+def _filters(options: MirrorOptions) -> Filters | None:
+    """Return the filters that were given; ``None`` when none was, so that the last ones hold."""
+    texts = {name: several(name, options.get(name, ())) for name in _SEVERAL}
+    chosen = Filters(**texts, max_size=options.get("max_size"), since=options.get("since"))
+    return None if chosen == Filters() else chosen
+
+
+def publisher_settings(options: PublisherOptions) -> dict[str, object]:
+    """Return the settings that were given, by the names that ``wiring`` knows.
+
+    Raises:
+        ConfigurationError: A value cannot work.
+        TypeError: There is no such option.
+    """
+    check_names(options, PublisherOptions.__annotations__, "Publisher")
+    given = dict(cast("Mapping[str, object]", options))
+    if "hashes" in given:
+        given["algorithms"] = given.pop("hashes")
+    for name in ("algorithms", "include", "exclude"):
+        if name in given:
+            given[name] = several(name, given[name])
+    return given

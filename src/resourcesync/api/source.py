@@ -1,0 +1,134 @@
+"""A Source, looked at from outside: its lists, and what they hold."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from urllib.parse import urljoin
+
+from resourcesync.discovery import Discovered, DocumentFetcher
+from resourcesync.discovery import discover as discover_lists
+from resourcesync.documents.reading import Document
+from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
+from resourcesync.model.capabilities import Part
+from resourcesync.model.resources import Change, Resource
+from resourcesync.wiring import exploring, machine
+from resourcesync.wiring.mirrors import Network
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A Source and where its lists are; the lists are read when they are asked for.
+
+    Attributes:
+        address: The address that was given.
+        lists: What was found there.
+        network: How it is asked.
+    """
+
+    address: str
+    lists: Discovered
+    network: Network = field(default_factory=Network, repr=False)
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield the entries of the Resource List, as they come over the network.
+
+        All parts of a list with an index are read, one after the other; any size is fine. What
+        changed since the list was written is told by `changes`. Entries that cannot be used are
+        left out; `read` tells of them.
+
+        Raises:
+            SourceNotFoundError: The Source offers no Resource List.
+            SourceError: A document cannot be had.
+            DocumentError: A document cannot be used.
+        """
+        for document in self._documents(self.lists.resource_list, "Resource List", None):
+            for entry in document.entries():
+                if not isinstance(entry, Resource):
+                    raise UnexpectedDocumentError(
+                        f"a {document.header.phrase} lists no resources", uri=document.uri
+                    )
+                yield entry
+
+    def changes(self, since: datetime | None = None) -> Iterator[Change]:
+        """Yield the entries of the Change Lists, oldest first as the Source has them.
+
+        Args:
+            since: Only later changes, and those that do not tell their time; an aware moment.
+
+        Raises:
+            SourceNotFoundError: The Source offers no Change List.
+            SourceError: A document cannot be had.
+            DocumentError: A document cannot be used.
+            ConfigurationError: ``since`` has no time zone.
+        """
+        if since is not None and since.tzinfo is None:
+            raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
+        for document in self._documents(self.lists.change_list, "Change List", since):
+            for entry in document.entries():
+                if not isinstance(entry, Change):
+                    raise UnexpectedDocumentError(
+                        f"a {document.header.phrase} lists no changes", uri=document.uri
+                    )
+                if since is None or entry.time is None or entry.time > since:
+                    yield entry
+
+    def _documents(
+        self, uri: str | None, phrase: str, since: datetime | None
+    ) -> Iterator[Document]:
+        """Yield a list, or the parts of its index; each is open until the next is asked for."""
+        if uri is None:
+            raise SourceNotFoundError(f"the Source offers no {phrase}", uri=self.lists.entry)
+        with _asking(self.address, self.network) as documents:
+            parts: list[str] = []
+            with _opened(documents, uri) as document:
+                if not document.header.is_index:
+                    yield document
+                else:
+                    parts.extend(_parts(document, since))
+            for part in parts:
+                with _opened(documents, part) as document:
+                    yield document
+
+
+def _parts(index: Document, since: datetime | None) -> Iterator[str]:
+    """Yield where the parts of an index are, without those that end before a moment."""
+    for entry in index.entries():
+        if isinstance(entry, Part):
+            is_before = since is not None and entry.until is not None and entry.until <= since
+            if not is_before:
+                yield urljoin(index.uri, entry.uri)
+
+
+@contextmanager
+def _asking(address: str, network: Network) -> Iterator[DocumentFetcher]:
+    clock = machine.system_clock()
+    with exploring.open_fetcher(address, network, clock) as fetcher:
+        yield exploring.over_network(fetcher)
+
+
+@contextmanager
+def _opened(documents: DocumentFetcher, uri: str) -> Iterator[Document]:
+    fetched = documents.get(uri)
+    assert fetched is not None, "an unconditional request is never answered with 304"
+    with fetched:
+        yield fetched.open()
+
+
+def discover(address: str, *, network: Network | None = None) -> Source:
+    """Find the lists of a Source from any address of it.
+
+    Args:
+        address: Of a site, a Source Description, a Capability List, any list, or a sitemap.
+        network: How the Source is asked.
+
+    Raises:
+        SourceNotFoundError: Nothing usable was found; the evidence lists what was tried.
+        SourceUnavailableError: The Source does not answer now.
+        SourceRefusedError: It refuses to answer.
+        ConfigurationError: The address is no http or https URI, or offers several sets of
+            resources; then the evidence lists their Capability Lists.
+    """
+    chosen = network or Network()
+    with _asking(address, chosen) as documents:
+        return Source(address=address, lists=discover_lists(documents, address), network=chosen)

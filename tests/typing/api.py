@@ -1,0 +1,183 @@
+"""A user's program: every public name used as a user would. Type checkers read it; nobody runs it.
+
+``mypy --strict`` must accept each line, and ``assert_type`` says what each result is.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, assert_type
+
+import resourcesync
+from resourcesync import (
+    AuditFinding,
+    AuditReport,
+    Capability,
+    Change,
+    ChangeKind,
+    Credentials,
+    Digest,
+    Document,
+    Event,
+    Failing,
+    FindingKind,
+    Header,
+    LeftFile,
+    Level,
+    Link,
+    Mirror,
+    MirrorChange,
+    MirrorChangeKind,
+    MirrorOptions,
+    MirrorState,
+    MirrorStatus,
+    Mode,
+    Network,
+    Plan,
+    PlannedAction,
+    Published,
+    Publisher,
+    PublisherOptions,
+    Resource,
+    ResourceSyncError,
+    Rule,
+    RuleFinding,
+    RunReport,
+    Severity,
+    Source,
+    SourceLists,
+    WrittenDocument,
+    discover,
+    errors,
+    read,
+    validate,
+    write,
+)
+from resourcesync.documents import (
+    CapabilityEntry,
+    Dialect,
+    DocumentChange,
+    Entry,
+    Limits,
+    Package,
+    Part,
+    RefusedEntry,
+    Relation,
+    Tolerated,
+    format_digests,
+    format_time,
+    parse_digests,
+    parse_time,
+)
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def keep_a_mirror(folder: Path) -> bool:
+    seen: list[Event] = []
+    with Mirror("https://museum.example", folder, delete="signalled") as mirror:
+        report = assert_type(mirror.pull(on_event=seen.append), RunReport)
+        audit = assert_type(mirror.audit(method="hash"), AuditReport)
+        if not audit.in_sync:
+            assert_type(mirror.repair(audit), RunReport)
+            mirror.repair([it for it in audit.findings if it.kind is FindingKind.MISSING])
+        for change in mirror.changes("index"):
+            hand_on(change)
+        status = assert_type(mirror.status(), MirrorStatus)
+    failures: tuple[Failing, ...] = report.failures
+    findings: tuple[AuditFinding, ...] = audit.findings
+    fields: Mapping[str, object] = seen[0].fields
+    print(__package__, seen[0].kind, fields, failures, findings, status.as_of)
+    return report.state is MirrorState.IN_SYNC and report.mode is Mode.UNCHANGED
+
+
+def hand_on(change: MirrorChange) -> None:
+    if change.kind is not MirrorChangeKind.DELETED:
+        assert_type(change.path.read_bytes(), bytes)
+    digests: tuple[Digest, ...] = change.digests
+    assert_type(change.time, datetime)
+    assert_type(change.number, int)
+    print(digests)
+
+
+def plan_first(folder: str) -> None:
+    options: MirrorOptions = {
+        "include": ["/objects/*"],
+        "max_delete": "5%",
+        "network": Network(
+            jobs=4,
+            credentials=(Credentials(fields=(("Authorization", "Bearer secret"),)),),
+        ),
+    }
+    mirror = Mirror(None, folder, **options)
+    with mirror.plan(mode="baseline") as plan:
+        assert_type(plan, Plan)
+        for action in plan:
+            assert_type(action, PlannedAction)
+            print(action.action, action.uri, action.length)
+        if plan.delete == 0:
+            try:
+                mirror.apply(plan, stop=lambda: False)
+            except errors.PlanOutdatedError as error:
+                print(error.message, error.evidence, error.hint, error.code)
+            except ResourceSyncError:
+                raise
+
+
+def become_a_source(folder: Path) -> object:
+    options: PublisherOptions = {"url": "https://museum.example/", "hashes": ["sha-256"]}
+    publisher = Publisher(folder, **options)
+    done = assert_type(publisher.publish(), Published)
+    written: tuple[WrittenDocument, ...] = done.written
+    left: tuple[LeftFile, ...] = done.left
+    print(written, left)
+    return publisher.application()
+
+
+def look_at_a_source() -> None:
+    source = assert_type(discover("https://museum.example"), Source)
+    lists = assert_type(source.lists, SourceLists)
+    assert_type(lists.resource_list, str | None)
+    assert_type(source.resources(), Iterator[Resource])
+    assert_type(source.changes(since=NOW), Iterator[Change])
+
+
+def read_and_write(stream: BinaryIO, target: Path) -> None:
+    refused: list[RefusedEntry] = []
+    forgiven: list[Tolerated] = []
+    document = assert_type(
+        read(
+            stream,
+            uri="https://museum.example/list.xml",
+            limits=Limits(entries=10),
+            on_refused=refused.append,
+            on_tolerated=forgiven.append,
+        ),
+        Document,
+    )
+    for entry in document.entries():
+        assert_type(entry, Entry)
+        match entry:
+            case Resource() | Part() | Package() | CapabilityEntry() | DocumentChange():
+                print(entry.links_to(Relation.DUPLICATE))
+            case Change():
+                assert_type(entry.kind, ChangeKind)
+    header = Header(capability=Capability.RESOURCE_LIST, at=parse_time("2026-11-21"))
+    resource = Resource(
+        uri="https://museum.example/a",
+        digests=parse_digests("sha-256:00"),
+        links=(Link(rel="describedby", href="https://museum.example/a.json"),),
+    )
+    with target.open("wb") as out:
+        out.writelines(write(header, [resource], Dialect.V1_0))
+    print(format_digests(resource.digests), format_time(NOW), resourcesync.__version__)
+
+
+def judge(target: Path) -> bool:
+    findings = assert_type(validate(target), Iterator[RuleFinding])
+    for finding in findings:
+        rule = assert_type(finding.rule, Rule)
+        print(rule.code, rule.sentence, finding.line, finding.message)
+        if finding.severity is Severity.ERROR and rule.level is Level.MUST:
+            return False
+    return True

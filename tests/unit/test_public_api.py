@@ -1,0 +1,340 @@
+"""What the package exports: all of it documented, nothing else, and nothing paid before its use."""
+
+import ast
+import inspect
+import io
+import json
+import re
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import resourcesync
+from resourcesync import documents, errors
+from resourcesync.api.plans import Plan as PlanValue
+from resourcesync.destination.plan import Decision, Fetch, InStep, Keep, Listed, TakeAway
+from resourcesync.destination.reports import Mode
+from resourcesync.documents import (
+    Capability,
+    Change,
+    ChangeKind,
+    Digest,
+    Header,
+    Resource,
+    read,
+    write,
+)
+from resourcesync.errors import ConfigurationError, NotAListError, PlanOutdatedError, StorageError
+from resourcesync.ports.mirror import Copy
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reference" / "api.md"
+ALIASES = {"Entry", "__version__"}
+"""Names of types and values that cannot carry a docstring."""
+AT = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
+PUBLIC = [(module, name) for module in (resourcesync, documents) for name in module.__all__]
+
+
+def ids(value: object) -> str:
+    return value if isinstance(value, str) else getattr(value, "__name__", "")
+
+
+# --- names -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("module", "name"), PUBLIC, ids=ids)
+def test_every_public_name_says_what_it_is(module: ModuleType, name: str) -> None:
+    it = getattr(module, name)
+
+    assert name in ALIASES or re.match(r"[A-Z0-9`].*\.$", (it.__doc__ or "").split("\n")[0])
+
+
+@pytest.mark.parametrize(("module", "name"), PUBLIC, ids=ids)
+def test_every_public_method_says_what_it_does(module: ModuleType, name: str) -> None:
+    it = getattr(module, name)
+    own = vars(it).items() if inspect.isclass(it) else ()
+    silent = [
+        key
+        for key, value in own
+        if not key.startswith("_")
+        and (inspect.isfunction(value) or isinstance(value, property))
+        and not value.__doc__
+    ]
+
+    assert silent == []
+
+
+@pytest.mark.parametrize(("module", "name"), PUBLIC, ids=ids)
+def test_every_public_name_is_on_the_page(module: ModuleType, name: str) -> None:
+    page = PAGE.read_text("utf-8")
+    full = f"{module.__name__}.{name}"
+
+    assert name == "__version__" or re.search(rf"(::|`) ?{re.escape(full)}\b", page)
+
+
+def test_the_page_names_nothing_that_is_not_public() -> None:
+    named = re.findall(r"^\.\. auto\w+:: (\S+)", PAGE.read_text("utf-8"), re.MULTILINE)
+    public = {f"{module.__name__}.{name}" for module, name in PUBLIC}
+
+    assert named
+    assert sorted({it for it in named if not it.startswith("resourcesync.errors")} - public) == []
+
+
+@pytest.mark.parametrize("module", [resourcesync, documents], ids=ids)
+def test_nothing_is_public_by_accident(module: ModuleType) -> None:
+    seen = {name for name in dir(module) if not name.startswith("_")}
+    modules = {name for name in seen if isinstance(getattr(module, name), ModuleType)}
+
+    assert seen - modules == set(module.__all__) - {"__version__"}
+
+
+@pytest.mark.parametrize("module", [resourcesync, documents], ids=ids)
+def test_type_checkers_see_the_names_that_there_are(module: ModuleType) -> None:
+    assert module.__file__ is not None
+    stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text("utf-8"))
+    homes = {
+        alias.asname: f"{node.module}:{alias.name}"
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    told = {
+        name: f"resourcesync.{home if ':' in home else f'{home}:{name}'}"
+        for name, home in module._HOMES.items()
+    }
+    (listed,) = [node.value for node in stub.body if isinstance(node, ast.Assign)]
+
+    assert homes == told
+    assert ast.literal_eval(listed) == module.__all__
+
+
+@pytest.mark.parametrize("module", [resourcesync, documents], ids=ids)
+def test_an_unknown_name_is_an_attribute_error(module: ModuleType) -> None:
+    with pytest.raises(AttributeError, match="Mirorr"):
+        _ = module.Mirorr
+
+
+def test_importing_the_package_imports_nothing_of_it() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import resourcesync;"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT / "src"
+    )
+    new = [it for it in ran.stdout.split() if not it.startswith("importlib")]
+
+    assert set(new) <= {"resourcesync", "warnings", "_warnings"}
+
+
+def test_reading_a_document_needs_no_network_and_no_command_line() -> None:
+    code = (
+        "import sys; from resourcesync import read, write, Resource; import json;"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT / "src"
+    )
+
+    assert {"pycurl", "click", "sqlite3", "starlette", "asyncio"}.isdisjoint(json.loads(ran.stdout))
+
+
+# --- documents -----------------------------------------------------------------------------------
+
+HEADER = Header(capability=Capability.RESOURCE_LIST, at=AT)
+RESOURCES = [
+    Resource(uri=f"https://museum.example/{n}", length=n, digests=(Digest("md5", "0" * 32),))
+    for n in range(3)
+]
+
+
+def test_what_is_written_is_read_again() -> None:
+    content = b"".join(write(HEADER, RESOURCES))
+
+    document = read(content)
+
+    assert document.header == HEADER
+    assert list(document.entries()) == RESOURCES
+
+
+def test_an_open_file_is_read_and_stays_open() -> None:
+    stream = io.BytesIO(b"".join(write(HEADER, RESOURCES)))
+
+    assert len(list(read(stream, uri="https://museum.example/list.xml").entries())) == 3
+    assert not stream.closed
+
+
+def test_changes_are_written_and_read() -> None:
+    header = Header(capability=Capability.CHANGE_LIST, from_=AT)
+    changes = [Change(kind=ChangeKind.UPDATED, time=AT, resource=RESOURCES[0])]
+
+    assert list(read(b"".join(write(header, changes))).entries()) == changes
+
+
+def test_bytes_that_are_no_list_raise_an_error_of_this_package() -> None:
+    with pytest.raises(NotAListError):
+        read(b"<html><body>not found</body></html>")
+
+
+def test_a_good_document_has_no_findings_and_a_bad_one_has() -> None:
+    good = b"".join(write(Header(capability=None), RESOURCES[:1]))
+
+    assert list(resourcesync.validate(good, profile="sitemap")) == []
+    broken = list(resourcesync.validate(good.replace(b"<loc>", b"<lok>")))
+    assert broken
+    assert {it.severity for it in broken} >= {resourcesync.Severity.ERROR}
+
+
+def test_an_open_file_is_judged_as_its_bytes_are() -> None:
+    content = b"<urlset"
+
+    assert list(resourcesync.validate(io.BytesIO(content))) == list(resourcesync.validate(content))
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError):
+        list(resourcesync.validate(tmp_path / "none.xml"))
+
+
+def test_an_unknown_profile_is_an_error_before_anything_is_read() -> None:
+    with pytest.raises(ConfigurationError, match="RS-2"):
+        resourcesync.validate(b"", profile="RS-2")  # type: ignore[arg-type]  # what is tested
+
+
+# --- options -------------------------------------------------------------------------------------
+
+
+def test_an_option_that_does_not_exist_is_refused_as_python_does(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="deleting"):
+        resourcesync.Mirror(None, tmp_path, deleting=True)  # type: ignore[call-arg]  # tested
+    with pytest.raises(TypeError, match="adress"):
+        resourcesync.Publisher(tmp_path, adress="x")  # type: ignore[call-arg]  # tested
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"delete": "all"},
+        {"verify": "maybe"},
+        {"max_delete": "many"},
+        {"since": datetime(2026, 1, 1)},  # noqa: DTZ001 - the fault
+        {"include": "*.html"},
+        {"types": 3},
+    ],
+    ids=lambda it: next(iter(it)),
+)
+def test_a_value_that_cannot_work_is_refused_at_once(
+    tmp_path: Path, options: dict[str, object]
+) -> None:
+    with pytest.raises(ConfigurationError):
+        resourcesync.Mirror(None, tmp_path, **options)  # type: ignore[arg-type]  # tested
+
+
+# --- plans ---------------------------------------------------------------------------------------
+
+
+def listed(number: int, content: str = "1", length: int | None = 5) -> Listed:
+    uri = f"http://h/{number:06}"
+    return Listed(uri, uri, f"{number:06}", f"md5:{content * 32}", length, 0, "")
+
+
+def copy(number: int) -> Copy:
+    return Copy(f"http://h/{number}", f"{number}", 7, "", "", 0, "", "", "", "verified", 0)
+
+
+def decisions(content: str = "1") -> Iterator[Decision]:
+    yield Fetch(listed(1, content), None)
+    yield Fetch(listed(2, length=None), copy(2))
+    yield InStep(copy(3))
+    yield TakeAway(copy(4), "no longer listed")
+    yield Keep(copy(5))
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Iterator[resourcesync.Plan]:
+    with PlanValue(tmp_path, "auto") as made:
+        made.record(Mode.BASELINE, decisions)
+        yield made
+
+
+def test_a_plan_counts_and_names_what_is_to_be_done(plan: resourcesync.Plan) -> None:
+    counts = (plan.create, plan.update, plan.delete, plan.keep, plan.same)
+
+    assert counts == (1, 1, 1, 1, 1)
+    assert (plan.size, plan.unsized, plan.is_empty) == (5, 1, False)
+    assert [it.action for it in plan] == ["create", "update", "delete", "keep"]
+    assert [it.path for it in plan] == ["000001", "000002", "4", "5"]
+    assert repr(plan) == "<Plan baseline: create=1, update=1, delete=1, keep=1, same=1>"
+
+
+def test_two_may_look_through_a_plan_at_once(plan: resourcesync.Plan) -> None:
+    assert [(a.uri, b.uri) for a, b in zip(plan, plan, strict=True)] == [
+        (it.uri, it.uri) for it in plan
+    ]
+
+
+def test_the_same_decisions_are_the_same_plan(plan: resourcesync.Plan) -> None:
+    plan.check(Mode.BASELINE, decisions)
+
+
+def test_other_bytes_are_another_plan(plan: resourcesync.Plan) -> None:
+    with pytest.raises(PlanOutdatedError) as error:
+        plan.check(Mode.BASELINE, lambda: decisions("2"))
+
+    assert dict(error.value.evidence)["planned"] == "create 1, update 1, delete 1"
+
+
+def test_what_is_in_step_or_kept_does_not_make_another_plan(plan: resourcesync.Plan) -> None:
+    plan.check(Mode.INCREMENTAL, lambda: (it for it in decisions() if not isinstance(it, Keep)))
+
+
+def test_a_plan_without_deeds_is_empty(tmp_path: Path) -> None:
+    plan = PlanValue(tmp_path, "auto")
+    plan.record(Mode.BASELINE, lambda: iter([InStep(copy(1))]))
+
+    assert plan.is_empty
+    assert plan.mode is resourcesync.Mode.UNCHANGED
+    assert list(plan) == []
+
+
+def test_a_plan_that_was_closed_says_so_and_keeps_its_counts(plan: resourcesync.Plan) -> None:
+    plan.close()
+
+    assert plan.create == 1
+    plan.check(Mode.BASELINE, decisions)
+    with pytest.raises(StorageError):
+        list(plan)
+
+
+def test_a_plan_of_many_actions_takes_little_memory(tmp_path: Path) -> None:
+    count = 30_000
+
+    def many() -> Iterator[Decision]:
+        return (Fetch(listed(number), None) for number in range(count))
+
+    with PlanValue(tmp_path, "auto") as plan:
+        tracemalloc.start()
+        plan.record(Mode.BASELINE, many)
+        seen = sum(1 for _ in plan)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    assert seen == plan.create == count
+    assert peak < 3_000_000
+
+
+def test_the_errors_are_public_by_their_module() -> None:
+    assert issubclass(errors.StoppedError, resourcesync.ResourceSyncError)
+
+
+def test_the_users_program_uses_every_name() -> None:
+    text = (ROOT / "tests" / "typing" / "api.py").read_text("utf-8")
+    used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+
+    assert {name for _, name in PUBLIC} - used - {"__version__"} == set()
