@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urljoin
 
 from resourcesync.destination.cursor import (
     Prefix,
@@ -24,7 +23,12 @@ from resourcesync.destination.cursor import (
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Offered, Packages
 from resourcesync.destination.plan import Listed
-from resourcesync.destination.resource_lists import expect, parts_of, seen_document
+from resourcesync.destination.resource_lists import (
+    expect,
+    expect_list,
+    parts_of,
+    seen_document,
+)
 from resourcesync.destination.selection import Selection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reading import Document
@@ -157,9 +161,8 @@ class ChangeListReader:
             span = span_of(uri, document.header)
             history.reaches = chain([span], history.since).reaches
             index = document.header.link(Relation.INDEX)
-            above = None if index is None else urljoin(document.uri, index)
-            if above is not None and not history.reaches and not climbed:
-                self._read_head(above, history, state, climbed=True)
+            if index is not None and not history.reaches and not climbed:
+                self._read_head(index, history, state, climbed=True)
             else:
                 self._take(head, span, history, state)
 
@@ -185,7 +188,7 @@ class ChangeListReader:
             history.unchanged = True
             return
         document = fetched.open()
-        expect(document, Capability.CHANGE_LIST)
+        expect_list(document, Capability.CHANGE_LIST)
         span = span_of(open_list, document.header)
         history.reaches = chain([span], history.since).reaches
         self._take(fetched, span, history, state)
@@ -209,7 +212,7 @@ class ChangeListReader:
         fetched = self._documents.get(uri)
         assert fetched is not None, "an unconditional request is never answered with 304"
         with ExitStack() as opened:
-            expect(opened.enter_context(fetched).open(), Capability.CHANGE_LIST)
+            expect_list(opened.enter_context(fetched).open(), Capability.CHANGE_LIST)
             opened.pop_all()
         return fetched
 

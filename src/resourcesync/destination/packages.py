@@ -10,7 +10,6 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, Final
-from urllib.parse import urljoin
 
 from resourcesync.destination.options import Equipment
 from resourcesync.destination.uris import origin
@@ -122,7 +121,7 @@ class Packages:
         uris: list[str] = []
         for part in dump.entries():
             assert isinstance(part, Part), "an index has parts"
-            uris.append(urljoin(dump.uri, part.uri))
+            uris.append(part.uri)
             if len(uris) > _MAX_PARTS:
                 raise _too_many(dump.uri)
         found: list[Offered] = []
@@ -293,12 +292,12 @@ def _packages(dump: Document) -> list[Offered]:
     for entry in dump.entries():
         assert isinstance(entry, Package), "a dump has packages"
         copy = entry.link_to(Relation.CONTENTS)
-        uri = urljoin(dump.uri, entry.uri)
+        uri = entry.uri
         offered = Offered(
             uri=uri,
             entry=entry,
             dump=header,
-            contents="" if copy is None else urljoin(dump.uri, copy.href),
+            contents="" if copy is None else copy.href,
             is_near=_is_near(uri, dump.uri),
         )
         found.append(offered)

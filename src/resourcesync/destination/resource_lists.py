@@ -7,7 +7,6 @@ nothing. The entries wait in a spool on disk: memory does not grow with the size
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urljoin
 
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Packages
@@ -109,9 +108,7 @@ class ResourceListReader:
         for fetched in self._documents.get_all(parts):
             with fetched:
                 document = fetched.open(self._refuser(spool))
-                expect(document, Capability.RESOURCE_LIST)
-                if document.header.is_index:
-                    raise UnexpectedDocumentError("an index lists another index", uri=fetched.uri)
+                expect_list(document, Capability.RESOURCE_LIST)
                 ats.append(_at(document.header))
                 complete = complete and _fits(parts[fetched.uri], document.header, index.header)
                 entries += self._add_resources(document, spool)
@@ -192,6 +189,17 @@ def expect(document: Document, capability: Capability) -> None:
         )
 
 
+def expect_list(document: Document, capability: Capability) -> None:
+    """Check that a part of an index is a list of the capability wanted, and no index itself.
+
+    Raises:
+        UnexpectedDocumentError: It is another document.
+    """
+    expect(document, capability)
+    if document.header.is_index:
+        raise UnexpectedDocumentError("an index lists another index", uri=document.uri)
+
+
 def parts_of(document: Document) -> dict[str, Part]:
     """Return the documents that an index lists, by absolute URI, in its order.
 
@@ -202,7 +210,7 @@ def parts_of(document: Document) -> dict[str, Part]:
     parts: dict[str, Part] = {}
     for entry in document.entries():
         assert isinstance(entry, Part), "an index has parts"
-        parts.setdefault(urljoin(document.uri, entry.uri), entry)
+        parts.setdefault(entry.uri, entry)  # absolute: the reader has seen to that
         if len(parts) > _MAX_PARTS:
             raise DocumentLimitError(
                 "an index lists too many documents",
