@@ -55,7 +55,7 @@ def is_html(head: str) -> bool:
 
 def is_markup(head: str) -> bool:
     """Whether a text could be a document of XML at all."""
-    return head.lstrip()[:1] in ("<", "\x1f", "")
+    return head.lstrip(" \t\r\n")[:1] in ("<", "\x1f", "")
 
 
 def linked_sets(head: str, base: str) -> tuple[str, ...]:

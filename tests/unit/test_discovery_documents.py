@@ -1,0 +1,255 @@
+"""Any document of a Source leads to the lists of its set, in every version of the format."""
+
+import gzip
+
+import pytest
+
+from resourcesync.errors import NotAListError, ResourceSyncError
+from resourcesync.model.vocabulary import Dialect
+from tests.support.discovering import HOST, SITEMAP, WELL_KNOWN, Host, Said, listing
+from tests.support.memory_fetcher import Answer
+
+UP = [("up", "/caps.xml")]
+CAPS = listing(
+    "capabilitylist",
+    ("/resourcelist.xml", "resourcelist"),
+    ("/changelist.xml", "changelist"),
+    ("/resourcedump.xml", "resourcedump"),
+    ("/new.xml", "not-yet-known"),
+)
+KINDS = [
+    "resourcelist",
+    "resourcedump",
+    "resourcedump-manifest",
+    "changelist",
+    "changedump",
+    "changedump-manifest",
+    "resourcelist-archive",
+    "changelist-archive",
+    "resourcedump-archive",
+    "changedump-archive",
+    "change-notification",
+    "framework-notification",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_document_leads_to_the_lists_of_its_set(kind: str) -> None:
+    host = Host({"/any.xml": listing(kind, links=UP), "/caps.xml": CAPS})
+
+    found = host.find("/any.xml")
+
+    assert found.capability_list == f"{HOST}/caps.xml"
+    assert found.resource_list == f"{HOST}/resourcelist.xml"
+    assert found.change_list == f"{HOST}/changelist.xml"
+    assert found.entry == f"{HOST}/any.xml"
+
+
+@pytest.mark.parametrize("kind", ["resourcelist", "changelist", "resourcedump", "changedump"])
+def test_an_index_leads_there_too(kind: str) -> None:
+    said: Said = {
+        "/any.xml": listing(kind, ("/p.xml", ""), links=UP, index=True),
+        "/caps.xml": CAPS,
+    }
+
+    assert Host(said).find("/any.xml").capability_list == f"{HOST}/caps.xml"
+
+
+@pytest.mark.parametrize("links", [[("index", "/whole.xml")], [*UP, ("index", "/whole.xml")]])
+def test_a_part_stands_for_its_index(links: list[tuple[str, str]]) -> None:
+    whole = listing("resourcelist", ("/part.xml", ""), links=UP, index=True)
+    alone = listing("capabilitylist", ("/changelist.xml", "changelist"))
+    said: Said = {
+        "/part.xml": listing("resourcelist", links=links),
+        "/whole.xml": whole,
+        "/caps.xml": alone,
+    }
+
+    found = Host(said).find("/part.xml")
+
+    assert found.resource_list == f"{HOST}/whole.xml"
+    assert found.change_list == f"{HOST}/changelist.xml"
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        ("resourcelist", "resource_list"),
+        ("changelist", "change_list"),
+        ("resourcedump", "resource_dump"),
+        ("changedump", "change_dump"),
+    ],
+)
+def test_a_list_without_a_set_is_used_alone(kind: str, what: str) -> None:
+    found = Host({"/any.xml": listing(kind)}).find("/any.xml")
+
+    assert getattr(found, what) == f"{HOST}/any.xml"
+    assert found.set_uri == f"{HOST}/any.xml"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "-" in kind])
+def test_what_is_no_list_and_leads_to_none_is_told_so(kind: str) -> None:
+    with pytest.raises(NotAListError, match="leads to no list"):
+        Host({"/any.xml": listing(kind)}).find("/any.xml")
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        Answer(status=404),
+        Answer(status=503),
+        Answer(body=b"<urlset"),
+        Answer(body=listing("description")),
+        Answer(body=SITEMAP),
+    ],
+    ids=["404", "503", "cut", "description", "sitemap"],
+)
+def test_a_list_whose_set_cannot_be_had_is_used_alone(above: Answer) -> None:
+    found = Host({"/any.xml": listing("resourcelist", links=UP), "/caps.xml": above}).find(
+        "/any.xml"
+    )
+
+    assert (found.resource_list, found.capability_list) == (f"{HOST}/any.xml", None)
+
+
+@pytest.mark.parametrize("length", [1, 2, 50])
+def test_links_that_go_round_or_on_and_on_end(length: int) -> None:
+    said: Said = {
+        f"/{number}.xml": listing(
+            "resourcelist", links=[("up", f"/{(number + 1) % length}.xml")], index=True
+        )
+        for number in range(length)
+    }
+    host = Host(said)
+
+    assert host.find("/0.xml").resource_list == f"{HOST}/0.xml"
+    assert len(host.asked) <= 6
+
+
+def test_descriptions_that_lead_to_each_other_end() -> None:
+    a = listing("description", ("/b.xml", "description"))
+    b = listing("description", ("/a.xml", "description"))
+    host = Host({"/a.xml": a, "/b.xml": b})
+
+    with pytest.raises(ResourceSyncError):
+        host.find("/a.xml")
+    assert len(host.asked) <= 8
+
+
+def test_indexes_that_hold_each_other_end() -> None:
+    said: Said = {
+        f"/{number}.xml": listing(
+            "description", *((f"/{part}.xml", "") for part in range(10)), index=True
+        )
+        for number in range(10)
+    }
+    host = Host(said)
+
+    with pytest.raises(NotAListError):
+        host.find("/0.xml")
+    assert len(host.asked) <= 110
+
+
+def test_packed_documents_are_told_by_their_bytes() -> None:
+    said: Said = {
+        WELL_KNOWN: gzip.compress(listing("description", ("/caps.xml", ""))),
+        "/caps.xml": CAPS,
+    }
+
+    assert Host(said).find().resource_list == f"{HOST}/resourcelist.xml"
+
+
+def test_what_is_known_by_another_address_counts_from_there() -> None:
+    moved = Answer(
+        body=listing("description", ("caps.xml", "")).replace(
+            f"{HOST}caps.xml".encode(), b"caps.xml"
+        ),
+        uri=f"{HOST}/deep/description.xml",
+    )
+    host = Host({WELL_KNOWN: moved, "/deep/caps.xml": CAPS})
+
+    assert host.find().capability_list == f"{HOST}/deep/caps.xml"
+
+
+# --- documents of older versions ---
+
+
+def test_a_capability_list_may_stand_at_the_well_known_uri() -> None:
+    host = Host({WELL_KNOWN: CAPS})
+
+    assert host.find().resource_list == f"{HOST}/resourcelist.xml"
+    assert host.find().road == f"well-known URI of {HOST}"
+
+
+def test_an_index_of_capability_lists_is_a_description() -> None:
+    index = listing("capabilitylist", ("/caps.xml", ""), index=True)
+
+    assert Host({WELL_KNOWN: index, "/caps.xml": CAPS}).find().change_list == (
+        f"{HOST}/changelist.xml"
+    )
+
+
+def test_the_description_of_0_9_is_one() -> None:
+    old = (
+        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+        ' xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="resourcesync"/>'
+        f'<url><loc>{HOST}/caps.xml</loc><rs:md capability="capabilitylist"/></url></urlset>'
+    )
+    caps = listing(
+        "capabilitylist",
+        ("/resourcelist.xml", "resourcelist"),
+        links=[("resourcesync", f"{HOST}{WELL_KNOWN}")],
+    )
+
+    found = Host({WELL_KNOWN: old, "/caps.xml": caps}).find()
+
+    assert found.resource_list == f"{HOST}/resourcelist.xml"
+    assert found.description == f"{HOST}{WELL_KNOWN}"
+
+
+def test_a_list_of_0_9_leads_up_by_its_own_relation() -> None:
+    listed = listing("resourcelist", links=[("resourcesync", "/caps.xml"), ("up", "/whole.xml")])
+    whole = listing(
+        "resourcelist", ("/a.xml", ""), links=[("resourcesync", "/caps.xml")], index=True
+    )
+
+    found = Host({"/a.xml": listed, "/whole.xml": whole, "/caps.xml": CAPS}).find("/a.xml")
+
+    assert found.capability_list == f"{HOST}/caps.xml"
+
+
+def test_a_list_of_0_6_is_told_by_its_dialect() -> None:
+    old = (
+        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+        ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
+        '<rs:md capability="resourcelist" modified="2013-01-03T09:00:00Z"/></urlset>'
+    )
+
+    assert Host({"/old.xml": old}).find("/old.xml").dialect is Dialect.V0_6
+
+
+# --- descriptions that are not quite as they should be ---
+
+
+def test_channels_and_unknown_things_in_a_description_are_no_sets() -> None:
+    description = listing(
+        "description",
+        ("/channel.xml", "framework-notification"),
+        ("/later.xml", "not-yet-known"),
+        ("/caps.xml", ""),
+    )
+
+    assert Host({WELL_KNOWN: description, "/caps.xml": CAPS}).find().capability_list == (
+        f"{HOST}/caps.xml"
+    )
+
+
+def test_a_description_that_lists_the_lists_themselves_is_understood() -> None:
+    description = listing("description", ("/resourcelist.xml", "resourcelist"))
+
+    assert Host({WELL_KNOWN: description}).find().resource_list == f"{HOST}/resourcelist.xml"
+
+
+def test_an_empty_description_is_told_to_be_empty() -> None:
+    with pytest.raises(NotAListError, match="lists nothing"):
+        Host({WELL_KNOWN: listing("description"), "/sitemap.xml": SITEMAP}).find()

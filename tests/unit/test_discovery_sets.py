@@ -1,0 +1,185 @@
+"""Which sets a Source offers, what they are called, and which of them is meant."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.discovery import Choice, OfferedSet, names_of
+from resourcesync.discovery.sets import choose
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from tests.support.discovering import HOST, WELL_KNOWN, Host, Said, capability_list, listing
+
+TWO: Said = {
+    WELL_KNOWN: listing("description", ("/maps/c.xml", ""), ("/texts/c.xml", ""), about="/about"),
+    "/maps/c.xml": capability_list("/maps"),
+    "/texts/c.xml": capability_list("/texts"),
+}
+
+
+def offered(*uris: str) -> tuple[OfferedSet, ...]:
+    return tuple(OfferedSet(uri=uri) for uri in uris)
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["/rs/maps/c.xml", "/rs/texts/c.xml"], ("maps", "texts")),
+        (["/rs/maps.xml", "/rs/texts.xml.gz"], ("maps", "texts")),
+        (["/c.xml", "/maps/c.xml"], ("c", "maps-c")),
+        (["/a%2Fb/%C3%A9t%C3%A9/c.xml", "/x/c.xml"], ("t", "x")),
+        (["/c?set=1", "/c?set=2"], ("set-1", "set-2")),
+        (["/", "/?"], ("set-1", "set-2")),
+        (["/CON/c.xml", "/nul.x/c.xml"], ("set-CON", "set-nul.x")),
+        (["/maps/c.xml", "/MAPS/c.xml"], ("set-1", "set-2")),
+        (["/../.resourcesync/c.xml"], ("resourcesync",)),
+    ],
+)
+def test_sets_are_called_by_their_folders_else_their_files(
+    paths: list[str], names: tuple[str, ...]
+) -> None:
+    assert names_of(offered(*(HOST + path for path in paths))) == names
+
+
+@given(st.lists(st.text(max_size=80), max_size=8, unique=True))
+def test_names_are_safe_folders_and_no_two_are_alike(paths: list[str]) -> None:
+    names = names_of(offered(*(f"{HOST}/{path}" for path in paths)))
+
+    assert len(names) == len(paths)
+    assert len({name.lower() for name in names}) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,70}", name) for name in names)
+
+
+@given(st.integers(0, 2), st.sampled_from(["uri", "name", "number"]))
+def test_every_set_can_be_chosen_in_every_way(index: int, way: str) -> None:
+    sets = offered(f"{HOST}/a/c.xml", f"{HOST}/2/c.xml", f"{HOST}/b/c.xml")
+    word = {"uri": sets[index].uri, "name": names_of(sets)[index], "number": str(index + 1)}[way]
+
+    chosen = choose(sets, Choice(wanted=word), HOST)
+
+    # A name wins over a number: the set called 2 is the second one here by chance.
+    assert chosen == sets[index]
+
+
+@pytest.mark.parametrize("word", ["0", "3", "-1", "²", "9" * 5_000, "c", "", " ", "*"])
+def test_what_is_no_set_chooses_none(word: str) -> None:
+    with pytest.raises(ConfigurationError):
+        choose(offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml"), Choice(wanted=word), HOST)
+
+
+def test_a_name_that_fits_several_chooses_none() -> None:
+    sets = offered(f"{HOST}/x/a/c.xml", f"{HOST}/y/a/c.xml", f"{HOST}/b/c.xml")
+
+    with pytest.raises(ConfigurationError, match="no set 'a'"):
+        choose(sets, Choice(wanted="a"), HOST)
+
+
+def test_the_set_followed_so_far_stays_as_long_as_it_is_offered() -> None:
+    sets = offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml")
+
+    assert choose(sets, Choice(pinned=sets[1].uri), HOST) == sets[1]
+    with pytest.raises(ConfigurationError):
+        choose(sets, Choice(pinned=f"{HOST}/gone.xml"), HOST)
+    assert choose(sets[:1], Choice(pinned=f"{HOST}/gone.xml"), HOST) == sets[0]
+
+
+def test_a_thousand_sets_are_not_all_told() -> None:
+    sets = offered(*(f"{HOST}/{number}/c.xml" for number in range(1_000)))
+
+    with pytest.raises(ConfigurationError) as caught:
+        choose(sets, Choice(), HOST)
+
+    assert len(caught.value.evidence) == 42
+    assert ("set", "and 980 more") in caught.value.evidence
+
+
+def test_commands_are_safe_to_paste() -> None:
+    sets = offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml")
+
+    with pytest.raises(ConfigurationError) as caught:
+        choose(sets, Choice(folder="my mirror; rm x"), f"{HOST}/?a=1&b=2")
+
+    assert dict(caught.value.evidence)["run"] == (
+        f"resourcesync pull '{HOST}/?a=1&b=2' 'my mirror; rm x' --all-sets"
+    )
+
+
+# --- from documents ---
+
+
+def test_the_sets_of_a_description_are_told_with_what_describes_them() -> None:
+    assert Host(TWO).sets() == (
+        OfferedSet(uri=f"{HOST}/maps/c.xml", described_by=f"{HOST}/about"),
+        OfferedSet(uri=f"{HOST}/texts/c.xml", described_by=f"{HOST}/about"),
+    )
+
+
+def test_the_chosen_set_is_followed_and_the_other_not_even_asked() -> None:
+    host = Host(TWO)
+
+    found = host.find("", Choice(wanted="texts"))
+
+    assert found.resource_list == f"{HOST}/texts/resourcelist.xml"
+    assert found.description == f"{HOST}{WELL_KNOWN}"
+    assert host.asked == [WELL_KNOWN, "/texts/c.xml"]
+
+
+def test_the_sets_of_several_descriptions_are_told_together() -> None:
+    said: Said = {
+        WELL_KNOWN: listing("description", ("/1.xml", ""), ("/2.xml", ""), index=True),
+        "/1.xml": listing("description", ("/maps/c.xml", ""), ("/texts/c.xml", "")),
+        "/2.xml": capability_list("/films"),
+    }
+
+    assert [one.uri for one in Host(said).sets()] == [
+        f"{HOST}/maps/c.xml",
+        f"{HOST}/texts/c.xml",
+        f"{HOST}/2.xml",
+    ]
+
+
+def test_a_description_that_is_away_hides_no_set() -> None:
+    said: Said = {
+        WELL_KNOWN: listing("description", ("/1.xml", ""), ("/2.xml", ""), index=True),
+        "/1.xml": listing("description", ("/maps/c.xml", "")),
+        "/maps/c.xml": capability_list("/maps"),
+    }
+
+    with pytest.raises(ResourceSyncError) as caught:
+        Host(said).find()
+
+    assert not isinstance(caught.value, ConfigurationError)
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        ("/maps/c.xml", "/maps/c.xml"),
+        ("/list.xml", "/maps/c.xml"),
+        ("/sitemap.xml", "/sitemap.xml"),
+    ],
+)
+def test_an_address_inside_a_set_offers_that_set(path: str, uri: str) -> None:
+    said: Said = {
+        **TWO,
+        "/list.xml": listing("resourcelist", links=[("up", "/maps/c.xml")]),
+        "/sitemap.xml": listing(""),
+    }
+
+    assert [one.uri for one in Host(said).sets(path)] == [HOST + uri]
+
+
+def test_a_wish_that_the_address_contradicts_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match="no set 'texts'"):
+        Host(TWO).find("/maps/c.xml", Choice(wanted="texts"))
+    assert Host(TWO).find("/maps/c.xml", Choice(wanted="maps")).capability_list is not None
+
+
+def test_a_page_of_several_sets_offers_them() -> None:
+    page = "<html><link rel=resourcesync href=/maps/c.xml><link rel=resourcesync href=/texts/c.xml>"
+    host = Host({**TWO, "/page": page})
+
+    with pytest.raises(ConfigurationError):
+        host.find("/page")
+    assert host.find("/page", Choice(wanted="2")).capability_list == f"{HOST}/texts/c.xml"
