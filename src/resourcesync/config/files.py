@@ -1,0 +1,211 @@
+"""The configuration file: where it is looked for, what it holds, and where a mistake stands.
+
+This module reads TOML and knows no option: what a key means is for whoever asks for it.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from resourcesync import config
+from resourcesync.errors import ConfigurationError
+
+NAME: Final = "resourcesync.toml"
+SYSTEM: Final = Path("/etc/resourcesync") / NAME
+MOST_BYTES: Final = 1_048_576
+
+_OWN_FOLDER: Final = ".resourcesync"
+_HEADER: Final = re.compile(r"\s*\[[^\[\]]*\]\s*(?:#.*)?")
+_KEY: Final = re.compile(r"\s*([\"']?)([A-Za-z0-9_-]+)\1\s*[=.]")
+_OVERRIDE: Final = f"{config.PREFIX}_MIRROR__"
+
+
+class Place(NamedTuple):
+    """Where a configuration file may be, and why it counts or does not."""
+
+    path: Path
+    note: str
+    counts: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigFile:
+    """A configuration file as it was read.
+
+    Attributes:
+        path: Where it is.
+        tables: What it holds.
+        text: The same as it is written, to find the line of a mistake.
+    """
+
+    path: Path
+    tables: Mapping[str, object]
+    text: str = field(repr=False)
+
+    def table(self, *names: str) -> Mapping[str, object]:
+        """Return a table; empty when there is none.
+
+        Raises:
+            ConfigurationError: It is something else than a table.
+        """
+        found: object = self.tables
+        for depth, name in enumerate(names):
+            assert isinstance(found, Mapping)
+            found = found.get(name, {})
+            if not isinstance(found, Mapping):
+                raise self.wrong(names[:depth], name, "must be a table")
+        assert isinstance(found, Mapping)
+        return found
+
+    def wrong(
+        self, table: tuple[str, ...], key: str, reason: str, *, hint: str = ""
+    ) -> ConfigurationError:
+        """Return the error that names a key, its table, and where it stands.
+
+        What stands there is not shown: it may be a secret in the wrong place.
+        """
+        where = f" in [{'.'.join(table)}]" if table else ""
+        return self._at(f"`{key}`{where} {reason}", table, key, hint)
+
+    def unknown(
+        self, table: tuple[str, ...], key: str, known: tuple[str, ...]
+    ) -> ConfigurationError:
+        """Return the error of a key or a table that does not exist, with the nearest that does."""
+        where = f"in [{'.'.join(table)}]" if table else "at the top"
+        near = get_close_matches(key.lower().replace("-", "_"), known, n=1)
+        hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(sorted(known))}"
+        return self._at(f"unknown key `{key[:64]}` {where}", table, key, hint)
+
+    def place(self, table: tuple[str, ...], key: str) -> str:
+        """Return ``file:line`` of a key, or of its table, or the file alone."""
+        line = _line_of(self.text, table, key)
+        return f"{self.path}:{line}" if line else str(self.path)
+
+    def _at(self, message: str, table: tuple[str, ...], key: str, hint: str) -> ConfigurationError:
+        evidence = (("file", self.place(table, key)),)
+        return ConfigurationError(message, evidence=evidence, hint=hint)
+
+
+def places(named: Path | None = None, *, system: Path = SYSTEM) -> list[Place]:
+    """Return where a configuration file is looked for, in order; only the first one there counts.
+
+    A file in the current folder does not count when that folder lies in a mirror or a published
+    tree: there it is something that a Source wrote, or that everyone can read.
+
+    Args:
+        named: The file that the operator named; then there is no other place.
+        system: The place for the whole machine.
+    """
+    if named is not None:
+        return [Place(named, "named by --config or RESOURCESYNC_CONFIG")]
+    import platformdirs  # noqa: PLC0415 - not needed when the file is named
+
+    here = Path.cwd()
+    inside = [it for it in (here, *here.parents) if os.path.lexists(it / _OWN_FOLDER)]
+    note = f"{inside[0]} is a mirror or a published tree" if inside else "the current folder"
+    user = platformdirs.user_config_path("resourcesync", appauthor=False, roaming=True)
+    return [
+        Place(here / NAME, note, counts=not inside),
+        Place(user / NAME, "the user's settings"),
+        Place(system, "the settings of this machine"),
+    ]
+
+
+def find(named: Path | None = None, *, system: Path = SYSTEM) -> ConfigFile | None:
+    """Read the first configuration file there is; ``None`` when there is none.
+
+    Raises:
+        ConfigurationError: It cannot be read, is no TOML, or lies in the current folder and
+            belongs to somebody else.
+    """
+    for place in places(named, system=system):
+        if not place.counts:
+            continue
+        try:
+            owner = place.path.stat().st_uid
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise _unreadable(place.path, error.strerror or str(error)) from error
+        if named is None and owner not in {0, os.geteuid()}:
+            raise ConfigurationError(
+                f"{place.path} belongs to another user",
+                hint=f"if you trust it: --config {place.path}",
+            )
+        return read(place.path)
+    if named is not None:
+        raise ConfigurationError(f"there is no configuration file {named}")
+    return None
+
+
+def read(path: Path) -> ConfigFile:
+    """Read a configuration file.
+
+    Raises:
+        ConfigurationError: It cannot be read, is too large, or is no TOML.
+    """
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
+    if len(data) > MOST_BYTES:
+        raise _unreadable(path, f"it has more than {MOST_BYTES} bytes")
+    try:
+        text = data.decode("utf-8")
+        return ConfigFile(path=path, tables=tomllib.loads(text), text=text)
+    except UnicodeDecodeError:
+        raise _unreadable(path, "it is no UTF-8") from None
+    except RecursionError:
+        raise _unreadable(path, "its values are nested too deep") from None
+    except ValueError as error:  # also numbers of more digits than Python turns into one
+        raise _unreadable(path, f"it is no TOML: {error}") from error
+
+
+def overrides(mirror: str, environ: Mapping[str, str] | None = None) -> dict[str, tuple[str, str]]:
+    """Return the keys of one mirror that the environment sets: the variable and its text.
+
+    ``RESOURCESYNC_MIRROR__ARXIV_PDF__JOBS=5`` is ``jobs`` of the mirror ``arxiv-pdf``.
+    """
+    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
+    head = f"{_OVERRIDE}{re.sub('[^A-Z0-9]', '_', mirror.upper())}__"
+    return {
+        name.removeprefix(head).lower(): (name, text)
+        for name, text in found.items()
+        if name.startswith(head) and name != head
+    }
+
+
+def _unreadable(path: Path, reason: str) -> ConfigurationError:
+    return ConfigurationError(f"{path} cannot be used: {reason}")
+
+
+def _line_of(text: str, table: tuple[str, ...], key: str) -> int:
+    """Return the line of a key, else of its table, else 0: good enough for a message."""
+    at: tuple[str, ...] = ()
+    best = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if _HEADER.fullmatch(line):
+            at = tuple(_path_of(line))
+            if at == (*table, key):
+                return number
+            best = best or (number if at == table else 0)
+        elif at == table and (match := _KEY.match(line)) and match[2] == key:
+            return number
+    return best
+
+
+def _path_of(header: str) -> Iterator[str]:
+    """Yield the names in ``[a.b]``; nothing of a line that is none, inside a long text."""
+    try:
+        found: object = tomllib.loads(header)
+    except ValueError:
+        return
+    while isinstance(found, dict) and found:
+        [(name, found)] = found.items()
+        yield name
