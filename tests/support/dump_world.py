@@ -1,7 +1,7 @@
 """A Source with lists and dumps that say what a test wants, and a mirror of it."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -36,6 +36,7 @@ class Told:
     time: str = ""
     path: str | None = None
     packed: bytes | None = None
+    base: str = BASE
 
     def row(self, *, packed: bool = False) -> str:
         """The entry as text; in a manifest with its path."""
@@ -50,7 +51,7 @@ class Told:
         }
         md = "".join(f' {name}="{escape(value)}"' for name, value in says.items() if value)
         lastmod = f"<lastmod>{self.lastmod}</lastmod>" if self.lastmod else ""
-        return f"<url><loc>{escape(BASE + self.name)}</loc>{lastmod}<rs:md{md}/></url>"
+        return f"<url><loc>{escape(self.base + self.name)}</loc>{lastmod}<rs:md{md}/></url>"
 
     @property
     def member(self) -> str:
@@ -82,6 +83,7 @@ class Packed:
     at: str = ""
     from_: str = ""
     until: str = ""
+    base: str = BASE
 
     def row(self) -> str:
         length = len(self.body) if self.length is None else self.length
@@ -93,8 +95,9 @@ class Packed:
             "until": self.until,
         }
         more = "".join(f' {name}="{value}"' for name, value in says.items() if value)
-        link = f'<rs:ln rel="contents" href="{BASE}{self.contents}"/>' if self.contents else ""
-        return f'<url><loc>{BASE}{self.name}</loc><rs:md type="application/zip"{more}/>{link}</url>'
+        link = f'<rs:ln rel="contents" href="{self.base}{self.contents}"/>' if self.contents else ""
+        md = f'<rs:md type="application/zip"{more}/>'
+        return f"<url><loc>{self.base}{self.name}</loc>{md}{link}</url>"
 
 
 def manifest_of(
@@ -187,10 +190,8 @@ class DumpWorld(World):
         self.answers[BASE + name] = answer
 
 
-def many(count: int, size: int = 40) -> list[Told]:
+def many(count: int, size: int = 40, base: str = BASE) -> list[Told]:
     """So many small resources."""
-    return [Told(name=f"r/{n:05}", data=f"{n} ".encode() * (size // 4)) for n in range(count)]
-
-
-def by_name(told: Sequence[Told]) -> Mapping[str, Told]:
-    return {it.name: it for it in told}
+    return [
+        Told(name=f"r/{n:05}", data=f"{n} ".encode() * (size // 4), base=base) for n in range(count)
+    ]

@@ -36,6 +36,7 @@ class World:
         self.limits = Limits(max_entries=max_entries)
         self.folder = folder
         self.room: int | None = None
+        self.before: Callable[[Any], Any] = lambda port: port  # stands before files and state
         self.events: list[tuple[str, Mapping[str, object]]] = []
         self.answers: dict[str, Answer | Exception | Callable[[Request], Answer | Exception]] = {}
         self.fetcher = MemoryFetcher(self.serve)
@@ -86,8 +87,8 @@ class World:
                 Equipment(
                     folder=str(self.folder),
                     fetcher=self.fetcher,
-                    copies=mirror.copies,
-                    state=mirror.state,
+                    copies=self.before(mirror.copies),
+                    state=self.before(mirror.state),
                     clock=self.clock,
                     report=lambda event, fields: self.events.append((event, fields)),
                     scratch=mirror.copies.scratch,

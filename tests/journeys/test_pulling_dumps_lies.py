@@ -1,0 +1,207 @@
+"""Whatever a dump holds, the mirror is what it would be without it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.destination.reports import MirrorState, RunReport
+from tests.support.dump_world import (
+    AT,
+    DumpWorld,
+    Packed,
+    Told,
+    manifest_of,
+    tarred,
+    zipped,
+)
+
+OLDER = "2025-06-01T00:00:00Z"
+COUNT = 10
+TRUTH = [Told(name=f"r/{n}", data=f"truth {n}".encode() * 3) for n in range(COUNT)]
+
+
+@dataclass(frozen=True)
+class Dumped:
+    """What stands in the dumps, and what of the truth the list leaves out."""
+
+    told: tuple[tuple[Told, ...], ...]
+    bare: frozenset[int]
+    copied: tuple[int, ...]
+    broken: tuple[int, ...]
+    packing: str
+
+
+def said_of(it: Told, how: str) -> list[Told]:
+    """What a manifest says of a resource, and what its package holds."""
+    lie = b"lies of any length"
+    same_length = b"x" * len(it.data)
+    return {
+        "right": [it],
+        "left out": [],
+        "no digest": [it.wrong(hash="")],
+        "nothing": [it.wrong(hash="", length=-1, lastmod="")],
+        "stale": [it.wrong(data=b"old", lastmod=OLDER)],
+        "stale and as long": [it.wrong(data=same_length, lastmod=OLDER)],
+        "damaged": [it.wrong(packed=lie)],
+        "damaged and as long": [it.wrong(packed=same_length)],
+        "wrong digest": [it.wrong(hash="sha-256:" + "0" * 64)],
+        "twice": [it, it.wrong(data=b"old", lastmod=OLDER, path=f"old/{it.name}")],
+        "unknown": [it, Told(name=f"more/{it.name}", data=lie)],
+    }[how]
+
+
+LIES = {
+    "lying": lambda it: it.wrong(hash="", packed=b"x" * len(it.data)),
+    "lying of nothing": lambda it: it.wrong(hash="", length=-1, lastmod="", packed=b"lie"),
+}
+"""What only a digest in the list tells from the truth."""
+
+HONEST = (
+    "right", "left out", "no digest", "nothing", "stale", "stale and as long", "damaged",
+    "damaged and as long", "wrong digest", "twice", "unknown",
+)  # fmt: skip
+
+
+@st.composite
+def dumps(draw: st.DrawFn) -> Dumped:
+    packages = draw(st.integers(1, 3))
+    bare = draw(st.frozensets(st.integers(0, COUNT - 1)))
+    told: list[list[Told]] = [[] for _ in range(packages)]
+    for number, it in enumerate(TRUTH):
+        choices = HONEST if number in bare else (*HONEST, *LIES)
+        for package in draw(st.sets(st.integers(0, packages - 1), max_size=2)):
+            how = draw(st.sampled_from(choices))
+            told[package] += [LIES[how](it)] if how in LIES else said_of(it, how)
+    numbers = st.integers(0, packages - 1)
+    return Dumped(
+        told=tuple(map(tuple, told)),
+        bare=bare,
+        copied=tuple(draw(st.sets(numbers))),
+        broken=tuple(draw(st.sets(numbers, max_size=1))),
+        packing=draw(st.sampled_from(["zip", "zip", "w:gz"])),
+    )
+
+
+def listed(bare: frozenset[int], truth: list[Told]) -> list[Told]:
+    return [it.wrong(hash="") if n in bare else it for n, it in enumerate(truth)]
+
+
+def pack(it: Dumped, number: int) -> Packed:
+    told = it.told[number]
+    body = zipped(told) if it.packing == "zip" else tarred(told, it.packing)
+    if number in it.broken:
+        body = body[: len(body) * 2 // 3]
+    copied = f"{number}.xml" if number in it.copied else ""
+    return Packed(name=f"{number}.pack", body=body, contents=copied)
+
+
+@contextmanager
+def new_world() -> Iterator[DumpWorld]:
+    with TemporaryDirectory() as folder:
+        yield DumpWorld(Path(folder) / "mirror")
+
+
+def remembered(world: DumpWorld) -> list[tuple[object, ...]]:
+    """What the mirror's memory says of its copies, but when and by which answer they came."""
+    with MirrorFolder(world.folder, world.clock) as mirror:
+        assert mirror.state is not None
+        return [
+            (it.uri, it.path, it.length, it.digests, it.listed, it.lastmod, it.fixity)
+            for it in mirror.state.copies()
+        ]
+
+
+def pulled(world: DumpWorld, dumps: str) -> RunReport:
+    return world.pull(dumps=dumps)
+
+
+@settings(max_examples=60, deadline=None)
+@given(dumps())
+def test_a_mirror_made_with_dumps_is_the_mirror_made_without(it: Dumped) -> None:
+    mirrors = []
+    for policy in ("always", "never"):
+        with new_world() as world:
+            world.put_all(TRUTH)
+            world.list_resources(listed(it.bare, TRUTH))
+            for number in range(len(it.told)):
+                if number in it.copied:
+                    world.say(f"{number}.xml", manifest_of(it.told[number]))
+            world.dump(*(pack(it, number) for number in range(len(it.told))))
+
+            report = pulled(world, policy)
+
+            assert report.state is MirrorState.IN_SYNC
+            assert (report.created, report.updated, report.failed) == (COUNT, 0, 0)
+            assert world.is_here()
+            mirrors.append(remembered(world))
+            again = pulled(world, policy)
+            assert (again.created, again.updated, again.deleted) == (0, 0, 0)
+    assert mirrors[0] == mirrors[1]
+
+
+KINDS = st.lists(
+    st.tuples(st.integers(0, 4), st.sampled_from(["updated", "deleted", "created"])),
+    max_size=12,
+)
+
+
+def history(kinds: list[tuple[int, str]]) -> list[Told]:
+    """Changes in order, each of its own minute and version."""
+    changes = []
+    for minute, (number, kind) in enumerate(kinds, 1):
+        moment = f"2026-01-01T00:{minute:02}:00Z"
+        changes.append(
+            TRUTH[number].wrong(
+                data=f"version {minute}".encode(),
+                change=kind,
+                time=moment,
+                lastmod=moment,
+                path=f"{minute}/{number}",
+            )
+        )
+    return changes
+
+
+@settings(max_examples=40, deadline=None)
+@given(KINDS, st.integers(0, 12), st.booleans(), st.data())
+def test_changes_with_dumps_lead_where_changes_without_lead(
+    kinds: list[tuple[int, str]], cut: int, has_list: bool, data: st.DataObject
+) -> None:
+    changes = history(kinds)
+    middle = f"2026-01-01T00:{cut:02}:30Z"
+    lost = {it.name for it in changes if data.draw(st.booleans())} if has_list else set()
+    with new_world() as world:
+        world.put_all(TRUTH)
+        world.list_resources(TRUTH)
+        empty = Packed(name="e.zip", body=zipped([], from_=AT, until=AT), from_=AT, until=AT)
+        if has_list:
+            world.list_changes([])
+        world.dump_changes(empty)
+        world.pull()
+        for it in changes:
+            if it.change == "deleted":
+                world.contents.pop(f"http://source.example/{it.name}", None)
+                world.answers.pop(f"http://source.example/{it.name}", None)
+            else:
+                world.put_all([it])
+        if has_list:
+            world.list_changes(changes)
+        parts = ((changes[:cut], AT, middle), (changes[cut:], middle, "2026-01-01T01:00:00Z"))
+        packages = []
+        for number, (part, from_, until) in enumerate(parts):
+            body = zipped(part, missing=sorted(lost), from_=from_, until=until)
+            packages.append(Packed(name=f"{number}.zip", body=body, from_=from_, until=until))
+        world.dump_changes(empty, *packages)
+
+        report = world.pull(dumps="always", delete="signalled")
+
+        assert report.state is MirrorState.IN_SYNC
+        assert world.is_here()
+        if not lost:
+            assert not any(name.startswith("r/") for name in world.asked())
