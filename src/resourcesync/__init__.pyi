@@ -10,6 +10,8 @@ from resourcesync.api.settings import MirrorOptions as MirrorOptions
 from resourcesync.api.settings import PublisherOptions as PublisherOptions
 from resourcesync.api.source import Source as Source
 from resourcesync.api.source import discover as discover
+from resourcesync.api.source import offered_sets as offered_sets
+from resourcesync.destination.proving import Rolling as AuditRolling
 from resourcesync.destination.reports import AuditReport as AuditReport
 from resourcesync.destination.reports import Failing as Failing
 from resourcesync.destination.reports import Finding as AuditFinding
@@ -19,6 +21,7 @@ from resourcesync.destination.reports import MirrorStatus as MirrorStatus
 from resourcesync.destination.reports import Mode as Mode
 from resourcesync.destination.reports import RunReport as RunReport
 from resourcesync.discovery.discover import Discovered as SourceLists
+from resourcesync.discovery.sets import OfferedSet as OfferedSet
 from resourcesync.documents.front import read as read
 from resourcesync.documents.reading import Document as Document
 from resourcesync.documents.writing import write as write
@@ -43,6 +46,7 @@ from resourcesync.wiring.mirrors import Network as Network
 __all__ = [
     "AuditFinding",
     "AuditReport",
+    "AuditRolling",
     "Capability",
     "Change",
     "ChangeKind",
@@ -64,6 +68,7 @@ __all__ = [
     "MirrorStatus",
     "Mode",
     "Network",
+    "OfferedSet",
     "Plan",
     "PlannedAction",
     "Published",
@@ -80,6 +85,7 @@ __all__ = [
     "WrittenDocument",
     "__version__",
     "discover",
+    "offered_sets",
     "read",
     "validate",
     "write",

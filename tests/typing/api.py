@@ -12,6 +12,7 @@ import resourcesync
 from resourcesync import (
     AuditFinding,
     AuditReport,
+    AuditRolling,
     Capability,
     Change,
     ChangeKind,
@@ -33,6 +34,7 @@ from resourcesync import (
     MirrorStatus,
     Mode,
     Network,
+    OfferedSet,
     Plan,
     PlannedAction,
     Published,
@@ -49,6 +51,7 @@ from resourcesync import (
     WrittenDocument,
     discover,
     errors,
+    offered_sets,
     read,
     validate,
     write,
@@ -78,6 +81,7 @@ def keep_a_mirror(folder: Path) -> bool:
     with Mirror("https://museum.example", folder, delete="signalled") as mirror:
         report = assert_type(mirror.pull(on_event=seen.append), RunReport)
         audit = assert_type(mirror.audit(method="hash"), AuditReport)
+        mirror.audit(method="remote", rolling=AuditRolling(share=0.1, oldest_first=True))
         if not audit.in_sync:
             assert_type(mirror.repair(audit), RunReport)
             mirror.repair([it for it in audit.findings if it.kind is FindingKind.MISSING])
@@ -135,7 +139,8 @@ def become_a_source(folder: Path) -> object:
 
 
 def look_at_a_source() -> None:
-    source = assert_type(discover("https://museum.example"), Source)
+    offered: tuple[OfferedSet, ...] = offered_sets("https://museum.example")
+    source = assert_type(discover("https://museum.example", set_name=offered[0].uri), Source)
     lists = assert_type(source.lists, SourceLists)
     assert_type(lists.resource_list, str | None)
     assert_type(source.resources(), Iterator[Resource])

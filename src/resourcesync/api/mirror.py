@@ -15,6 +15,7 @@ from resourcesync.api.settings import MirrorOptions, mirror_settings
 from resourcesync.destination.auditing import AuditMethod
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullMode, PullOptions
+from resourcesync.destination.proving import Rolling
 from resourcesync.destination.reports import AuditReport, Finding, MirrorStatus, RunReport
 from resourcesync.errors import ConfigurationError
 from resourcesync.wiring import machine, mirrors
@@ -187,6 +188,7 @@ class Mirror:
         *,
         method: AuditMethod = "hash",
         offline: bool = False,
+        rolling: Rolling | None = None,
         on_event: OnEvent | None = None,
         stop: Stop | None = None,
     ) -> AuditReport:
@@ -197,8 +199,9 @@ class Mirror:
 
         Args:
             method: ``lists`` compares the mirror's memory, ``stat`` also size and time of each
-                file, ``hash`` also every byte.
+                file, ``hash`` also every byte, ``remote`` also what the Source serves.
             offline: Compare with what was listed when each copy was fetched; ask nobody.
+            rolling: Which copies are looked at this time; ``None`` looks at all.
             on_event: Told of what happens, on this thread.
             stop: Asked many times a second; ``True`` ends the audit soon.
 
@@ -222,7 +225,7 @@ class Mirror:
             self._working(hear, stop) as destination,
             mirrors.audit_files(self.folder).keeping() as kept,
         ):
-            report = destination.audit(method=method, offline=offline)
+            report = destination.audit(method=method, offline=offline, rolling=rolling)
             if not report.in_sync or report.foreign:
                 kept.call(report.run, self._calls.now().strftime("%Y%m%d%H%M%S"))
             return report

@@ -1,10 +1,12 @@
 """The keyword arguments of ``Mirror`` and ``Publisher``, checked and turned into settings."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypedDict, cast
 
 from resourcesync import config
+from resourcesync.destination.choosing import DumpPolicy
 from resourcesync.destination.options import Deletion, Filters, PullOptions
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.errors import ConfigurationError
@@ -13,6 +15,7 @@ from resourcesync.wiring.mirrors import Network
 _WORDS: Final = {
     "delete": ("auto", "signalled", "absent", "never"),
     "verify": ("strict", "lenient"),
+    "dumps": ("auto", "never", "always"),
 }
 _SEVERAL: Final = ("include", "exclude", "types", "allow_origins")
 
@@ -27,6 +30,7 @@ class MirrorOptions(TypedDict, total=False):
         types: Media types; only resources of these.
         max_size: Bytes; no resources that are larger.
         since: Only resources modified since, aware.
+        set_name: Which set of several: its URI, name or number; remembered with the mirror.
         allow_origins: Origins that the Source may list resources of, besides its own.
         delete: What is deleted here: ``signalled`` what a Change List calls deleted; ``absent``
             also what a newer Resource List lists no more; ``never`` nothing; ``auto`` is
@@ -34,6 +38,8 @@ class MirrorOptions(TypedDict, total=False):
         max_delete: Most deletions in one run, a number or a share such as ``"10%"``.
         trash_days: Days that deleted copies wait in the trash.
         verify: ``strict`` never keeps bytes that are not what the list says.
+        dumps: ``auto`` takes packages of the Source's dumps where that costs less than single
+            requests; ``always`` wherever they help; ``never``.
         fail_fast: Stop at the first failure.
         network: How the Source is asked.
     """
@@ -43,11 +49,13 @@ class MirrorOptions(TypedDict, total=False):
     types: Sequence[str]
     max_size: int | None
     since: datetime | None
+    set_name: str
     allow_origins: Sequence[str]
     delete: Deletion
     max_delete: int | str
     trash_days: float
     verify: Literal["strict", "lenient"]
+    dumps: DumpPolicy
     fail_fast: bool
     network: Network
 
@@ -124,13 +132,17 @@ def mirror_settings(options: MirrorOptions) -> Chosen:
     limit = config.parse_limit(str(options.get("max_delete", "10%")))
     pull = PullOptions(
         filters=_filters(options),
+        set_name=options.get("set_name", ""),
         delete=options.get("delete", "auto"),
         max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
         trash_days=options.get("trash_days", PullOptions().trash_days),
         verify=options.get("verify", "strict"),
+        dumps=options.get("dumps", "auto"),
         fail_fast=options.get("fail_fast", False),
     )
-    return Chosen(pull, options.get("network", Network()))
+    network = options.get("network", Network())
+    allowed = (*network.allow_origins, *options.get("allow_origins", ()))
+    return Chosen(pull, replace(network, allow_origins=tuple(dict.fromkeys(allowed))))
 
 
 def _filters(options: MirrorOptions) -> Filters | None:

@@ -8,6 +8,8 @@ from urllib.parse import urljoin
 
 from resourcesync.discovery import Discovered, DocumentFetcher
 from resourcesync.discovery import discover as discover_lists
+from resourcesync.discovery.discover import offered_sets as find_sets
+from resourcesync.discovery.sets import Choice, OfferedSet
 from resourcesync.documents.reading import Document
 from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part
@@ -115,11 +117,12 @@ def _opened(documents: DocumentFetcher, uri: str) -> Iterator[Document]:
         yield fetched.open()
 
 
-def discover(address: str, *, network: Network | None = None) -> Source:
+def discover(address: str, *, set_name: str = "", network: Network | None = None) -> Source:
     """Find the lists of a Source from any address of it.
 
     Args:
         address: Of a site, a Source Description, a Capability List, any list, or a sitemap.
+        set_name: Which set of several: its URI, name or number.
         network: How the Source is asked.
 
     Raises:
@@ -127,8 +130,31 @@ def discover(address: str, *, network: Network | None = None) -> Source:
         SourceUnavailableError: The Source does not answer now.
         SourceRefusedError: It refuses to answer.
         ConfigurationError: The address is no http or https URI, or offers several sets of
-            resources; then the evidence lists their Capability Lists.
+            resources of which none is chosen; then the evidence lists them.
     """
     chosen = network or Network()
     with _asking(address, chosen) as documents:
-        return Source(address=address, lists=discover_lists(documents, address), network=chosen)
+        lists = discover_lists(
+            documents,
+            address,
+            choice=Choice(wanted=set_name),
+            allowed=chosen.allow_origins,
+        )
+        return Source(address=address, lists=lists, network=chosen)
+
+
+def offered_sets(address: str, *, network: Network | None = None) -> tuple[OfferedSet, ...]:
+    """Return the sets of resources that a Source offers, in its order; one at least.
+
+    Args:
+        address: As `discover` takes it.
+        network: How the Source is asked.
+
+    Raises:
+        SourceError: Nothing usable was found, or it cannot be had.
+        DocumentError: What was found cannot be used.
+        ConfigurationError: The address is no http or https URI.
+    """
+    chosen = network or Network()
+    with _asking(address, chosen) as documents:
+        return find_sets(documents, address, allowed=chosen.allow_origins)
