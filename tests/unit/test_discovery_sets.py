@@ -88,7 +88,7 @@ def test_a_thousand_sets_are_not_all_told() -> None:
     sets = offered(*(f"{HOST}/{number}/c.xml" for number in range(1_000)))
 
     with pytest.raises(ConfigurationError) as caught:
-        choose(sets, Choice(), HOST)
+        choose(sets, Choice(folder="here"), HOST)
 
     assert len(caught.value.evidence) == 42
     assert ("set", "and 980 more") in caught.value.evidence
@@ -103,6 +103,14 @@ def test_commands_are_safe_to_paste() -> None:
     assert dict(caught.value.evidence)["run"] == (
         f"resourcesync pull '{HOST}/?a=1&b=2' 'my mirror; rm x' --all-sets"
     )
+
+
+def test_who_makes_no_mirror_is_shown_no_commands() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        choose(offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml"), Choice(), HOST)
+
+    assert [label for label, _ in caught.value.evidence] == ["set", "set"]
+    assert caught.value.hint == "give the address of one of them instead"
 
 
 # --- from documents ---

@@ -42,7 +42,7 @@ class Choice:
     Attributes:
         wanted: The operator's word: a URI, a name or a number; empty when nothing was said.
         pinned: The set followed so far: it is taken when nothing was said.
-        folder: The mirror's folder, for the commands that an error shows.
+        folder: The mirror's folder, for the commands that an error shows; empty shows none.
     """
 
     wanted: str = ""
@@ -106,7 +106,11 @@ def choose(offered: Sequence[OfferedSet], choice: Choice, address: str) -> Offer
     raise ConfigurationError(
         f"this Source offers {len(offered)} sets of resources",
         evidence=_shown(offered, choice, address),
-        hint=f"choose: {_command(address, choice)} --set NAME, or --all-sets",
+        hint=(
+            f"choose: {_command(address, choice)} --set NAME, or --all-sets"
+            if choice.folder
+            else "give the address of one of them instead"
+        ),
         code="several-sets",
     )
 
@@ -139,11 +143,12 @@ def _shown(offered: Sequence[OfferedSet], choice: Choice, address: str) -> Evide
     more = len(lines) - _SHOWN
     if more > 0:
         lines[_SHOWN:] = [("set", f"and {more} more")]
+    if not choice.folder:
+        return tuple(lines)
     command = _command(address, choice)
     lines += [("run", f"{command} --set {name}") for name in names[:_SHOWN]]
     return (*lines, ("run", f"{command} --all-sets"))
 
 
 def _command(address: str, choice: Choice) -> str:
-    words = ["resourcesync", "pull", address]
-    return shlex.join([*words, choice.folder] if choice.folder else words)
+    return shlex.join(["resourcesync", "pull", address, choice.folder])

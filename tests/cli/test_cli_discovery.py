@@ -1,0 +1,91 @@
+"""The roads to a Source over real sockets: pages, robots.txt, other origins."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.command_line import FILES, MIRRORED, Said
+from tests.support.commands import files_of
+from tests.support.tiny_source import Answer, TinySource
+
+WELL_KNOWN = "/.well-known/resourcesync"
+
+
+@pytest.fixture
+def hidden(source: TinySource) -> TinySource:
+    """Give a Source that says nothing at its well-known URI."""
+    del source.answers[WELL_KNOWN]
+    return source
+
+
+@pytest.fixture
+def other() -> Iterator[TinySource]:
+    """Run a Source on another origin."""
+    with TinySource() as running:
+        running.offer(FILES)
+        yield running
+
+
+def test_a_page_leads_by_the_link_in_its_head(hidden: TinySource, said: Said) -> None:
+    page = b"<!DOCTYPE html><html lang=en><link rel=resourcesync href=capabilitylist.xml><p>Hi"
+    hidden.put("/", page, "text/html")
+
+    assert run(["pull", hidden.url, "museum", "-n"]) == 0
+    assert f"Found by  HTML link of {hidden.url}\n" in said.readouterr().out
+    assert run(["pull", hidden.url, "museum"]) == 0
+    assert files_of(Path("museum")) == MIRRORED
+
+
+def test_robots_lead_to_the_list_of_resourcesync_among_sitemaps(
+    hidden: TinySource, said: Said
+) -> None:
+    plain = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"></urlset>'
+    hidden.put("/plain.xml", plain)
+    hidden.put("/robots.txt", b"User-agent: *\r\nSitemap: /plain.xml\r\nsitemap: /resourcelist.xml")
+
+    assert run(["pull", hidden.url, "museum", "-n"]) == 0
+    assert f"Found by  robots.txt of {hidden.url}\n" in said.readouterr().out
+    assert run(["pull", hidden.url, "museum"]) == 0
+    assert files_of(Path("museum")) == MIRRORED
+
+
+def test_what_was_tried_is_told_as_the_evidence(hidden: TinySource, said: Said) -> None:
+    hidden.put("/", b"<html>", "text/html")
+
+    assert run(["pull", hidden.url, "museum"]) == 5
+
+    tried = [line for line in said.readouterr().err.splitlines() if hidden.url in line][1:7]
+    assert [line.replace("tried", "").split(hidden.url, 1)[1] for line in tried] == [
+        f"{WELL_KNOWN}  404",
+        '  HTML, no link rel="resourcesync"',
+        "/robots.txt  404",
+        "/sitemap.xml  404",
+        "/sitemap_index.xml  404",
+        "/sitemap.xml.gz  404",
+    ]
+
+
+@pytest.mark.parametrize("place", ["/", "/robots.txt"])
+def test_another_origin_is_not_asked_unless_it_is_allowed(
+    hidden: TinySource, other: TinySource, said: Said, place: str
+) -> None:
+    target = f"{other.url}/resourcelist.xml"
+    text = f"Sitemap: {target}" if place != "/" else f"<link rel=resourcesync href={target}>"
+    hidden.put(place, f"<html>{text}".encode() if place == "/" else text.encode())
+
+    assert run(["pull", hidden.url, "museum"]) == 5
+    assert other.asked == []
+    assert f"{target}  not asked: of another origin; --allow-origin" in said.readouterr().err
+
+    assert run(["pull", hidden.url, "museum", "--allow-origin", other.url]) == 0
+    assert files_of(Path("museum")) == MIRRORED
+
+
+def test_a_robots_file_that_is_late_is_not_taken_for_none(hidden: TinySource) -> None:
+    hidden.put("/sitemap.xml", b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>')
+    hidden.answers["/robots.txt"] = Answer(status=503)
+
+    assert run(["pull", hidden.url, "museum", "--retries", "0"]) == 4
+    assert not Path("museum").exists()
