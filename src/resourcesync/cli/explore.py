@@ -1,5 +1,6 @@
 """``resourcesync explore``: show a Source's documents as a tree, with what each of them holds."""
 
+import sys
 from typing import Any
 
 import click
@@ -10,6 +11,8 @@ from resourcesync.cli.job import Job
 from resourcesync.cli.looking import Asking, asking_options
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, Line
+from resourcesync.errors import ConfigurationError
 
 
 @click.command("explore")
@@ -21,6 +24,7 @@ from resourcesync.cli.output import Outcome, OutputOptions, Screen
     show_default=True,
     help="Levels of documents to read; 3 reaches the lists, 4 the parts of their indexes.",
 )
+@option("--tui", is_flag=True, help="Look around on the whole terminal; q ends, / searches.")
 @asking_options
 @options.output_options
 def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
@@ -33,10 +37,15 @@ def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
     \b
     resourcesync explore https://museum.example --depth 3
     resourcesync explore ./public
+    resourcesync explore https://museum.example --tui
     """  # noqa: D301 - click's mark for lines that are not to be filled
     source, depth = values["source"], values["depth"]
+    if values["tui"] and output.json:
+        raise click.UsageError("--tui is for people, --json for programs: choose one")
 
     def work(screen: Screen) -> Outcome:
+        if values["tui"]:
+            return _look_around(source, depth, asking)
         return _explore(source, depth, asking, screen)
 
     from resourcesync.cli.explore_words import ExploreWords  # noqa: PLC0415 - help stays quick
@@ -68,3 +77,27 @@ def _explore(source: str, depth: int, asking: Asking, screen: Screen) -> Outcome
     return Outcome(
         exit=code, closing=totals.lines(clock.monotonic() - began), fields=totals.fields()
     )
+
+
+def _look_around(source: str, depth: int, asking: Asking) -> Outcome:
+    try:
+        from resourcesync.cli import explore_tui  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "textual":
+            raise
+        raise ConfigurationError(
+            "--tui needs a package that is not installed: textual",
+            hint="pip install 'resourcesync[tui]'",
+        ) from error
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):  # where keys come from and lines go
+        raise ConfigurationError("--tui needs a terminal", hint=f"resourcesync explore {source}")
+    from resourcesync.wiring import exploring, machine  # noqa: PLC0415 - help stays quick
+
+    clock = machine.system_clock()
+    began = clock.monotonic()
+    steps = exploring.explore(source, network=asking.network(), clock=clock, depth=depth)
+    totals, is_whole = explore_tui.look_around(steps, source)
+    lines = totals.lines(clock.monotonic() - began)
+    if not is_whole:
+        lines += (Line("  ended before all documents were read", level=QUIET),)
+    return Outcome(exit=ExitCode.PARTIAL if totals.failed else ExitCode.OK, closing=lines)

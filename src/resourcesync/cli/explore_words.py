@@ -30,6 +30,7 @@ _NOUNS: Final = {
     "change-notification": "change",
     "framework-notification": "change",
 }
+_UNSAID: Final = frozenset({"branches", "depth", "documents"})
 _SKIPPED: Final = {
     "seen": "shown above",
     "channel": "a channel to subscribe to; not fetched",
@@ -147,6 +148,43 @@ class Totals:
         return tuple(lines)
 
 
+# --- one document by itself ---
+
+
+def about(fields: Fields) -> str:
+    """Return what a step of the walk is and holds, in one line."""
+    if "parts" in fields:
+        return f"all {words.counted(fields['parts'], 'part')}: {', '.join(_held(fields, ''))}"
+    if "error" in fields:
+        return f"! {fields['error']['code']}: {fields['error']['message']}"
+    if fields.get("skipped"):
+        label = f"{fields['label']}  " if fields["label"] else ""
+        return label + _SKIPPED[fields["skipped"]]
+    held = [] if _is_pointing(fields) else _held(fields, str(fields["capability"]))
+    return "  ".join((*_title(fields), *held))
+
+
+def particulars(fields: Fields) -> Iterator[tuple[str, str]]:
+    """Yield everything that is known of a step of the walk, as names and values."""
+    for name, value in fields.items():
+        if name in _UNSAID or value is None or value in ("", {}):
+            continue
+        said = name.replace("_", " ")
+        if isinstance(value, Mapping):
+            shown = list(value.items())[:SHOWN_PARTS]
+            yield said, ", ".join(f"{key} {_value(it)}" for key, it in shown)
+        else:
+            yield said, words.size(value) if name == "bytes" else _value(value)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return words.moment(value)
+    return words.count(value) if isinstance(value, int) else str(value)
+
+
 # --- the tree ---
 
 
@@ -161,8 +199,7 @@ class ExploreWords:
         """Yield the lines for one event."""
         branches = tuple(fields["branches"]) if "branches" in fields else ()
         if event == "sum":
-            text = f"all {words.counted(fields['parts'], 'part')}: {', '.join(_held(fields, ''))}"
-            yield Line(_branch(branches) + text)
+            yield Line(_branch(branches) + about(fields))
         elif event == "document":
             yield from self._document(fields, branches)
 
@@ -171,11 +208,9 @@ class ExploreWords:
         level, name = self._level(branches), self._name(uri)
         head = (_branch(branches) + name).ljust(_COLUMN - 2) + "  "
         if "error" in fields:
-            error = fields["error"]
-            yield Line(f"{head}! {error['code']}: {error['message']}")
+            yield Line(head + about(fields))
         elif fields.get("skipped"):
-            label = f"{fields['label']}  " if fields["label"] else ""
-            yield Line(f"{head}{label}{_SKIPPED[fields['skipped']]}", level=level)
+            yield Line(head + about(fields), level=level)
         else:
             if not str(fields.get("found_by", _PLAIN_ROAD)).startswith(_PLAIN_ROAD):
                 yield Line(f"found by: {fields['found_by']}")

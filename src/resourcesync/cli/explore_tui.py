@@ -1,0 +1,250 @@
+"""``resourcesync explore --tui``: the tree of a Source, to look around in; the extra ``tui``.
+
+The walk goes on in a thread of its own and hands its steps over in a short queue: the screen
+answers at once, however slow a Source is. Textual draws on standard error.
+"""
+
+import threading
+from collections.abc import Generator, Iterator
+from queue import Empty, Full, Queue
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.widgets import Footer, Input, Static, Tree
+from textual.widgets.tree import TreeNode
+
+from resourcesync.cli import words
+from resourcesync.cli.explore_words import Totals, about, fields_of, particulars
+from resourcesync.discovery.tree import Node, Sum
+
+_QUEUED: Final = 1_000
+_AT_ONCE: Final = 500
+"""Steps that are shown before the keyboard is asked again."""
+_EVERY: Final = 0.1
+_OPEN_LEVELS: Final = 3
+_LONGEST: Final = 2_000
+
+Step = Node | Sum
+
+
+class Walk:
+    """A walk through a Source in a thread of its own.
+
+    Args:
+        steps: The walk; it is run in the thread and nowhere else.
+    """
+
+    def __init__(self, steps: Iterator[Step]) -> None:
+        self._steps = steps
+        self._queue: Queue[Step | None] = Queue(_QUEUED)
+        self._given_up = threading.Event()
+        # A request that is on its way must not keep the command from ending.
+        self._thread = threading.Thread(target=self._run, name="explore", daemon=True)
+        self.error: Exception | None = None
+        self.is_over = False
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def give_up(self) -> None:
+        """Let the thread end at its next step."""
+        self._given_up.set()
+
+    def take(self) -> Iterator[Step]:
+        """Yield the steps that wait, some hundred at most; sets ``is_over`` after the last."""
+        for _ in range(_AT_ONCE):
+            try:
+                step = self._queue.get_nowait()
+            except Empty:
+                return
+            if step is None:
+                self.is_over = True
+                return
+            yield step
+
+    def _run(self) -> None:
+        try:
+            for step in self._steps:
+                if not self._put(step):
+                    return
+        except Exception as error:  # noqa: BLE001 - a thread's edge: it is raised by who waits
+            self.error = error
+        finally:
+            if isinstance(self._steps, Generator):
+                self._steps.close()  # here, where it was run
+        self._put(None)
+
+    def _put(self, step: Step | None) -> bool:
+        while not self._given_up.is_set():
+            try:
+                self._queue.put(step, timeout=_EVERY)
+            except Full:
+                continue
+            return True
+        return False
+
+
+class Explorer(App[None]):
+    """Shows a walk as a tree, and beside it what is known of the document under the cursor."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #tree { width: 2fr; }
+    #beside { width: 1fr; border-left: solid $primary; padding: 0 1; }
+    #status { height: 1; padding: 0 1; }
+    #search { display: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", "Quit", show=False),
+        Binding("slash", "search", "Search"),
+        Binding("n", "next", "Next"),
+        Binding("escape", "leave_search", show=False),
+    ]
+
+    def __init__(self, walk: Walk, source: str) -> None:
+        super().__init__()
+        self.totals = Totals()
+        self._walk = walk
+        self._source = source
+        self._path: list[TreeNode[Step]] = []
+        self._wanted = ""
+
+    def compose(self) -> ComposeResult:
+        """Lay the screen out."""
+        with Horizontal():
+            yield Tree[Step](_shown(self._source), id="tree")
+            with VerticalScroll(id="beside", can_focus=False):
+                yield Static(id="details", markup=False)
+        yield Input(placeholder="part of an address or a kind", id="search")
+        yield Static(id="status", markup=False)
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin the walk, and look for its steps from time to time."""
+        self._walk.start()
+        self._timer = self.set_interval(_EVERY, self._take)
+        self._tell("Looking")
+        self._tree.focus()
+
+    def on_unmount(self) -> None:
+        """End the walk with the screen."""
+        self._walk.give_up()
+
+    @property
+    def _tree(self) -> Tree[Step]:
+        return self.query_one("#tree", Tree)
+
+    def _take(self) -> None:
+        for step in self._walk.take():
+            self.totals.add(step)
+            self._place(step)
+        if not self._walk.is_over:
+            self._tell("Looking")
+            return
+        self._timer.stop()
+        self._tell("Explored")
+        if self._walk.error is not None:
+            self.exit()
+
+    def _place(self, step: Step) -> None:
+        level = len(step.branches)
+        label = _shown(f"{step.uri}  {about(fields_of(step))}")
+        if level == 0:
+            node = self._tree.root
+            node.set_label(label)
+            node.data = step
+            node.expand()
+            self._show(node)
+        else:
+            above = self._path[level - 1]
+            above.allow_expand = True
+            node = above.add(label, data=step, expand=level < _OPEN_LEVELS, allow_expand=False)
+        self._path[level:] = [node]
+
+    def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Step]) -> None:
+        """Show what is known of the document under the cursor."""
+        self._show(event.node)
+
+    def _show(self, node: TreeNode[Step]) -> None:
+        if node.data is not None:
+            told = particulars(fields_of(node.data))
+            text = "\n".join(f"{name}\n  {words.escape(value)}" for name, value in told)
+            self.query_one("#details", Static).update(text)
+
+    def _tell(self, label: str) -> None:
+        counted = self.totals.lines(0)[0].text.rpartition("  ")[0]
+        self.query_one("#status", Static).update(f"{label}: {counted}")
+
+    # --- search ---
+
+    def action_search(self) -> None:
+        """Ask what to look for."""
+        search = self.query_one("#search", Input)
+        search.display = True
+        search.focus()
+
+    def action_leave_search(self) -> None:
+        """Go back to the tree."""
+        self.query_one("#search", Input).display = False
+        self._tree.focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Go to the first place that fits, after the one under the cursor."""
+        self._wanted = event.value.strip().lower()
+        self.action_leave_search()
+        self.action_next()
+
+    def action_next(self) -> None:
+        """Go to the next place that fits; after the last comes the first."""
+        if not self._wanted:
+            return
+        nodes, here = list(_all_below(self._tree.root)), self._tree.cursor_node
+        start = nodes.index(here) + 1 if here in nodes else 0
+        for node in (*nodes[start:], *nodes[:start]):
+            if self._wanted in str(node.label).lower():
+                self._go_to(node)
+                return
+        self.bell()
+        self.query_one("#status", Static).update(f"Not found: {words.escape(self._wanted)}")
+
+    def _go_to(self, node: TreeNode[Step]) -> None:
+        above = node.parent
+        while above is not None:
+            above.expand()
+            above = above.parent
+        self.call_after_refresh(self._tree.move_cursor, node)
+
+
+def _shown(text: str) -> Text:
+    """Return what a Source wrote as text that says no more than it shows."""
+    return Text(words.escape(text[:_LONGEST]))
+
+
+def _all_below(node: TreeNode[Step]) -> Iterator[TreeNode[Step]]:
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        yield here
+        waiting.extend(reversed(here.children))
+
+
+def look_around(steps: Iterator[Step], source: str) -> tuple[Totals, bool]:
+    """Show a walk on the terminal until the operator has seen enough.
+
+    Returns:
+        What was seen, and whether that was all.
+
+    Raises:
+        SourceError: Nothing was found there, or it cannot be had; and as ``exploring.explore``.
+    """
+    walk = Walk(steps)
+    explorer = Explorer(walk, source)
+    explorer.run()
+    if walk.error is not None:
+        raise walk.error
+    return explorer.totals, walk.is_over
