@@ -297,3 +297,21 @@ def test_a_part_of_the_copies_may_be_audited(mirror: Mirror) -> None:
 
     assert [it.path for it in audit.findings] == ["objects/02.txt"]
     assert mirror.repair(audit).updated == 1
+
+
+def test_an_audit_stops_between_two_copies(mirror: Mirror) -> None:
+    mirror.pull()
+    for name in FILES:
+        (mirror.folder / name.removeprefix("/")).write_text("altered")
+    found: list[Event] = []
+
+    def hear(event: Event) -> None:
+        if event.kind == "finding":
+            time.sleep(0.06)  # as if a copy were large
+            found.append(event)
+
+    with pytest.raises(StoppedError):
+        mirror.audit(on_event=hear, stop=lambda: len(found) >= 3)
+
+    assert len(found) == 3
+    assert len(mirror.audit().findings) == len(FILES)

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.baseline import ignore_conflict
+from resourcesync.destination.heeding import heeding
 from resourcesync.destination.plan import FILTERED, Listed, Match, match_copy, settle
 from resourcesync.destination.proving import Bad, Proven, Prover, Rolling
 from resourcesync.destination.pulling import Pull
@@ -138,7 +139,9 @@ class Audit:
 
     def _compare(self, rows: Iterator[Listed], look: Look) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
-        for difference in compare(self._pull.state.copies(), wanted, same=_never):
+        differences = compare(self._pull.state.copies(), wanted, same=_never)
+        often = {"every": 1} if self._method == "hash" else {}  # a copy may be large
+        for difference in heeding(differences, self._pull.equipment.clock, **often):
             match difference:
                 case Updated(copy, row) | Same(copy, row):
                     if row.change == FILTERED:

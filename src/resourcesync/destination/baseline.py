@@ -11,6 +11,7 @@ from typing import Final
 from resourcesync.destination.change_lists import History
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
+from resourcesync.destination.heeding import heeding
 from resourcesync.destination.memory import encode
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (
@@ -239,7 +240,8 @@ class Baseline:
     ) -> Iterator[Decision]:
         rows = settle(merge(*spools, key=attrgetter("uri")), on_conflict)
         obeying = self._pull.options.delete != "never"
-        return decide(self._copies(), rows, sweeping=sweeping, obeying=obeying)
+        decisions = decide(self._copies(), rows, sweeping=sweeping, obeying=obeying)
+        return heeding(decisions, self._pull.equipment.clock)
 
     def _wanted(self, spools: list[Spool[Listed]], *, sweeping: bool) -> Iterator[Fetch]:
         for decision in self._decisions(spools, ignore_conflict, sweeping=sweeping):

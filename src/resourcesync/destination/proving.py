@@ -7,6 +7,7 @@ from itertools import islice
 from math import ceil
 from typing import Final, NamedTuple
 
+from resourcesync.destination.heeding import heeding
 from resourcesync.destination.plan import is_forgotten
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import FindingKind
@@ -111,7 +112,7 @@ class Prover:
 
     def _prove(self, group: list[Copy], look: Look) -> None:
         proven = self._proven
-        for copy in group:
+        for copy in heeding(group, self._pull.equipment.clock, every=1):
             proven.count += 1
             bad = self._local(copy, look)
             if bad is not None:
