@@ -113,6 +113,7 @@ def test_a_mirror_of_one_set_does_not_become_one_of_another(two: TinySource, sai
     assert "is a mirror of another set" in said.readouterr().err
     assert run(["pull", two.url, "museum", "--set", "nonsense"]) == 2
     assert "no set 'nonsense'" in said.readouterr().err
+    assert run(["pull", "museum", "--set", "nonsense"]) == 2
     assert run(["pull", two.url, "museum", "--all-sets"]) == 2
     assert "is a mirror of one set" in said.readouterr().err
     assert files_of(Path("museum")) == before
@@ -198,6 +199,27 @@ def test_a_set_that_is_withdrawn_keeps_its_copies(two: TinySource, said: Said) -
 
     assert under("museum") == SETS
     assert "withdrawn by the Source; copies kept" in said.readouterr().out
+
+
+@pytest.mark.parametrize("how", [["--set", "texts"], ["--all-sets"]], ids=["one", "all"])
+def test_no_other_set_takes_the_place_of_one_that_is_gone(
+    two: TinySource, said: Said, how: list[str]
+) -> None:
+    run(["pull", two.url, "museum", *how])
+    mirror = Path("museum", "texts" if "--all-sets" in how else "")
+    before = files_of(mirror)
+    offer(two, {"maps": {"/maps/a.txt": b"map a\n"}}, at=LATER)
+    for name in ("capabilitylist", "resourcelist"):
+        del two.answers[f"/rs/texts/{name}.xml"]
+    if "--all-sets" in how:
+        in_the_day("museum", 1)
+    said.readouterr()
+
+    assert run(["pull", "museum"]) != 0
+    assert files_of(mirror) == before
+    assert run(["pull", "museum", "--mode", "baseline"]) != 0
+    assert files_of(mirror) == before
+    assert "offers the set no more" in said.readouterr().err
 
 
 def test_the_sets_are_pulled_though_nobody_tells_which_there_are(

@@ -84,6 +84,15 @@ def test_the_set_followed_so_far_stays_as_long_as_it_is_offered() -> None:
     assert choose(sets[:1], Choice(pinned=f"{HOST}/gone.xml"), HOST) == sets[0]
 
 
+def test_no_other_set_takes_the_place_of_one_that_was_chosen() -> None:
+    bound = Choice(pinned=f"{HOST}/gone.xml", is_bound=True)
+
+    for sets in (offered(f"{HOST}/a/c.xml"), offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml")):
+        with pytest.raises(ConfigurationError) as caught:
+            choose(sets, bound, HOST)
+        assert caught.value.code == "set-gone"
+
+
 def test_a_thousand_sets_are_not_all_told() -> None:
     sets = offered(*(f"{HOST}/{number}/c.xml" for number in range(1_000)))
 
@@ -182,6 +191,9 @@ def test_a_wish_that_the_address_contradicts_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match="no set 'texts'"):
         Host(TWO).find("/maps/c.xml", Choice(wanted="texts"))
     assert Host(TWO).find("/maps/c.xml", Choice(wanted="maps")).capability_list is not None
+    followed = Choice(wanted="texts", pinned=f"{HOST}/maps/c.xml")
+    with pytest.raises(ConfigurationError, match="no set 'texts'"):
+        Host(TWO).find("/maps/c.xml", followed)
 
 
 def test_a_page_of_several_sets_offers_them() -> None:

@@ -175,7 +175,7 @@ class Destination:
             found = self._locator.locate(address, filters, options.set_name)
             if not options.dry_run and self._memory.identity is not None:
                 self._memory.write(found_at=to_microseconds(equipment.clock.now()))
-        identity = self._memory.identity or self._new_identity(address, found)
+        identity = self._memory.identity or self._new_identity(address, found, options)
         if not options.dry_run and self._memory.identity is None:
             now = to_microseconds(equipment.clock.now())
             self._memory.write(identity=identity, found_at=now)
@@ -190,7 +190,7 @@ class Destination:
         selection = Selection(scope, identity.mapping(), Refusals(self._tell_refused))
         return Pull(equipment, options, found, selection)
 
-    def _new_identity(self, address: str, found: Discovered) -> Identity:
+    def _new_identity(self, address: str, found: Discovered, options: PullOptions) -> Identity:
         home = origin(found.entry)
         profile = Profile.POSIX if self._equipment.tells_case else Profile.PORTABLE
         return Identity(
@@ -198,7 +198,7 @@ class Destination:
             base=f"{home}/",
             origins=tuple(dict.fromkeys((home, origin(address)))),
             profile=profile,
-            set_uri=found.set_uri,
+            set_uri=found.set_uri if options.set_name else "",
         )
 
     def _tell_refused(self, refused: Refused) -> None:

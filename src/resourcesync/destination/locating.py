@@ -59,13 +59,16 @@ class Locator:
                 another one.
         """
         equipment, pinned = self._equipment, self._followed()
-        found = discover(
-            DocumentFetcher(equipment.fetcher, equipment.scratch),
-            address,
-            choice=Choice(wanted=set_name, pinned=pinned, folder=equipment.folder),
-            allowed=filters.allow_origins,
+        identity = self._memory.identity
+        choice = Choice(
+            wanted=set_name,
+            pinned=pinned,
+            is_bound=identity is not None and identity.set_uri != "",
+            folder=equipment.folder,
         )
-        if set_name and pinned and found.set_uri != pinned:
+        documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
+        found = discover(documents, address, choice=choice, allowed=filters.allow_origins)
+        if set_name and pinned and pinned not in found.documents:
             raise ConfigurationError(
                 f"{equipment.folder} is a mirror of another set",
                 evidence=(("here", pinned), ("asked", found.set_uri)),

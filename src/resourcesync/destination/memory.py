@@ -27,7 +27,7 @@ class Identity:
         base: The URI that the mirror's root stands for.
         origins: The origins that the Source speaks for by itself.
         profile: The mapping's profile.
-        set_uri: The set of the Source that is followed; empty in mirrors of older versions.
+        set_uri: The set that the operator chose; empty when there was nothing to choose.
     """
 
     source: str

@@ -50,8 +50,14 @@ class Discovered:
     @property
     def set_uri(self) -> str:
         """What tells this set from the others of the Source."""
-        uri = self.capability_list or self.resource_list or self.change_list
-        return uri or self.resource_dump or self.change_dump or self.entry
+        return self.documents[0]
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """All that was found of the set, the Capability List first; the entry if that is all."""
+        lists = (self.capability_list, self.resource_list, self.change_list)
+        dumps = (self.resource_dump, self.change_dump)
+        return tuple(uri for uri in (*lists, *dumps) if uri) or (self.entry,)
 
 
 def discover(
@@ -120,7 +126,7 @@ class _Interpreter:
 
     def find(self) -> Discovered:
         found = self._search.find(self._address, self.begin, self._one_of)
-        if self._choice.wanted and not self._chose:
+        if not self._chose and (self._choice.wanted or self._choice.pinned) not in found.documents:
             self._choose((OfferedSet(uri=found.set_uri, is_sitemap=found.is_sitemap),))
         return replace(found, road=self._search.road)
 

@@ -42,11 +42,13 @@ class Choice:
     Attributes:
         wanted: The operator's word: a URI, a name or a number; empty when nothing was said.
         pinned: The set followed so far: it is taken when nothing was said.
+        is_bound: Whether the operator chose that set, so that no other one can take its place.
         folder: The mirror's folder, for the commands that an error shows; empty shows none.
     """
 
     wanted: str = ""
     pinned: str = ""
+    is_bound: bool = False
     folder: str = ""
 
 
@@ -96,11 +98,18 @@ def choose(offered: Sequence[OfferedSet], choice: Choice, address: str) -> Offer
     Raises:
         ConfigurationError: There are several and none is chosen, or there is none as was said.
     """
-    if choice.wanted:
+    if choice.wanted and not (choice.is_bound and choice.wanted == choice.pinned):
         return _matching(offered, choice, address)
     for one in offered:
         if one.uri == choice.pinned:
             return one
+    if choice.is_bound:
+        raise ConfigurationError(
+            "this Source offers the set no more that this mirror follows",
+            evidence=(("here", choice.pinned), *_shown(offered, ANY, address)),
+            hint="pull another set into another folder",
+            code="set-gone",
+        )
     if len(offered) == 1:
         return offered[0]
     raise ConfigurationError(
