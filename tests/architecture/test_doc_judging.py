@@ -63,12 +63,44 @@ def test_the_commands_of_the_page_find_nothing_wrong_with_what_we_publish(tree: 
 
     assert ran(f"resourcesync publish ./public --url {address}").returncode == 0
     commands = shown()
-    assert {line.split()[1] for line in commands} == {"explore", "validate", "diff", "rule"}
+    assert {line.split()[1] for line in commands} == {
+        "explore",
+        "validate",
+        "convert",
+        "diff",
+        "rule",
+    }
     with running(ours, "serve", "./public", "--bind", f"127.0.0.1:{port}", port=port, cwd=tree):
         for line in commands:
             done = ran(line)
             assert (done.returncode, done.stderr) == (0, ""), line
             assert done.stdout, line
+
+
+def test_the_page_shows_the_closing_line_of_a_second_reading(tree: Path) -> None:
+    folder = tree / "again"
+    (folder / "public").mkdir(parents=True)
+    for name in ("index.html", "a.html", "cat.jpg", "b.txt"):
+        (folder / "public" / name).write_bytes(name.encode())
+    resourcesync("publish", "./public", "--url", "https://h.example", cwd=folder)
+
+    said = resourcesync("validate", "./public", "--again", "0", cwd=folder)
+
+    shown_line = re.search(r"^(Checked .* read again: .*)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert shown_line is not None
+    assert re.sub(r"\d+ entries", "8 entries", said.stdout.strip()) == shown_line[1]
+
+
+def test_the_page_shows_what_is_forgiven_as_it_is_told(tmp_path: Path) -> None:
+    sloppy = BROKEN.replace("2026-11-20 11:04", "2026-11-20T11:04:09")
+    (tmp_path / "changelist.xml").write_text(sloppy)
+
+    said = resourcesync("convert", "changelist.xml", "--to", "1.1", cwd=tmp_path)
+
+    assert said.code == 0
+    shown_line = re.search(r"^(warning\[tolerated\].*)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert shown_line is not None
+    assert re.sub(r"line \d+", "line 5", said.stderr.strip()) == shown_line[1]
 
 
 def test_the_page_shows_a_finding_as_the_judge_tells_it(tmp_path: Path) -> None:

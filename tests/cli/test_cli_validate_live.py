@@ -1,235 +1,21 @@
-"""``validate --live``: what leads to a Source, what a second reading shows, where it stops."""
+"""``validate --live``: what a second reading shows, and where it stops."""
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.cli.main import run
-from resourcesync.validator.findings import Finding
 from resourcesync.validator.rules import RULES
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.sampling import SampleSize, Unreached
-from resourcesync.wiring.validating import CutShort, Event, Judge, Judgement, ReadAgain
-from tests.support.command_line import FILES, LATER, Said, rows
-from tests.support.judged import code, codes, offer
+from resourcesync.wiring.sampling import Unreached
+from resourcesync.wiring.validating import CutShort, Judge, Judgement, ReadAgain
+from tests.support.command_line import LATER, Said, rows
+from tests.support.judged import offer
+from tests.support.judging import LONG, ActingClock, broken, judged
 from tests.support.tiny_source import TinySource
-
-HTML = "text/html; charset=utf-8"
-LONG = 30.0
-
-
-class ActingClock(SystemClock):
-    """A clock during whose one long wait something happens."""
-
-    def __init__(self, act: Callable[[], None]) -> None:
-        self.waited: list[float] = []
-        self._act = act
-
-    def sleep(self, seconds: float) -> None:
-        self.waited.append(seconds)
-        if seconds == LONG:  # politeness waits, too
-            self._act()
-
-
-def judged(target: str, *, act: Callable[[], None] = lambda: None, **how: object) -> list[Event]:
-    judge = Judge(
-        Judgement(**how),  # type: ignore[arg-type]  # its fields
-        network=Network(allow_origins=(target,), retries=0),
-        clock=ActingClock(act),
-    )
-    return list(judge.judge(target))
-
-
-def broken(events: list[Event], *rules: str) -> list[tuple[str, str]]:
-    """Which of the rules are broken, and where."""
-    found = [it for it in events if isinstance(it, Finding)]
-    return [(it.rule.id, it.uri) for it in found if it.rule.id in rules]
-
-
-# --- links of pages and headers (§6.3.3) ---
-
-
-def linking(source: TinySource, target: str, *, in_head: bool = True) -> bytes:
-    link = f'<link rel="resourcesync" href="{target}">'
-    head, body = (link, "") if in_head else ("", link)
-    return f"<!DOCTYPE html><html><head>{head}</head><body>{body}hello</body></html>".encode()
-
-
-def put_page(source: TinySource, path: str, body: bytes, link: str = "") -> None:
-    source.put(path, body, HTML)
-    if link:
-        answer = source.answers[path]
-        source.answers[path] = replace(answer, headers={**answer.headers, "Link": link})
-
-
-def offer_with_page(source: TinySource, path: str = "/page.html") -> None:
-    """A Source that lists a page, which leads to it."""
-    put_page(source, path, linking(source, "/capabilitylist.xml"))
-    body = source.answers[path].body
-    offer(source)
-    text = source.answers["/resourcelist.xml"].body.decode()
-    entry = source.entry(path, body)
-    source.put(
-        "/resourcelist.xml",
-        text.replace("</urlset>", f"{entry}</urlset>").encode(),
-        "application/xml",
-    )
-
-
-@pytest.mark.parametrize("path", ["/page.html", "/"])
-def test_a_page_of_the_set_that_leads_to_it_is_right(path: str, source: TinySource) -> None:
-    offer_with_page(source, path)
-
-    events = judged(source.url + path.rstrip("/"), live=True)
-
-    assert broken(events, *RULES) == []
-    assert path in {it.target for it in source.asked}
-
-
-@pytest.mark.parametrize(
-    ("target", "in_head"),
-    [
-        ("/capabilitylist.xml", False),
-        ("/resourcelist.xml", True),
-        ("/no-such.xml", True),
-        ("/objects/0001.txt", True),
-    ],
-)
-def test_a_page_that_leads_elsewhere_or_not_from_its_head_is_found(
-    target: str, in_head: bool, source: TinySource
-) -> None:
-    offer_with_page(source)
-    put_page(source, "/page.html", linking(source, target, in_head=in_head))
-
-    events = judged(f"{source.url}/page.html", live=True)
-
-    assert broken(events, "DI01", "DI02") == [("DI01", f"{source.url}/page.html")]
-
-
-def test_a_page_that_the_set_does_not_hold_is_found(source: TinySource) -> None:
-    offer(source)
-    put_page(source, "/other.html", linking(source, "/capabilitylist.xml"))
-
-    events = judged(f"{source.url}/other.html", live=True)
-
-    assert broken(events, "DI01") == [("DI01", f"{source.url}/other.html")]
-
-
-def test_nothing_is_said_of_a_set_that_was_not_read_whole(source: TinySource) -> None:
-    offer(source)
-    put_page(source, "/other.html", linking(source, "/capabilitylist.xml"))
-    del source.answers["/resourcelist.xml"]
-
-    events = judged(f"{source.url}/other.html", live=True)
-
-    assert broken(events, "DI01") == []
-    assert any(isinstance(it, Unreached) for it in events)
-
-
-def test_a_link_whose_target_is_late_is_not_judged_but_named(source: TinySource) -> None:
-    offer_with_page(source)
-    put_page(source, "/page.html", linking(source, "/late.xml", in_head=False))
-    source.put("/late.xml", b"")
-    source.answers["/late.xml"] = replace(source.answers["/late.xml"], status=503)
-
-    events = judged(f"{source.url}/page.html", live=True)
-
-    assert broken(events, "DI01") == []
-    assert [it.uri for it in events if isinstance(it, Unreached)] == [f"{source.url}/late.xml"]
-
-
-def test_a_page_is_left_alone_when_one_document_is_judged(source: TinySource) -> None:
-    offer_with_page(source)
-    put_page(source, "/page.html", linking(source, "/resourcelist.xml", in_head=False))
-
-    assert broken(judged(f"{source.url}/resourcelist.xml"), "DI01") == []
-    assert {it.target for it in source.asked} <= {"/robots.txt", "/resourcelist.xml"}
-
-
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [("capabilitylist.xml", []), ("resourcelist.xml", ["DI02"]), ("nothing.xml", ["DI02"])],
-)
-def test_the_headers_of_sampled_resources_lead_to_their_set(
-    target: str, expected: list[str], source: TinySource
-) -> None:
-    offer(source)
-    path = next(iter(FILES))
-    link = f'<{source.url}/{target}>; rel="resourcesync"'
-    answer = source.answers[path]
-    source.answers[path] = replace(answer, headers={**answer.headers, "Link": link})
-
-    events = judged(source.url, sample=SampleSize(percent=100.0))
-
-    assert [rule for rule, _ in broken(events, "DI01", "DI02")] == expected
-    assert [uri for _, uri in broken(events, "DI02")] == [source.url + path] * len(expected)
-
-
-def test_the_pages_of_a_sample_are_looked_into(source: TinySource) -> None:
-    offer_with_page(source)
-    put_page(source, "/page.html", linking(source, "/capabilitylist.xml", in_head=False))
-
-    events = judged(source.url, sample=SampleSize(percent=100.0))
-
-    assert broken(events, "DI01") == [("DI01", f"{source.url}/page.html")]
-
-
-@pytest.mark.parametrize("target", ["http://[", "ftp://h.example/x", "javascript:x()", "\u20ac:"])
-def test_a_link_to_what_is_no_address_is_no_crash(target: str, source: TinySource) -> None:
-    offer_with_page(source)
-    put_page(source, "/page.html", linking(source, target))
-
-    events = judged(f"{source.url}/page.html", live=True)
-
-    assert len(broken(events, "DI01")) + sum(isinstance(it, Unreached) for it in events) == 1
-
-
-# --- robots.txt (§6.3.4) ---
-
-
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        ("Sitemap: {}/resourcelist.xml", []),
-        ("sitemap : {}/capabilitylist.xml", ["DI03"]),
-        ("User-agent: *\nDisallow:\n\nSitemap: {}/plain.xml", []),
-        ("Sitemap: {}/no-way-up.xml\nSitemap: {}/.well-known/resourcesync", ["DI03", "DI03"]),
-        ("# Sitemap: {}/capabilitylist.xml", []),
-    ],
-)
-def test_the_documents_that_robots_txt_names_are_judged(
-    lines: str, expected: list[str], source: TinySource
-) -> None:
-    offer(source)
-    source.put_document("/plain.xml", "", [])
-    source.put_document(
-        "/no-way-up.xml", '<rs:md capability="resourcelist" at="2026-01-02T00:00:00Z"/>', []
-    )
-    source.put("/robots.txt", lines.replace("{}", source.url).encode(), "text/plain")
-
-    events = judged(source.url, live=True)
-
-    assert [rule for rule, _ in broken(events, "DI03")] == expected
-    assert not [it for it in events if isinstance(it, Unreached)]
-
-
-def test_a_sitemap_of_robots_txt_that_is_not_there_is_none_of_our_business(
-    source: TinySource,
-) -> None:
-    offer(source)
-    source.put("/robots.txt", f"Sitemap: {source.url}/gone.xml".encode(), "text/plain")
-
-    events = judged(source.url, live=True)
-
-    assert broken(events, *RULES) == []
-    assert not [it for it in events if isinstance(it, Unreached)]
-
 
 # --- a second reading (§7, §12.1) ---
 
@@ -459,12 +245,3 @@ def test_the_description_above_a_capability_list_is_judged_too(source: TinySourc
 
     assert broken(events, *RULES) == []
     assert "/.well-known/resourcesync" in {it.target for it in source.asked}
-
-
-def test_the_codes_of_these_rules_are_those_of_the_table(source: TinySource, said: Said) -> None:
-    offer_with_page(source)
-    put_page(source, "/page.html", linking(source, "/resourcelist.xml"))
-
-    assert run(["validate", f"{source.url}/page.html", "--live", "--select", "DI"]) == 1
-
-    assert codes(said.readouterr().out) == [code("DI01")]

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple, cast
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from resourcesync.discovery.links import find_target
 from resourcesync.discovery.pages import named_sitemaps
@@ -109,11 +109,10 @@ class WaysIn:
                 continue
             if target is _UNJUDGED:
                 continue
-            listed = None if target is None else self._set_of(target)
-            # Only `in` is asked of it.
-            held = cast("Collection[str] | None", listed)
-            if held is not None and way.uri + "/" in held:
-                held = None  # the address of a site is written with its slash or without
+            listed = None
+            if target is not None and not _is_folder(way.uri):
+                listed = self._set_of(target)
+            held = cast("Collection[str] | None", listed)  # only `in` is asked of it
             if way.is_header:
                 yield from judge_header_link(way.uri, target, listed=held)
             else:
@@ -204,6 +203,15 @@ def _joined(base: str, reference: str) -> str:
         return urljoin(base, reference)
     except ValueError:  # such as http://[
         return reference
+
+
+def _is_folder(uri: str) -> bool:
+    """Whether an address is that of a site or a folder.
+
+    What is served there is listed under a name of its own, such as ``index.html``, as often as not,
+    and nobody can tell from outside: such a page is never said to be missing from the set.
+    """
+    return urlsplit(uri).path.endswith("/") or not urlsplit(uri).path
 
 
 def _is_absence(error: SourceError | StorageError) -> bool:

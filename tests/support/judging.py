@@ -1,0 +1,39 @@
+"""A Source that is judged through the library, and what is found in it."""
+
+from collections.abc import Callable
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.validator.findings import Finding
+from resourcesync.wiring.mirrors import Network
+from resourcesync.wiring.validating import Event, Judge, Judgement
+
+LONG = 30.0
+"""Seconds that only a judge waits who is told to."""
+
+
+class ActingClock(SystemClock):
+    """A clock during whose one long wait something happens."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self.waited: list[float] = []
+        self._act = act
+
+    def sleep(self, seconds: float) -> None:
+        self.waited.append(seconds)
+        if seconds == LONG:  # politeness waits, too
+            self._act()
+
+
+def judged(target: str, *, act: Callable[[], None] = lambda: None, **how: object) -> list[Event]:
+    judge = Judge(
+        Judgement(**how),  # type: ignore[arg-type]  # its fields
+        network=Network(allow_origins=(target,), retries=0),
+        clock=ActingClock(act),
+    )
+    return list(judge.judge(target))
+
+
+def broken(events: list[Event], *rules: str) -> list[tuple[str, str]]:
+    """Which of the rules are broken, and where."""
+    found = [it for it in events if isinstance(it, Finding)]
+    return [(it.rule.id, it.uri) for it in found if it.rule.id in rules]
