@@ -457,6 +457,28 @@ def test_of_several_versions_in_a_change_dump_the_last_counts(world: DumpWorld) 
     assert not any(name.startswith("r/") for name in world.asked())
 
 
+def test_of_versions_that_nothing_tells_apart_the_last_one_counts(world: DumpWorld) -> None:
+    told = [it.wrong(hash="", length=-1) for it in many(20)]
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump_changes(from_=AT)
+    world.pull()
+    moment = "2026-01-01T00:01:00Z"
+    versions = [
+        it.wrong(
+            data=it.data + bytes([48 + n]), change="updated", time=moment, path=f"{n}/{it.name}"
+        ).wrong(lastmod=moment)
+        for n in range(3)
+        for it in told
+    ]
+    world.contents |= {f"http://source.example/{it.name}": it.data for it in versions}
+    package = zipped(versions, from_=AT, until="2026-01-01T00:10:00Z")
+    world.dump_changes(Packed(name="c.zip", body=package, from_=AT, until="2026-01-01T00:10:00Z"))
+
+    assert world.pull().updated == 20
+    assert world.is_here()
+
+
 def test_without_change_lists_the_packages_are_a_chain_and_read_once(world: DumpWorld) -> None:
     told = many(60)
     world.put_all(told)

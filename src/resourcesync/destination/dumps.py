@@ -235,6 +235,7 @@ class Dumps:
         try:
             with self._pull.packages.opened(offered, copied) as reader:
                 self._unpack(offered, reader, wanted)
+                self._landing.flush()  # once all is in place the package may go
         except _OF_A_PACKAGE as error:
             useful = False
             self._pull.warn(
@@ -242,7 +243,7 @@ class Dumps:
                 f"the package {offered.uri} is of no use, its resources are fetched one by one:"
                 f" {error.message}",
             )
-        self._landing.flush()  # before what it brought is looked for in the next one
+        self._landing.flush()  # what it brought is not to be taken from the next one again
         return self._landing.tally.done - before if useful else None
 
     def _unpack(self, offered: Offered, reader: PackageReader, wanted: Spool[Fetch]) -> None:
