@@ -4,8 +4,6 @@ Importing this costs nothing yet: each name is fetched from its home when it is 
 type checkers see stands beside it, in ``__init__.pyi``.
 """
 
-from importlib import import_module as _import_module
-
 __version__ = "0.1.0"
 __all__ = [
     "AuditFinding",
@@ -108,7 +106,9 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home, _, own = _HOMES[name].partition(":")
-    value: object = getattr(_import_module(f"resourcesync.{home}"), own or name)
+    from importlib import import_module  # noqa: PLC0415 - importing the package costs nothing
+
+    value: object = getattr(import_module(f"resourcesync.{home}"), own or name)
     globals()[name] = value
     return value
 

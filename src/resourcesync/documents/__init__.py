@@ -4,8 +4,6 @@ The names below are public; the modules are not. Each is fetched from its home w
 used; what type checkers see stands in ``__init__.pyi``.
 """
 
-from importlib import import_module as _import_module
-
 __all__ = [
     "Capability",
     "CapabilityEntry",
@@ -66,7 +64,9 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home, _, own = _HOMES[name].partition(":")
-    value: object = getattr(_import_module(f"resourcesync.{home}"), own or name)
+    from importlib import import_module  # noqa: PLC0415 - importing the package costs nothing
+
+    value: object = getattr(import_module(f"resourcesync.{home}"), own or name)
     globals()[name] = value
     return value
 
