@@ -1,0 +1,319 @@
+"""Dumps on bad days: killed in the middle, broken off, a full disk; and over real sockets."""
+
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.destination.options import PullOptions
+from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.errors import DiskFullError
+from resourcesync.wiring.mirrors import Network, open_destination
+from tests.support.documents import document
+from tests.support.dump_world import AT, DumpWorld, Packed, Told, many, md, rows, sha256, zipped
+from tests.support.hostile_server import CLOSE, HostileServer
+from tests.support.killing import Dying, Fuse, Killed
+from tests.support.scripted_source import cut_at, serve
+
+RESOURCES = 270  # more than one group
+PACKAGE = "/d.zip"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> DumpWorld:
+    world = DumpWorld(tmp_path / "mirror")
+    told = many(RESOURCES)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped(told)))
+    return world
+
+
+def here(world: DumpWorld) -> set[str]:
+    """The URIs that the mirror's memory vouches for."""
+    with MirrorFolder(world.folder, world.clock) as mirror:
+        assert mirror.state is not None
+        return {copy.uri for copy in mirror.state.copies() if copy.length >= 0}
+
+
+class Slow(Dying):
+    """Takes a third of a second for each copy, so that a group has three."""
+
+    def __init__(self, real: Any, fuse: Fuse, world: DumpWorld) -> None:
+        super().__init__(real, fuse)
+        self._world = world
+
+    def stage(self, algorithms: Any, of: str = "") -> Any:
+        self._world.clock.advance(seconds=0.34)
+        return self._real.stage(algorithms, of)
+
+
+@pytest.mark.parametrize("how", [0, 1, 2], ids=["before", "after", "within"])
+def test_killed_at_any_write_the_next_run_goes_on_and_fetches_nothing_twice(
+    tmp_path: Path, how: int
+) -> None:
+    told = many(12)
+    kills = how
+    while True:
+        world = DumpWorld(tmp_path / f"mirror{kills}")
+        world.put_all(told)
+        world.list_resources(told)
+        world.dump(Packed(name="d.zip", body=zipped(told)))
+        fuse = Fuse(kills, how=how)
+        world.before = partial(Slow, fuse=fuse, world=world)
+        try:
+            world.pull(dumps="always")
+        except Killed:
+            pass
+        else:
+            break
+        world.before = lambda port: port
+        done = here(world)
+
+        report = world.pull(dumps="always")
+
+        assert report.state is MirrorState.IN_SYNC
+        assert world.is_here()
+        assert report.created + report.updated == len(told) - len(done)
+        assert not any(name.startswith("r/") for name in world.asked())
+        assert len(done) < len(told) or "d.zip" not in world.asked()
+        assert not list((world.folder / ".resourcesync/quarantine").iterdir())
+        kills += 2
+    assert kills > 15
+
+
+def test_what_is_left_after_a_kill_is_taken_from_the_package_only_if_it_is_worth_it(
+    world: DumpWorld,
+) -> None:
+    class AfterSome(Dying):
+        """Installs all but a few, then the process is killed."""
+
+        def install(self, batch: Any) -> Any:
+            if len(batch) < 256:
+                raise Killed
+            return super().install(batch)
+
+    world.before = lambda port: AfterSome(port, Fuse(1000, how=0))
+    with pytest.raises(Killed):
+        world.pull()
+    world.before = lambda port: port
+    assert len(here(world)) == 256
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert report.created + report.updated == RESOURCES - 256
+    assert "d.zip" not in world.asked()  # the rest is not worth it
+    assert sum(name.startswith("r/") for name in world.asked()) == RESOURCES - 256
+
+
+def test_files_that_are_in_place_already_are_taken_over_and_not_unpacked(
+    world: DumpWorld,
+) -> None:
+    world.pull(dumps="never")
+    (world.folder / ".resourcesync/state.db").unlink()
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert report.created == RESOURCES
+    assert not {"d.zip"} & set(world.asked())
+    assert not any(name.startswith("r/") for name in world.asked())
+    assert not list((world.folder / ".resourcesync/quarantine").iterdir())
+
+
+def test_a_disk_that_fills_up_in_the_middle_keeps_what_was_complete(
+    world: DumpWorld,
+) -> None:
+    class Filling(Dying):
+        """Room for one group."""
+
+        groups = 0
+
+        def install(self, batch: Any) -> Any:
+            Filling.groups += bool(batch)
+            if Filling.groups > 1:
+                return [DiskFullError("no room left") for _ in batch]
+            return super().install(batch)
+
+    world.before = lambda port: Filling(port, Fuse(1000, how=0))
+    with pytest.raises(DiskFullError):
+        world.pull()
+    assert len(here(world)) == 256
+    assert not list((world.folder / ".resourcesync/tmp").iterdir())
+    world.before = lambda port: port
+
+    report = world.pull()
+    assert report.created + report.updated == RESOURCES - 256
+    assert world.is_here()
+
+
+def test_no_room_for_a_member_ends_the_run_and_leaves_nothing_behind(world: DumpWorld) -> None:
+    class Full(Dying):
+        """Room for so many copies; the next one does not fit."""
+
+        room = 20
+
+        def stage(self, algorithms: Any, of: str = "") -> Any:
+            Full.room -= 1
+            staged = self._real.stage(algorithms, of)
+            return staged if Full.room > 0 else NoRoom(staged)
+
+    class NoRoom:
+        def __init__(self, real: Any) -> None:
+            self._real = real
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._real, name)
+
+        def write(self, chunk: bytes) -> None:
+            self._real.write(chunk[:1])
+            raise DiskFullError("no room left")
+
+    world.before = lambda port: Full(port, Fuse(1000, how=0))
+    with pytest.raises(DiskFullError):
+        world.pull()
+    world.before = lambda port: port
+
+    assert len(here(world)) == 18  # the package itself was the first
+    assert not list((world.folder / ".resourcesync/tmp").iterdir())
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.is_here()
+
+
+# --- over real sockets ---
+
+
+class Served:
+    """A Source on raw sockets, and a mirror of it."""
+
+    def __init__(self, server: HostileServer, folder: Path, told: list[Told], body: bytes) -> None:
+        self.server = server
+        self.folder = folder
+        self.body = body
+        self._told = told
+        base = f"{server.origin}/"
+        package = Packed(name=PACKAGE[1:], body=body, hash=sha256(body), base=base)
+        up = f'<rs:ln rel="up" href="{base}capabilities.xml"/>'
+        self._say("/list.xml", document(up, *rows(*told), md=md("resourcelist", at=AT)))
+        self._say("/dump.xml", document(up, package.row(), md=md("resourcedump", at=AT)))
+        lists = {"list.xml": "resourcelist", "dump.xml": "resourcedump"}
+        entries = (
+            f'<url><loc>{base}{name}</loc><rs:md capability="{of}"/></url>'
+            for name, of in lists.items()
+        )
+        self._say("/capabilities.xml", document(*entries, md=md("capabilitylist")))
+        for it in told:
+            self.server.on(f"/{it.name}", serve(it.data))
+        self.server.on(PACKAGE, serve(body))
+
+    def _say(self, target: str, body: bytes) -> None:
+        self.server.on(target, serve(body))
+
+    def pull(self, before: Callable[[Any], Any] = lambda port: port) -> RunReport:
+        self.server.asked.clear()
+        uri = f"{self.server.origin}/list.xml"
+        with open_destination(
+            self.folder,
+            source=uri,
+            network=Network(retries=0, timeout=5.0),
+            report=lambda event, fields: None,
+            clock=SystemClock(),
+        ) as destination:
+            equipment = destination._equipment
+            object.__setattr__(equipment, "copies", before(equipment.copies))
+            return destination.pull(uri, PullOptions())
+
+    def singly(self) -> int:
+        return sum(target.startswith("/r/") for target in self.server.targets())
+
+    def ranges(self) -> list[str | None]:
+        return [it.fields.get("range") for it in self.server.asked if it.target == PACKAGE]
+
+    def is_here(self) -> bool:
+        found = {
+            str(path.relative_to(self.folder)): path.read_bytes()
+            for path in self.folder.rglob("*")
+            if path.is_file() and ".resourcesync" not in path.parts
+        }
+        return sorted(found.values()) == sorted(it.data for it in self._told)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with HostileServer() as server:
+        luck = random.Random(7)
+        told = [
+            Told(name=f"r/{n:04}", data=luck.randbytes(8_000), base=f"{server.origin}/")
+            for n in range(400)
+        ]
+        yield Served(server, tmp_path / "mirror", told, zipped(told))
+
+
+def test_over_http_one_package_takes_the_place_of_hundreds_of_requests(served: Served) -> None:
+    report = served.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert report.created == report.verified == 400
+    assert report.requests < 20
+    assert served.singly() == 0
+    assert served.is_here()
+
+
+def test_a_package_that_broke_off_is_continued_by_the_next_run(served: Served) -> None:
+    half = len(served.body) // 2
+    served.server.on(PACKAGE, cut_at(half, served.body, '"v1"', CLOSE))
+    for n in range(400):
+        served.server.on(f"/r/{n:04}", [b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"])
+    assert served.pull().state is MirrorState.BEHIND
+
+    served.server.on(PACKAGE, serve(served.body, '"v1"'))
+    report = served.pull()
+
+    assert served.ranges() == [f"bytes={half}-"]
+    assert report.state is MirrorState.IN_SYNC
+    assert served.singly() == 0
+    assert served.is_here()
+
+
+def test_a_package_that_is_another_one_meanwhile_is_not_put_together_from_two(
+    served: Served,
+) -> None:
+    half = len(served.body) // 2
+    served.server.on(PACKAGE, cut_at(half, b"x" * len(served.body), '"old"', CLOSE))
+    for n in range(400):
+        served.server.on(f"/r/{n:04}", [b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"])
+    assert served.pull().state is MirrorState.BEHIND
+
+    served.server.on(PACKAGE, serve(served.body, '"new"'))
+
+    assert served.pull().state is MirrorState.IN_SYNC
+    assert served.is_here()
+
+
+def test_killed_between_two_entries_the_package_is_not_fetched_again(served: Served) -> None:
+    class Dies(Dying):
+        groups = 0
+
+        def install(self, batch: Any) -> Any:
+            Dies.groups += 1
+            if Dies.groups > 1:
+                raise Killed
+            return super().install(batch)
+
+    with pytest.raises(Killed):
+        served.pull(lambda port: Dies(port, Fuse(1000, how=0)))
+
+    report = served.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert 0 < report.created + report.updated < 400
+    assert served.ranges() == []
+    assert served.singly() == 0
+    assert served.is_here()
+    assert not list((served.folder / ".resourcesync/tmp").iterdir())
