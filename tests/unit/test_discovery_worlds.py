@@ -1,0 +1,105 @@
+"""Hosts of any shape: discovery ends, costs a bounded number of requests, and fails by name."""
+
+from hypothesis import given, settings, target
+from hypothesis import strategies as st
+
+from resourcesync.discovery import Choice, Discovered
+from resourcesync.errors import ResourceSyncError
+from tests.support.discovering import HOST, SITEMAP, WELL_KNOWN, Host, listing
+from tests.support.memory_fetcher import Answer
+
+NAMES = ["/a.xml", "/b.xml", "/c.xml", "/d.xml", "/", "/page"]
+PLACES = [*NAMES, WELL_KNOWN, "/robots.txt", "/sitemap.xml"]
+FOREIGN = "https://evil.example/x.xml"
+KINDS = ["description", "capabilitylist", "resourcelist", "changelist", "resourcedump", ""]
+MOST = 60
+
+targets = st.sampled_from([*NAMES, WELL_KNOWN, FOREIGN])
+told = st.tuples(st.sampled_from(NAMES), st.sampled_from([*KINDS, "unheard-of"]))
+links = st.tuples(st.sampled_from(["up", "index", "resourcesync"]), st.sampled_from(NAMES))
+
+
+def page_of(wanted: list[str]) -> Answer:
+    return Answer(body="".join(f"<link rel=resourcesync href='{it}'>" for it in wanted).encode())
+
+
+def field_of(target: str) -> Answer:
+    field = f'<{target}>; rel="resourcesync"'
+    return Answer(body=b"<html>", headers={"link": field})
+
+
+def robots_of(wanted: list[str]) -> Answer:
+    return Answer(body="".join(f"Sitemap: {it}\n" for it in wanted).encode())
+
+
+documents = st.builds(
+    lambda kind, entries, above, index: Answer(
+        body=listing(kind, *entries, links=above, index=index)
+    ),
+    st.sampled_from(KINDS),
+    st.lists(told, max_size=4),
+    st.lists(links, max_size=3),
+    st.booleans(),
+)
+answers = st.one_of(
+    documents,
+    documents,
+    st.builds(page_of, st.lists(targets, max_size=3)),
+    st.builds(field_of, st.sampled_from(NAMES)),
+    st.builds(robots_of, st.lists(targets, max_size=5)),
+    st.sampled_from([Answer(status=status) for status in (403, 404, 503)]),
+    st.sampled_from([Answer(body=it) for it in (b"", b"{}", b"<urlset", SITEMAP)]),
+)
+worlds = st.dictionaries(st.sampled_from(PLACES), answers, max_size=len(PLACES))
+wishes = st.sampled_from(["", "a", "1", f"{HOST}/b.xml"])
+
+
+def outcome(host: Host, start: str, choice: Choice) -> Discovered | ResourceSyncError:
+    try:
+        return host.find(start, choice)
+    except ResourceSyncError as error:
+        return error
+
+
+@settings(max_examples=300, deadline=None)
+@given(worlds, st.sampled_from(["", *NAMES]), wishes)
+def test_every_search_ends_soon_and_by_name(
+    world: dict[str, Answer], start: str, wish: str
+) -> None:
+    host = Host(world)
+
+    found = outcome(host, start, Choice(wanted=wish))
+
+    target(float(len(host.asked)))
+    assert len(host.asked) <= MOST
+    assert FOREIGN not in host.asked
+    assert not isinstance(found, Discovered) or FOREIGN not in found.documents
+
+
+@settings(max_examples=150, deadline=None)
+@given(worlds, st.sampled_from(["", *NAMES]))
+def test_the_same_is_found_whenever_it_is_looked_for(world: dict[str, Answer], start: str) -> None:
+    host = Host(world)
+
+    first, again = (outcome(host, start, Choice()) for _ in range(2))
+
+    if isinstance(first, Discovered):
+        assert first == again
+    else:
+        assert (type(first), str(first)) == (type(again), str(again))
+
+
+@settings(max_examples=150, deadline=None)
+@given(worlds, st.sampled_from(["", *NAMES]))
+def test_each_set_that_is_offered_can_be_chosen(world: dict[str, Answer], start: str) -> None:
+    host = Host(world)
+    try:
+        offered = host.sets(start)
+    except ResourceSyncError:
+        return
+
+    assert len(host.asked) <= MOST
+    for one in offered:
+        found = outcome(host, start, Choice(wanted=one.uri))
+        # The set itself may turn out to be broken; it is never said not to be offered.
+        assert isinstance(found, Discovered) or found.code != "no-such-set"
