@@ -18,7 +18,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static, Tree
 
 from resourcesync.adapters.clock import SystemClock
-from resourcesync.cli.explore_tui import Explorer, Step, Walk
+from resourcesync.cli.explore_tui import Explorer
+from resourcesync.cli.explore_walk import Step, Walk
 from resourcesync.discovery.tree import Node
 from resourcesync.errors import ResourceMissingError
 from resourcesync.wiring import exploring

@@ -1,12 +1,14 @@
 """``resourcesync explore --tui``: the tree of a Source, to look around in; the extra ``tui``.
 
-The walk goes on in a thread of its own and hands its steps over in a short queue: the screen
-answers at once, however slow a Source is. Textual draws on standard error.
+The walk goes on in a thread of its own, so the screen answers at once, however slow a Source is.
+Textual draws on standard error.
 """
 
-import threading
-from collections.abc import Generator, Iterator
-from queue import Empty, Full, Queue
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -17,75 +19,13 @@ from textual.widgets import Footer, Input, Static, Tree
 from textual.widgets.tree import TreeNode
 
 from resourcesync.cli import words
+from resourcesync.cli.explore_walk import Step, Walk
 from resourcesync.cli.explore_words import Totals, about, fields_of, particulars
-from resourcesync.discovery.tree import Node, Sum
 
-_QUEUED: Final = 1_000
-_AT_ONCE: Final = 500
-"""Steps that are shown before the keyboard is asked again."""
 _EVERY: Final = 0.1
 _OPEN_LEVELS: Final = 3
 _LONGEST: Final = 2_000
-
-Step = Node | Sum
-
-
-class Walk:
-    """A walk through a Source in a thread of its own.
-
-    Args:
-        steps: The walk; it is run in the thread and nowhere else.
-    """
-
-    def __init__(self, steps: Iterator[Step]) -> None:
-        self._steps = steps
-        self._queue: Queue[Step | None] = Queue(_QUEUED)
-        self._given_up = threading.Event()
-        # A request that is on its way must not keep the command from ending.
-        self._thread = threading.Thread(target=self._run, name="explore", daemon=True)
-        self.error: Exception | None = None
-        self.is_over = False
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def give_up(self) -> None:
-        """Let the thread end at its next step."""
-        self._given_up.set()
-
-    def take(self) -> Iterator[Step]:
-        """Yield the steps that wait, some hundred at most; sets ``is_over`` after the last."""
-        for _ in range(_AT_ONCE):
-            try:
-                step = self._queue.get_nowait()
-            except Empty:
-                return
-            if step is None:
-                self.is_over = True
-                return
-            yield step
-
-    def _run(self) -> None:
-        try:
-            for step in self._steps:
-                if not self._put(step):
-                    return
-        except Exception as error:  # noqa: BLE001 - a thread's edge: it is raised by who waits
-            self.error = error
-        finally:
-            if isinstance(self._steps, Generator):
-                self._steps.close()  # here, where it was run
-        self._put(None)
-
-    def _put(self, step: Step | None) -> bool:
-        while not self._given_up.is_set():
-            try:
-                self._queue.put(step, timeout=_EVERY)
-            except Full:
-                continue
-            return True
-        return False
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Explorer(App[None]):
@@ -113,6 +53,8 @@ class Explorer(App[None]):
         self._source = source
         self._path: list[TreeNode[Step]] = []
         self._wanted = ""
+        self._running_loop: asyncio.AbstractEventLoop | None = None
+        self._is_stopped = False
 
     def compose(self) -> ComposeResult:
         """Lay the screen out."""
@@ -126,6 +68,9 @@ class Explorer(App[None]):
 
     def on_mount(self) -> None:
         """Begin the walk, and look for its steps from time to time."""
+        self._running_loop = asyncio.get_running_loop()
+        if self._is_stopped:
+            self.exit()
         self._walk.start()
         self._timer = self.set_interval(_EVERY, self._take)
         self._tell("Looking")
@@ -134,6 +79,12 @@ class Explorer(App[None]):
     def on_unmount(self) -> None:
         """End the walk with the screen."""
         self._walk.give_up()
+
+    def stop(self) -> None:
+        """End, whenever that is possible; for handlers of signals."""
+        self._is_stopped = True
+        if self._running_loop is not None:
+            self._running_loop.call_soon_threadsafe(self.exit)
 
     @property
     def _tree(self) -> Tree[Step]:
@@ -233,6 +184,29 @@ def _all_below(node: TreeNode[Step]) -> Iterator[TreeNode[Step]]:
         waiting.extend(reversed(here.children))
 
 
+@contextmanager
+def _stoppable(explorer: Explorer) -> Iterator[None]:
+    """Let a signal end the screen first, and then do what it did before.
+
+    What it did before is to raise, wherever the program stands: that would leave the terminal as
+    the screen had it.
+    """
+    heard: list[int] = []
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        heard.append(number)
+        explorer.stop()
+
+    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if heard:
+            signal.raise_signal(heard[0])
+
+
 def look_around(steps: Iterator[Step], source: str) -> tuple[Totals, bool]:
     """Show a walk on the terminal until the operator has seen enough.
 
@@ -244,7 +218,8 @@ def look_around(steps: Iterator[Step], source: str) -> tuple[Totals, bool]:
     """
     walk = Walk(steps)
     explorer = Explorer(walk, source)
-    explorer.run()
+    with _stoppable(explorer):
+        explorer.run()
     if walk.error is not None:
         raise walk.error
     return explorer.totals, walk.is_over
