@@ -123,7 +123,7 @@ def test_what_is_no_list_at_a_page_is_a_page(body: bytes) -> None:
 
 
 def test_a_page_in_place_of_a_named_list_is_told_to_be_one() -> None:
-    with pytest.raises(NotAListError, match="(?i)html"):
+    with pytest.raises(NotAListError, match=r"(?i)html"):
         Host({"/list.xml": PAGE, "/sitemap.xml": SITEMAP}).find("/list.xml")
 
 
