@@ -17,6 +17,7 @@ from resourcesync import (
     Mirror,
     MirrorState,
 )
+from resourcesync.api import calls
 from resourcesync.errors import (
     ConfigurationError,
     LockedError,
@@ -164,6 +165,27 @@ def test_a_source_that_hangs_does_not_keep_a_program_from_stopping(tmp_path: Pat
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.parametrize("asked", range(1, 100, 7))
+def test_a_pull_may_be_stopped_wherever_it_asks(
+    mirror: Mirror, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "_ASK_EVERY", 0.0)
+    left = iter(range(asked))
+
+    is_stopped = False
+    try:
+        mirror.pull(stop=lambda: next(left, None) is None)
+    except StoppedError:
+        is_stopped = True
+
+    assert is_stopped or asked > 50  # a quick machine asks less often
+    kept = here(mirror.folder)
+    assert {name: FILES[name] for name in kept} == kept
+    assert mirror.pull().state is MirrorState.IN_SYNC
+    assert here(mirror.folder) == FILES
+    assert mirror.audit().in_sync
+
+
 def test_what_an_event_raises_ends_the_call_and_nothing_else(mirror: Mirror) -> None:
     def raise_at_once(event: Event) -> None:
         raise ZeroDivisionError(event.kind)
@@ -264,16 +286,19 @@ def test_an_embedding_program_keeps_its_signals_logging_and_output(
         return (
             [signal.getsignal(it) for it in numbers],
             (list(root.handlers), root.level, list(own.handlers), own.level, own.propagate),
-            [it.name for it in threading.enumerate() if "process_request" not in it.name],
         )
 
-    before = state()
+    def own_threads() -> list[str]:
+        return [it.name for it in threading.enumerate() if "process_request" not in it.name]
+
+    before, threads = state(), own_threads()
     mirror.pull(on_event=lambda event: during.append(state()))
     mirror.audit()
     mirror.repair()
     list(mirror.changes("index"))
 
     assert state() == before
+    assert own_threads() == threads
     assert during
     assert all(it == before for it in during)
     assert capfd.readouterr() == ("", "")

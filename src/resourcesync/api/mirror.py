@@ -29,8 +29,9 @@ class Mirror:
     the end, by one thread; then ``requests`` and ``received`` of a report count from the
     beginning of the block. Nobody else, no other process either, can pull a mirror that is held.
 
-    Nothing is printed, no signal is touched, no thread is started, no variable of the environment
-    is read. Several mirrors may be used at once, each by one thread at a time.
+    Nothing is printed, no signal is touched, no variable of the environment is read; threads that
+    make files durable on a slow disk end with the call. Several mirrors may be used at once, each
+    by one thread at a time.
 
     Args:
         source: Any address of the Source: of a site, a Source Description, a list or a sitemap.

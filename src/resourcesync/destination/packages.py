@@ -25,6 +25,7 @@ from resourcesync.errors import (
     PackageError,
     SourceError,
     SourceUnavailableError,
+    StoppedError,
     StorageError,
     UnexpectedDocumentError,
 )
@@ -229,6 +230,9 @@ class Packages:
                 if copied is not None:
                     check_copy(reader.manifest(), copied.open())
                 yield reader
+        except StoppedError:
+            staged.leave()
+            raise
         except Exception:
             staged.discard()
             raise
@@ -247,7 +251,7 @@ class Packages:
             if staged.part is None or staged.part.length != entry.length:
                 self._fetch(offered, staged, resuming=bool(of))
             _check(offered, *staged.seal())
-        except SourceUnavailableError:
+        except (SourceUnavailableError, StoppedError):
             staged.leave()
             raise
         except Exception:
