@@ -58,8 +58,8 @@ def test_the_first_file_there_is_counts_and_the_others_do_not(here: Path, tmp_pa
     put(user)
     assert found(system) == user
     put(here / NAME)
-    assert found(system) == here / NAME
-    assert [place.path for place in places(system=system)] == [here / NAME, user, system]
+    assert found(system) == Path(NAME)
+    assert [place.path for place in places(system=system)] == [Path(NAME), user, system]
 
 
 def test_a_file_that_is_named_is_the_only_one(here: Path, tmp_path: Path) -> None:
@@ -70,6 +70,21 @@ def test_a_file_that_is_named_is_the_only_one(here: Path, tmp_path: Path) -> Non
 
     assert file is not None
     assert file.tables == {"other": 1}
+
+
+def test_the_environment_can_name_the_file(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(here / NAME, "here = 1")
+    monkeypatch.setenv("RESOURCESYNC_CONFIG", str(put(tmp_path / "named.toml", "named = 1")))
+
+    file = find()
+
+    assert file is not None
+    assert file.tables == {"named": 1}
+    monkeypatch.setenv("RESOURCESYNC_CONFIG", "nowhere.toml")
+    with pytest.raises(ConfigurationError, match="there is no configuration file nowhere"):
+        find()
 
 
 def test_a_file_that_is_named_must_be_there(here: Path) -> None:

@@ -41,8 +41,9 @@ def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
     """  # noqa: D301 - click's mark for lines that are not to be filled
     a, b = values["a"], values["b"]
     origins = {urlsplit(it)[:2] for it in (a, b) if "://" in it}
-    if asking.header and len(origins) > 1:
-        raise click.UsageError("--header would tell one Source what only the other may know")
+    if (asking.header or asking.auth) and len(origins) > 1:
+        option = "--header" if asking.header else "--auth"
+        raise click.UsageError(f"{option} would tell one Source what only the other may know")
 
     def work(screen: Screen) -> Outcome:
         return _diff(a, b, asking, screen)
@@ -63,7 +64,8 @@ def _diff(a: str, b: str, asking: Asking, screen: Screen) -> Outcome:
 
     clock = machine.system_clock()
     began = clock.monotonic()
-    with diffing.open_comparison(a, b, network=asking.network(), clock=clock) as comparison:
+    network = asking.network(a if "://" in a else b)
+    with diffing.open_comparison(a, b, network=network, clock=clock) as comparison:
         for name, target, telling in (("a", a, comparison.a), ("b", b, comparison.b)):
             screen.report("account", {"name": name, "target": target, **_account(telling)})
         for found in comparison.findings():

@@ -30,16 +30,17 @@ from resourcesync.errors import ConfigurationError
 def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
     """Show a Source's documents as a tree.
 
-    SOURCE is any address of a Source or a site, or the folder or file of documents on this
-    machine. Every document is read once and counted; nothing is kept and no resource is fetched.
-    A document that fails is a line of the tree and does not stop the rest; the exit code is 3 then.
+    SOURCE is any address of a Source or a site, the folder or file of documents on this machine,
+    or the name of a mirror in the configuration file. Every document is read once and counted;
+    nothing is kept and no resource is fetched. A document that fails is a line of the tree and
+    does not stop the rest; the exit code is 3 then.
 
     \b
     resourcesync explore https://museum.example --depth 3
     resourcesync explore ./public
     resourcesync explore https://museum.example --tui
     """  # noqa: D301 - click's mark for lines that are not to be filled
-    source, depth = values["source"], values["depth"]
+    (source, asking), depth = asking.named(values["source"]), values["depth"]
     if values["tui"] and output.json:
         raise click.UsageError("--tui is for people, --json for programs: choose one")
 
@@ -69,7 +70,7 @@ def _explore(source: str, depth: int, asking: Asking, screen: Screen) -> Outcome
     totals = Totals()
     clock = machine.system_clock()
     began = clock.monotonic()
-    for step in exploring.explore(source, network=asking.network(), clock=clock, depth=depth):
+    for step in exploring.explore(source, network=asking.network(source), clock=clock, depth=depth):
         totals.add(step)
         event = "sum" if isinstance(step, Sum) else "document"
         screen.report(event, fields_of(step))
@@ -95,7 +96,7 @@ def _look_around(source: str, depth: int, asking: Asking) -> Outcome:
 
     clock = machine.system_clock()
     began = clock.monotonic()
-    steps = exploring.explore(source, network=asking.network(), clock=clock, depth=depth)
+    steps = exploring.explore(source, network=asking.network(source), clock=clock, depth=depth)
     totals, is_whole = explore_tui.look_around(steps, source)
     lines = totals.lines(clock.monotonic() - began)
     if not is_whole:

@@ -1,73 +1,111 @@
 """How the commands that look at a Source ask it; they write nothing anywhere."""
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from resourcesync import config
-from resourcesync.cli import options
+from resourcesync.cli import configured, options
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
+from resourcesync.cli.pull_options import with_options
 
 if TYPE_CHECKING:
+    from resourcesync.cli.configured import Configuration
     from resourcesync.wiring.mirrors import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """How a Source is asked."""
+    """How a Source is asked.
 
-    timeout: float | None
-    retries: int | None
-    robots: Literal["obey", "ignore"]
-    header: tuple[tuple[str, str], ...]
-    allow_origin: tuple[str, ...]
+    Attributes:
+        configuration: The mirrors and secrets that can be named.
+        values: The options of ``asking_options`` by their names.
+    """
 
-    def network(self) -> "Network":
-        """Return the same for the wiring."""
-        from resourcesync.wiring.mirrors import Network  # noqa: PLC0415 - help stays quick
+    configuration: "Configuration"
+    values: Mapping[str, Any]
 
-        return Network(
-            timeout=self.timeout,
-            retries=self.retries,
-            robots=self.robots,
-            headers=self.header,
-            allow_origins=self.allow_origin,
-            ca_file=config.ca_file(),
-        )
+    @property
+    def header(self) -> tuple[tuple[str, str], ...]:
+        """What is sent to one Source only."""
+        found: tuple[tuple[str, str], ...] = self.values["header"]
+        return found
+
+    @property
+    def auth(self) -> str:
+        """The name of the secret that is sent to one Source only; empty for none."""
+        return self.values["auth"] or ""
+
+    def named(self, target: str) -> "tuple[str, Asking]":
+        """Return the address of a Source and how it is asked, when a target names a mirror.
+
+        Raises:
+            ConfigurationError: The mirror's table has a mistake.
+        """
+        if target not in self.configuration.names:
+            return target, self
+        mirror = self.configuration.mirror(target)
+        given = configured.given_options()
+        values = configured.merged(self.values, mirror.settings, given)
+        return mirror.source, replace(self, values=values)
+
+    def network(self, source: str = "") -> "Network":
+        """Return the same for the wiring.
+
+        Args:
+            source: The Source's address, for a secret that is kept under its name.
+
+        Raises:
+            ConfigurationError: The secret cannot be had.
+        """
+        home = source if "://" in source else ""
+        return configured.network_of(self.values, self.configuration.credentials(self.auth, home))
 
 
-def asking_options(function: Callable[..., Job]) -> Callable[..., Job]:
-    """Give a command the options of how a Source is asked, handed over as ``asking``."""
-
-    @option("--timeout", type=options.DURATION, help="Longest wait for an answer, such as 30s.")
-    @option("--retries", type=click.IntRange(0, 100), help="Further tries; 404 gets none.")
-    @option(
+_OPTIONS: Final = (
+    option("--timeout", type=options.DURATION, help="Longest wait for an answer, such as 30s."),
+    option("--retries", type=click.IntRange(0, 100), help="Further tries; 404 gets none."),
+    option(
         "--robots",
         type=click.Choice(["obey", "ignore"]),
         default="obey",
         show_default=True,
         help="Whether robots.txt is obeyed.",
-    )
-    @option(
+    ),
+    option(
         "--header",
         type=options.HEADER,
         multiple=True,
         metavar="'K: V'",
         help="Send a header to the Source's own origin, and to no other.",
-    )
-    @option(
+    ),
+    option(
         "--allow-origin",
         multiple=True,
         metavar="URL",
         help="Connect to this origin too, though its address is private.",
-    )
+    ),
+    options.AUTH,
+    options.CONTACT,
+    options.CONFIG,
+)
+_NAMES: Final = ("timeout", "retries", "robots", "header", "allow_origin", "auth", "contact")
+
+
+def asking_options(function: Callable[..., Job]) -> Callable[..., Job]:
+    """Give a command the options of how a Source is asked, handed over as ``asking``."""
+
     @functools.wraps(function)
     def asked(**values: Any) -> Job:
-        chosen = {name: values.pop(name) for name in Asking.__dataclass_fields__}
-        return function(asking=Asking(**chosen), **values)
+        configuration = configured.load(values.pop("config"))
+        own = {name: values.pop(name) for name in _NAMES}
+        # A header of the defaults is for the mirrors: here it might go to two Sources.
+        defaults = {k: it for k, it in configuration.defaults.items() if k != "header"}
+        chosen = configured.merged(own, defaults, configured.given_options())
+        return function(asking=Asking(configuration=configuration, values=chosen), **values)
 
-    return asked
+    return with_options(_OPTIONS)(asked)

@@ -170,30 +170,34 @@ def _run(arguments: Sequence[str], environment: config.Environment) -> ExitCode:
     except SystemExit:  # click's answer to help that nobody reads to its end
         return ExitCode.PIPE
     except click.ClickException as error:
-        return _conduct(_misuse(error, arguments, environment), environment, arguments)
+        return _conduct(_misuse(_usage(error), arguments, environment), environment, arguments)
+    except ResourceSyncError as error:  # of the configuration, which says what options mean
+        _show_traceback(environment)
+        return _conduct(_misuse(problem_of(error), arguments, environment), environment, arguments)
     if not isinstance(job, Job):
         return ExitCode.OK
     return _conduct(job, environment, arguments)
 
 
-def _misuse(
-    error: click.ClickException, arguments: Sequence[str], environment: config.Environment
-) -> Job:
-    """Return the job of saying that the command line makes no sense, in the form asked for."""
+def _usage(error: click.ClickException) -> Problem:
     context = error.ctx if isinstance(error, click.UsageError) else None
-    names = [argument for argument in arguments if argument in COMMANDS]
-    command = names[0] if names else ""
-    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    problem = Problem(
+    return Problem(
         code="usage",
         message=error.format_message().rstrip("."),
         hint=f"{'resourcesync' if context is None else context.command_path} --help",
         exit=ExitCode.USAGE,
     )
 
+
+def _misuse(problem: Problem, arguments: Sequence[str], environment: config.Environment) -> Job:
+    """Return the job of saying that the command line makes no sense, in the form asked for."""
+    names = [argument for argument in arguments if argument in COMMANDS]
+    command = names[0] if names else ""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+
     def work(screen: Screen) -> Outcome:
         screen.problem(problem)
-        return Outcome(exit=ExitCode.USAGE)
+        return Outcome(exit=problem.exit)
 
     as_json = "--json" in options or command in environment.json
     return Job(command=command, output=OutputOptions(json=as_json), work=work)

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import click
@@ -50,6 +51,23 @@ RATE = Parsed("rate", config.parse_rate)
 MOMENT = Parsed("time", config.parse_moment)
 LIMIT = Parsed("limit", config.parse_limit)
 HEADER = Parsed("header", config.parse_header)
+
+CONFIG = option(
+    "--config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The configuration file, instead of the first one that is found.",
+)
+AUTH = option(
+    "--auth",
+    metavar="NAME",
+    help="Send the secret of [auth.NAME] in the configuration file, to the Source's own origin.",
+)
+CONTACT = option(
+    "--contact",
+    metavar="MAIL|URL",
+    help="Whom the Source may turn to; sent in From and User-Agent.",
+)
 
 
 def json_option() -> Callable[[Callable[..., Job]], Callable[..., Job]]:

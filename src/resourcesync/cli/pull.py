@@ -1,8 +1,8 @@
 """``resourcesync pull``: bring a mirror in step with its Source."""
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -11,17 +11,17 @@ from urllib.parse import urlsplit
 import click
 
 from resourcesync import config
-from resourcesync.cli import options
+from resourcesync.cli import configured, options
+from resourcesync.cli.configured import Configuration
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.pull_options import KEEPING, with_options
 
 if TYPE_CHECKING:
     from resourcesync.cli.pull_words import PullWords
     from resourcesync.ports import Reporter
     from resourcesync.wiring.mirrors import Network
-
-Decorator = Callable[[Callable[..., Job]], Callable[..., Job]]
 
 _HOST: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 _DAY: Final = 86400.0
@@ -31,8 +31,6 @@ _DAY: Final = 86400.0
 class Arguments:
     """The command line of ``pull``, understood."""
 
-    source: str
-    dest: Path | None
     dry_run: bool
     itemize: bool
     mode: Literal["auto", "baseline", "incremental"]
@@ -58,166 +56,172 @@ class Arguments:
     dumps: Literal["auto", "never", "always"]
     set: tuple[str, ...] = ()
     all_sets: bool = False
+    auth: str | None = None
+    contact: str | None = None
 
 
-_SETS: Final = (
-    option(
-        "--set",
-        multiple=True,
-        metavar="URI|NAME|NUMBER",
-        help="Which set of resources, where the Source offers several. Given several times: a "
-        "mirror for each, in a folder of its own below DEST.",
-    ),
-    option(
-        "--all-sets",
-        is_flag=True,
-        help="A mirror for each set, in a folder of its own below DEST; new sets join later.",
-    ),
-)
-_FILTERS: Final = (
-    option("--include", multiple=True, metavar="GLOB", help="Only resources whose path matches."),
-    option("--exclude", multiple=True, metavar="GLOB", help="No resources whose path matches."),
-    option("--type", multiple=True, metavar="MIME", help="Only resources of this media type."),
-    option("--max-size", type=options.SIZE, help="No resources larger than this, such as 5M."),
-    option(
-        "--since", type=options.MOMENT, help="Only resources modified since, such as -7d or a date."
-    ),
-)
-_SAFETY: Final = (
-    option(
-        "--mode",
-        type=click.Choice(["auto", "baseline", "incremental"]),
-        default="auto",
-        show_default=True,
-        help="Follow the Change Lists, or compare with the whole Resource List.",
-    ),
-    option(
-        "--delete",
-        type=click.Choice(["auto", "signalled", "absent", "never"]),
-        default="auto",
-        show_default=True,
-        help="Delete what a Change List calls deleted (signalled), also what a newer Resource "
-        "List lists no more (absent), or nothing. auto: absent for a Resource List, signalled "
-        "for a plain sitemap.",
-    ),
-    option(
-        "--max-delete",
-        type=options.LIMIT,
-        metavar="N|P%",
-        default="10%",
-        show_default=True,
-        help="Hold deletions back when there are more; 25 are always allowed unless N is given.",
-    ),
-    option(
-        "--trash",
-        type=options.DURATION,
-        default="30d",
-        show_default=True,
-        help="How long deleted copies wait in the mirror's trash; 0 keeps none.",
-    ),
-    option(
-        "--verify",
-        type=click.Choice(["strict", "lenient"]),
-        default="strict",
-        show_default=True,
-        help="Refuse bytes that are not what the list says, or keep and mark them.",
-    ),
-    option(
-        "--dumps",
-        type=click.Choice(["auto", "never", "always"]),
-        default="auto",
-        show_default=True,
-        help="Take packages of the Source's dumps where that costs less than single requests "
-        "(auto), never, or wherever they help.",
-    ),
-    option("--fail-fast", is_flag=True, help="Stop at the first failure."),
-)
-_NETWORK: Final = (
-    option("-j", "--jobs", type=click.IntRange(1, 1000), help="Requests at a time."),
-    option("--per-host", type=click.IntRange(1, 1000), help="Most requests at a time to one host."),
-    option("--rate", type=options.RATE, help="Requests per second to one host, such as 5/s."),
-    option("--bwlimit", type=options.SIZE, help="Bytes per second in all, such as 2M."),
-    option("--timeout", type=options.DURATION, help="Longest wait for an answer, such as 30s."),
-    option("--retries", type=click.IntRange(0, 100), help="Further tries; 404 gets none."),
-    option(
-        "--robots",
-        type=click.Choice(["obey", "ignore"]),
-        default="obey",
-        show_default=True,
-        help="Whether robots.txt is obeyed.",
-    ),
-    option(
-        "--header",
-        type=options.HEADER,
-        multiple=True,
-        metavar="'K: V'",
-        help="Send a header to the Source's own origin, and to no other.",
-    ),
-    option(
-        "--allow-origin",
-        multiple=True,
-        metavar="URL",
-        help="Accept resources of this origin too, though the Source is elsewhere.",
-    ),
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """One mirror that is to be pulled, and how.
+
+    Attributes:
+        name: As the operator calls it.
+        address: The Source's; ``None`` for the remembered one.
+        folder: The mirror.
+        arguments: How.
+        is_configured: Whether a table says how, filters included.
+    """
+
+    name: str
+    address: str | None
+    folder: Path
+    arguments: Arguments
+    is_configured: bool = False
 
 
-def _with(group: tuple[Decorator, ...]) -> Decorator:
-    def add(function: Callable[..., Job]) -> Callable[..., Job]:
-        for decorate in reversed(group):
-            function = decorate(function)
-        return function
+class _Chosen:
+    """What the command line and the configuration file say together.
 
-    return add
+    Args:
+        configuration: The file's mirrors and secrets.
+        values: The options of the command line.
+    """
+
+    def __init__(self, configuration: Configuration, values: Mapping[str, Any]) -> None:
+        self.configuration = configuration
+        self._values = values
+        self._given = configured.given_options()
+
+    def target(self, place: str) -> _Target:
+        """Return the mirror that a name or a folder means.
+
+        Raises:
+            ConfigurationError: The mirror's table has a mistake.
+        """
+        if place not in self.configuration.names:
+            return self.follower(None, Path(place))
+        mirror = self.configuration.mirror(place)
+        values = configured.merged(self._values, mirror.settings, self._given)
+        return _Target(
+            name=place,
+            address=mirror.source,
+            folder=mirror.dest,
+            arguments=Arguments(**values),
+            is_configured=True,
+        )
+
+    def follower(self, address: str | None, folder: Path) -> _Target:
+        """Return the mirror in a folder, of a Source or of the one that it remembers."""
+        values = configured.merged(self._values, self.configuration.defaults, self._given)
+        arguments = Arguments(**values)
+        return _Target(name=str(folder), address=address, folder=folder, arguments=arguments)
 
 
 @click.command("pull")
-@click.argument("source")
-@click.argument("dest", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.argument("places", nargs=-1, metavar="[SOURCE [DEST] | MIRROR...]")
+@option("--all", "all", is_flag=True, help="Pull every mirror of the configuration file.")
 @option("-n", "--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
-@_with(_SETS)
-@_with(_SAFETY)
-@_with(_FILTERS)
-@_with(_NETWORK)
+@with_options(*KEEPING, (options.CONFIG,))
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Copy what changed since last time.
 
     SOURCE is any address of a site or a Source: its root, a Source Description, a list, a sitemap.
     DEST is the mirror's folder, by default ./HOST. Later, `resourcesync pull DEST` is enough.
+    MIRROR is a name in the configuration file, or a folder. Of several, one that fails does not
+    keep the others back; the exit code is the worst of theirs.
     Exit 0 means: everything selected that the Source lists is here and equal.
     """
-    arguments = Arguments(**values)
-    if arguments.set and arguments.all_sets:
-        raise click.UsageError("--set and --all-sets: choose one")
-    address, folder = _place(arguments.source, arguments.dest)
     from resourcesync.cli.pull_words import PullWords  # noqa: PLC0415 - help stays quick
 
-    words = PullWords(itemize=arguments.itemize, dry_run=arguments.dry_run)
+    places: tuple[str, ...] = values.pop("places")
+    every: bool = values.pop("all")
+    configuration = configured.load(values.pop("config"))
+    _check(places, configuration, values, every=every)
+    chosen = _Chosen(configuration, values)
+    words = PullWords(itemize=values["itemize"], dry_run=values["dry_run"])
+    if every or (len(places) > 1 and "://" not in places[0]):
+        return _job_of_many(configuration.names if every else places, chosen, words, output)
+    if "://" in places[0]:
+        folder = Path(places[1] if places[1:] else _folder_name(places[0]))
+        target = chosen.follower(places[0], folder)
+    else:
+        target = chosen.target(places[0])
 
     def work(screen: Screen) -> Outcome:
-        return _pull(arguments, _Target(address, folder), words, screen)
+        return _pull(target, configuration, words, screen, screen.report)
+
+    fields = {"mirror": str(target.folder), "source": target.address}
+    return Job(
+        command="pull",
+        output=output,
+        work=work,
+        words=words,
+        subject=target.folder.name or str(target.folder),
+        fields={**fields, "dry_run": values["dry_run"]},
+        again=f"resourcesync pull {target.name}",
+    )
+
+
+def _job_of_many(
+    names: Sequence[str], chosen: _Chosen, words: "PullWords", output: OutputOptions
+) -> Job:
+    from resourcesync.cli.pull_many import pull_many  # noqa: PLC0415 - help stays quick
+
+    def work(screen: Screen) -> Outcome:
+        def pull_one(name: str, tell: "Reporter") -> Outcome:
+            target = chosen.target(name)
+            return _pull(target, chosen.configuration, words, screen, tell)
+
+        return pull_many(names, pull_one, screen)
 
     return Job(
         command="pull",
         output=output,
         work=work,
         words=words,
-        subject=folder.name or str(folder),
-        fields={"mirror": str(folder), "source": address, "dry_run": arguments.dry_run},
-        again=f"resourcesync pull {folder}",
+        subject="pull",
+        fields={"mirrors": list(names), "dry_run": words.dry_run},
+        again=f"resourcesync pull {' '.join(names)}",
     )
 
 
-def _place(source: str, dest: Path | None) -> tuple[str | None, Path]:
-    """Return the Source's address, ``None`` for the remembered one, and the mirror's folder."""
-    if "://" not in source:
-        if dest is not None:
-            hint = f"write an address, such as https://{source}/"
-            raise click.UsageError(f"{source!r} is no address of a Source: {hint}")
-        return None, Path(source)
-    return source, dest or Path(_folder_name(source))
+def _check(
+    places: Sequence[str], configuration: Configuration, values: Mapping[str, Any], *, every: bool
+) -> None:
+    """Refuse a command line that makes no sense."""
+    if values["set"] and values["all_sets"]:
+        raise click.UsageError("--set and --all-sets: choose one")
+    if every and places:
+        raise click.UsageError("--all pulls every mirror: name none")
+    if every and not configuration.names:
+        raise configuration.no_mirrors()
+    if not every and not places:
+        raise click.UsageError("name a SOURCE or a MIRROR, or give --all")
+    if "://" not in "".join(places[:1]):
+        for place in places:
+            _check_mirror(place, configuration, is_only=len(places) == 1)
+    elif len(places) > 2:  # noqa: PLR2004 - SOURCE and DEST
+        raise click.UsageError("one SOURCE and one DEST at a time")
+    else:
+        _check_folder("".join(places[1:]))
+
+
+def _check_mirror(place: str, configuration: Configuration, *, is_only: bool) -> None:
+    if place in configuration.names:
+        return
+    _check_folder(place)
+    if not is_only and not Path(place).exists():
+        hint = f"for an address, write https://{place}/"
+        raise click.UsageError(f"{place!r} is no mirror and no address of a Source: {hint}")
+
+
+def _check_folder(place: str) -> None:
+    if "://" in place:
+        raise click.UsageError(f"{place!r} is no folder and no name of a mirror")
+    if Path(place).is_file():
+        raise click.UsageError(f"{place!r} is a file, not a mirror's folder")
 
 
 def _folder_name(address: str) -> str:
@@ -231,47 +235,48 @@ def _folder_name(address: str) -> str:
     return host if port is None else f"{host}_{port}"
 
 
-class _Target(NamedTuple):
-    """What is pulled: the Source's address, ``None`` for the remembered one, and the mirror."""
-
-    address: str | None
-    folder: Path
-
-
-def _pull(arguments: Arguments, target: _Target, words: "PullWords", screen: Screen) -> Outcome:
+def _pull(
+    target: _Target,
+    configuration: Configuration,
+    words: "PullWords",
+    screen: Screen,
+    tell: "Reporter",
+) -> Outcome:
+    """Pull a mirror, or a folder with one for each set."""
     from resourcesync.wiring import machine, sets  # noqa: PLC0415 - help stays quick
 
-    address, folder = target
+    arguments, folder = target.arguments, target.folder
+    network = _network(target, configuration)
     is_several = arguments.all_sets or len(arguments.set) > 1
     if not is_several and not sets.is_folder_of_sets(folder):
         name = "".join(arguments.set)
-        return _pull_one(arguments, target, words, screen.report, set_name=name)
+        return _pull_one(_One(target, folder, name), network, words, tell)
     from resourcesync.cli.pull_sets import OneSet, pull_each  # noqa: PLC0415 - seldom needed
 
-    wish = sets.Wish(source=address, names=arguments.set, every=arguments.all_sets)
-    network, clock = _network(arguments), machine.system_clock()
-    plan = sets.plan_sets(folder, wish, network=network, clock=clock)
+    wish = sets.Wish(source=target.address, names=arguments.set, every=arguments.all_sets)
+    plan = sets.plan_sets(folder, wish, network=network, clock=machine.system_clock())
 
     def pull_one(one: OneSet, report: "Reporter") -> Outcome:
-        target = _Target(one.address, one.folder)
-        return _pull_one(arguments, target, words, report, set_name=one.uri)
+        of_set = replace(target, address=one.address)
+        return _pull_one(_One(of_set, one.folder, one.uri), network, words, report)
 
     return pull_each(plan, pull_one, screen, dry_run=arguments.dry_run)
 
 
-def _pull_one(
-    arguments: Arguments,
-    target: _Target,
-    words: "PullWords",
-    tell: "Reporter",
-    *,
-    set_name: str,
-) -> Outcome:
+class _One(NamedTuple):
+    """What is pulled: how, into which folder, of which set; an empty name is the only set."""
+
+    target: _Target
+    folder: Path
+    set_name: str
+
+
+def _pull_one(one: _One, network: "Network", words: "PullWords", tell: "Reporter") -> Outcome:
     """Pull one mirror."""
     from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
-    address, folder = target
+    address, folder = one.target.address, one.folder
     words.first = not mirrors.is_mirror(folder)
     if address is None and words.first:
         raise mirrors.not_a_mirror(folder)
@@ -284,39 +289,35 @@ def _pull_one(
         tell(event, fields)
 
     with mirrors.open_destination(
-        folder, source=address, network=_network(arguments), report=report, clock=clock
+        folder, source=address, network=network, report=report, clock=clock
     ) as destination:
-        found = destination.pull(address, _options(arguments, clock.now(), set_name))
+        found = destination.pull(address, _options(one, clock.now()))
     return conclude(found, str(folder), first=words.first, plan=plan)
 
 
-def _network(arguments: Arguments) -> "Network":
-    from resourcesync.wiring.mirrors import Network  # noqa: PLC0415 - help stays quick
+def _network(target: _Target, configuration: Configuration) -> "Network":
+    """Return how the Source is asked, its secret included."""
+    from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
-    return Network(
-        jobs=arguments.jobs,
-        per_host=arguments.per_host,
-        rate=arguments.rate,
-        bandwidth=arguments.bwlimit,
-        timeout=arguments.timeout,
-        retries=arguments.retries,
-        robots=arguments.robots,
-        headers=arguments.header,
-        allow_origins=arguments.allow_origin,
-        ca_file=config.ca_file(),
-    )
+    auth = target.arguments.auth or ""
+    source = target.address or ""
+    if auth and not source and mirrors.is_mirror(target.folder):
+        source = mirrors.read_status(target.folder).source
+    credentials = configuration.credentials(auth, source)
+    return configured.network_of(asdict(target.arguments), credentials)
 
 
-def _options(arguments: Arguments, now: datetime, set_name: str) -> Any:
+def _options(one: _One, now: datetime) -> Any:
     from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.plan import DeletionLimit  # noqa: PLC0415 - help stays quick
 
+    arguments = one.target.arguments
     limit = arguments.max_delete
     return PullOptions(
         mode=arguments.mode,
         dry_run=arguments.dry_run,
-        filters=_filters(arguments, now),
-        set_name=set_name,
+        filters=_filters(arguments, now, is_all=one.target.is_configured),
+        set_name=one.set_name,
         delete=arguments.delete,
         max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
         trash_days=arguments.trash / _DAY,
@@ -326,8 +327,14 @@ def _options(arguments: Arguments, now: datetime, set_name: str) -> Any:
     )
 
 
-def _filters(arguments: Arguments, now: datetime) -> Any:
-    """Return the filters that were given; ``None`` when none was, so that the last ones hold."""
+def _filters(arguments: Arguments, now: datetime, *, is_all: bool) -> Any:
+    """Return the filters that were given; ``None`` when none was, so that the last ones hold.
+
+    Args:
+        arguments: What was given.
+        now: What ``since`` may count from.
+        is_all: Whether there are no others than these, even if none was given.
+    """
     from resourcesync.destination.options import Filters  # noqa: PLC0415 - help stays quick
 
     since = arguments.since
@@ -339,4 +346,4 @@ def _filters(arguments: Arguments, now: datetime) -> Any:
         since=None if since is None else config.resolve_moment(since, now),
         allow_origins=arguments.allow_origin,
     )
-    return None if chosen == Filters() else chosen
+    return None if chosen == Filters() and not is_all else chosen

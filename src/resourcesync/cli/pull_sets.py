@@ -4,10 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from resourcesync.cli import words
-from resourcesync.cli.exit_codes import worst
 from resourcesync.cli.output import Outcome, Screen, problem_of
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.pull_many import Ended, failed, together
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Reporter
 
@@ -43,7 +41,11 @@ def pull_each(plan: "SetPlan", pull_one: PullOne, screen: Screen, *, dry_run: bo
         outcomes = [_pull(plan, mirror, pull_one, screen) for mirror in plan.mirrors]
     finally:
         plan.forget_if_vain()
-    return _together(plan, outcomes)
+    ended = (
+        Ended(str(it.folder), {"mirror": str(it.folder), "set": it.uri}, outcome)
+        for it, outcome in zip(plan.mirrors, outcomes, strict=True)
+    )
+    return together(ended, "set")
 
 
 def _pull(plan: "SetPlan", mirror: "SetMirror", pull_one: PullOne, screen: Screen) -> Outcome:
@@ -56,27 +58,4 @@ def _pull(plan: "SetPlan", mirror: "SetMirror", pull_one: PullOne, screen: Scree
     try:
         return pull_one(OneSet(plan.source, mirror.folder, mirror.uri), report)
     except ResourceSyncError as error:
-        problem = problem_of(error)
-        screen.problem(problem)
-        line = Line(f"{problem.code}: {problem.message}  exit {int(problem.exit)}", "Failed", QUIET)
-        return Outcome(exit=problem.exit, closing=(line,))
-
-
-def _together(plan: "SetPlan", outcomes: list[Outcome]) -> Outcome:
-    lines: list[Line] = []
-    rows: list[dict[str, object]] = []
-    for mirror, outcome in zip(plan.mirrors, outcomes, strict=True):
-        lines += [Line(str(mirror.folder), "Mirror", QUIET), *outcome.closing]
-        rows.append(
-            {
-                "mirror": str(mirror.folder),
-                "set": mirror.uri,
-                **outcome.fields,
-                "exit": int(outcome.exit),
-            }
-        )
-    code = worst(outcome.exit for outcome in outcomes)
-    good = sum(not outcome.exit for outcome in outcomes)
-    text = f"{words.count(good)} of {words.counted(len(outcomes), 'set')} without a fault"
-    lines.append(Line(f"{text}  exit {int(code)}", "Sets", QUIET))
-    return Outcome(exit=code, closing=tuple(lines), fields={"sets": rows}, says_exit=True)
+        return failed(problem_of(error), str(mirror.folder), screen)

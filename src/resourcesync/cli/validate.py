@@ -125,8 +125,9 @@ def _validate(
     from resourcesync.cli.validate_words import Tally  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, validating  # noqa: PLC0415 - help stays quick
 
+    address = next((it for it in arguments.targets if "://" in it), "")
     judge = validating.Judge(
-        _judgement(arguments), network=asking.network(), clock=machine.system_clock()
+        _judgement(arguments), network=asking.network(address), clock=machine.system_clock()
     )
     tally = Tally(fail_on=arguments.fail_on)
     codes = [ExitCode.OK]

@@ -17,6 +17,7 @@ from resourcesync.errors import ConfigurationError
 
 NAME: Final = "resourcesync.toml"
 SYSTEM: Final = Path("/etc/resourcesync") / NAME
+VARIABLE: Final = f"{config.PREFIX}_CONFIG"
 MOST_BYTES: Final = 1_048_576
 
 _OWN_FOLDER: Final = ".resourcesync"
@@ -26,11 +27,19 @@ _OVERRIDE: Final = f"{config.PREFIX}_MIRROR__"
 
 
 class Place(NamedTuple):
-    """Where a configuration file may be, and why it counts or does not."""
+    """Where a configuration file may be.
+
+    Attributes:
+        path: Its place.
+        note: What speaks for it, or against it.
+        counts: Whether a file there counts.
+        is_named: Whether the operator named it: then it must be there, whoever owns it.
+    """
 
     path: Path
     note: str
     counts: bool = True
+    is_named: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +107,14 @@ def places(named: Path | None = None, *, system: Path = SYSTEM) -> list[Place]:
     tree: there it is something that a Source wrote, or that everyone can read.
 
     Args:
-        named: The file that the operator named; then there is no other place.
+        named: The file that the operator named; then there is no other place. The variable
+            ``RESOURCESYNC_CONFIG`` names one too.
         system: The place for the whole machine.
     """
     if named is not None:
-        return [Place(named, "named by --config or RESOURCESYNC_CONFIG")]
+        return [Place(named, "named by --config", is_named=True)]
+    if by_variable := config.variable(VARIABLE):
+        return [Place(Path(by_variable), f"named by {VARIABLE}", is_named=True)]
     import platformdirs  # noqa: PLC0415 - not needed when the file is named
 
     here = Path.cwd()
@@ -110,7 +122,7 @@ def places(named: Path | None = None, *, system: Path = SYSTEM) -> list[Place]:
     note = f"{inside[0]} is a mirror or a published tree" if inside else "the current folder"
     user = platformdirs.user_config_path("resourcesync", appauthor=False, roaming=True)
     return [
-        Place(here / NAME, note, counts=not inside),
+        Place(Path(NAME), note, counts=not inside),
         Place(user / NAME, "the user's settings"),
         Place(system, "the settings of this machine"),
     ]
@@ -129,17 +141,18 @@ def find(named: Path | None = None, *, system: Path = SYSTEM) -> ConfigFile | No
         try:
             owner = place.path.stat().st_uid
         except (FileNotFoundError, NotADirectoryError):
+            if place.is_named:
+                reason = f"there is no configuration file {place.path}"
+                raise ConfigurationError(reason, evidence=(("why", place.note),)) from None
             continue
         except OSError as error:
             raise _unreadable(place.path, error.strerror or str(error)) from error
-        if named is None and owner not in {0, os.geteuid()}:
+        if not place.is_named and owner not in {0, os.geteuid()}:
             raise ConfigurationError(
                 f"{place.path} belongs to another user",
                 hint=f"if you trust it: --config {place.path}",
             )
         return read(place.path)
-    if named is not None:
-        raise ConfigurationError(f"there is no configuration file {named}")
     return None
 
 

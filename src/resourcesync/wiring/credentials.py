@@ -62,13 +62,25 @@ def read_credentials(
         ConfigurationError: A key is missing, unknown or of the wrong kind, or the secret cannot
             be had. The message never has the secret.
     """
+    return _understood(_Table(name, dict(table), home, environ))
+
+
+def check_credentials(name: str, table: Mapping[str, object]) -> None:
+    """Check one table ``[auth.NAME]`` as it is written, and ask nobody for the secret.
+
+    Raises:
+        ConfigurationError: A key is missing, unknown or of the wrong kind.
+    """
+    _understood(_UnaskedTable(name, dict(table), "", None))
+
+
+def _understood(read: "_Table") -> Credentials:
     readers: dict[object, Callable[[_Table], tuple[tuple[str, str], ...]]] = {
         "bearer": _bearer,
         "basic": _basic,
         "header": _header,
         "netrc": _netrc,
     }
-    read = _Table(name, dict(table), home, environ)
     kind = read.take_text("type")
     if kind not in readers:
         raise read.wrong("type", "must be bearer, basic, header or netrc")
@@ -128,9 +140,32 @@ class _Table:
             return _contents(Path(folder) / place) if folder else ""
         raise self.wrong(key, f"must be one of {_SOURCES}")
 
+    def take_entry(self) -> tuple[tuple[str, str], ...]:
+        """Return the fields of the entry of a ``.netrc``."""
+        default = config.variable("NETRC", self.environ) or "~/.netrc"
+        return _netrc_fields(self, Path(self.take_text("file", default=default)).expanduser())
+
     def check_all_taken(self) -> None:
         for key in self._table:
             raise self.wrong(key, "is unknown")
+
+
+class _UnaskedTable(_Table):
+    """The same, with something harmless in place of each secret."""
+
+    def _read(self, key: str, kind: str, place: object) -> str:
+        is_command = kind == "command"
+        if kind not in {"env", "file", "credential", "command"}:
+            raise self.wrong(key, f"must be one of {_SOURCES}")
+        if is_command and not (isinstance(place, list) and place and all(map(_is_text, place))):
+            raise self.wrong(key, "needs the command and its arguments, as a list of texts")
+        if not is_command and not isinstance(place, str):
+            raise self.wrong(key, f"needs a text as its {kind}")
+        return "x"
+
+    def take_entry(self) -> tuple[tuple[str, str], ...]:
+        self.take_text("file", default="")
+        return ()
 
 
 def _is_text(value: object) -> bool:
@@ -163,9 +198,11 @@ def _header(table: _Table) -> tuple[tuple[str, str], ...]:
 
 
 def _netrc(table: _Table) -> tuple[tuple[str, str], ...]:
+    return table.take_entry()
+
+
+def _netrc_fields(table: _Table, path: Path) -> tuple[tuple[str, str], ...]:
     """Read a ``.netrc``; its ``default`` entry is left alone, since it is for just any host."""
-    named = table.take_text("file", default=config.variable("NETRC", table.environ) or "~/.netrc")
-    path = Path(named).expanduser()
     host = re.sub(r"^\w+://|:[0-9]+$", "", table.origin or table.home)
     try:
         _check_private(path)

@@ -51,6 +51,7 @@ class Network:
         credentials: Secrets, each for its own origin.
         allow_origins: Origins that the Source may list resources of, besides its own.
         ca_file: PEM file of the trusted authorities; empty takes the system's.
+        contact: A mail address or page of the operator, told to every server.
     """
 
     jobs: int | None = None
@@ -64,6 +65,7 @@ class Network:
     credentials: tuple[Credentials, ...] = ()
     allow_origins: tuple[str, ...] = ()
     ca_file: str = ""
+    contact: str = ""
 
     def settings(self, source: str) -> FetchSettings:
         """Return the fetcher's settings for a Source.
@@ -73,21 +75,22 @@ class Network:
         """
         names = ("jobs", "per_host", "rate", "bandwidth", "timeout", "retries")
         chosen = {name: value for name in names if (value := getattr(self, name)) is not None}
-        home = _origin(source) if source else ""
-        trusted = frozenset(filter(None, (home, *map(_origin, self.allow_origins))))
+        home = origin_of(source) if source else ""
+        trusted = frozenset(filter(None, (home, *map(origin_of, self.allow_origins))))
         return FetchSettings(
             **chosen,
             robots=self.robots,
             headers=self._fields(home),
             trusted_origins=trusted,
             ca_file=self.ca_file,
+            contact=self.contact,
         )
 
     def _fields(self, home: str) -> dict[str, tuple[tuple[str, str], ...]]:
         """Return what each origin is sent; two secrets for one field are a mistake."""
         fields: dict[str, tuple[tuple[str, str], ...]] = {}
         for told in (Credentials(fields=self.headers), *self.credentials):
-            to = _origin(told.origin) if told.origin else home
+            to = origin_of(told.origin) if told.origin else home
             if to and told.fields:
                 fields[to] = (*fields.get(to, ()), *told.fields)
         for to, pairs in fields.items():
@@ -97,8 +100,12 @@ class Network:
         return fields
 
 
-def _origin(address: str) -> str:
-    """Return the origin of an address that the operator wrote."""
+def origin_of(address: str) -> str:
+    """Return the origin of an address that the operator wrote.
+
+    Raises:
+        ConfigurationError: It is none that a Source could have.
+    """
     try:
         return origin(address)
     except OutOfScopeError as error:

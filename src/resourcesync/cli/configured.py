@@ -1,0 +1,378 @@
+"""What the configuration file says of mirrors, in the terms of the options of ``pull``."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.core import ParameterSource
+
+from resourcesync import config
+from resourcesync.cli import options
+from resourcesync.cli.pull_options import KEYS
+from resourcesync.config import files
+from resourcesync.config.files import ConfigFile
+from resourcesync.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.credentials import Credentials
+    from resourcesync.wiring.mirrors import Network
+
+TABLES: Final = ("defaults", "mirror", "auth")
+
+_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
+_GIVEN: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+_RIVALS: Final = frozenset({"set", "all_sets"})
+_SECRET_FIELDS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
+_MAX_LAG: Final = click.Option(["--max-lag"], type=options.DURATION)
+_MIRROR_KEYS: Final = {
+    "source": click.Option(["--source"]),
+    "dest": click.Option(["--dest"]),
+    "max_lag": _MAX_LAG,
+    **KEYS,
+}
+_DEFAULT_KEYS: Final = {
+    **{name: option for name, option in KEYS.items() if name != "auth"},
+    "max_lag": _MAX_LAG,
+}
+"""No secret by default: it would go to the Source of every mirror."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One value and where it came from.
+
+    Attributes:
+        value: As the option of that name takes it.
+        written: As it is written in the file or the environment.
+        origin: ``file:line``, or the variable's name.
+    """
+
+    value: Any
+    written: object
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfiguredMirror:
+    """One table ``[mirror.NAME]``, with what ``[defaults]`` and the environment add.
+
+    Attributes:
+        name: Its name.
+        dest: Its folder.
+        settings: All of its keys; those it has itself, and those of ``[defaults]``.
+    """
+
+    name: str
+    dest: Path
+    settings: Mapping[str, Setting] = field(repr=False)
+
+    @property
+    def source(self) -> str:
+        """The Source's address."""
+        return str(self.settings["source"].value)
+
+    @property
+    def max_lag(self) -> float | None:
+        """The longest lag that is fine, in seconds."""
+        setting = self.settings.get("max_lag")
+        return None if setting is None else float(setting.value)
+
+
+class Configuration:
+    """The mirrors and secrets of a configuration file; of none, when there is no file.
+
+    A mistake in one mirror's table is told when that mirror is asked for, so that it does not
+    keep the others back; a mistake in what all of them share is told at once.
+
+    Args:
+        file: The file.
+
+    Raises:
+        ConfigurationError: A table is unknown, or ``[defaults]`` has a mistake.
+    """
+
+    def __init__(self, file: ConfigFile | None) -> None:
+        self.file = file
+        for error in self._shared_problems():
+            raise error
+        self.defaults: Mapping[str, Setting] = self._settings(("defaults",), _DEFAULT_KEYS)
+        self.names: tuple[str, ...] = tuple(self._table("mirror"))
+
+    def _table(self, *names: str) -> Mapping[str, object]:
+        return {} if self.file is None else self.file.table(*names)
+
+    def _shared_problems(self) -> Iterator[ConfigurationError]:
+        if self.file is None:
+            return
+        for key in self.file.tables:
+            if key not in TABLES:
+                yield self.file.unknown((), key, TABLES)
+        for table in ("mirror", "auth"):
+            try:
+                self.file.table(table)
+            except ConfigurationError as error:
+                yield error
+        yield from _mistakes(self.file, ("defaults",), _DEFAULT_KEYS)
+
+    def _settings(
+        self, table: tuple[str, ...], keys: Mapping[str, click.Option]
+    ) -> dict[str, Setting]:
+        if self.file is None:
+            return {}
+        return {key: _read(self.file, table, key, keys) for key in self.file.table(*table)}
+
+    def mirror(self, name: str) -> ConfiguredMirror:
+        """Return one mirror.
+
+        Raises:
+            ConfigurationError: It is not there, or its table has a mistake.
+        """
+        if name not in self.names or self.file is None:
+            raise ConfigurationError(
+                f"there is no mirror {name} in the configuration",
+                evidence=self._looked(),
+                hint=f"known: {', '.join(self.names)}" if self.names else "",
+            )
+        table = ("mirror", name)
+        if not _NAME.fullmatch(name):
+            raise self.file.wrong(("mirror",), name, "is no name: use letters, digits, . _ -")
+        own = self._settings(table, _MIRROR_KEYS)
+        own.update(_overridden(name))
+        for key in ("source", "dest"):
+            if key not in own:
+                raise self.file.wrong(table, key, "is missing")
+        settings = {**_without_rivals(self.defaults, own), **own}
+        self._check(table, settings)
+        return ConfiguredMirror(name=name, dest=self._folder(table, own), settings=settings)
+
+    def _check(self, table: tuple[str, ...], settings: Mapping[str, Setting]) -> None:
+        assert self.file is not None
+        if "://" not in str(settings["source"].value):
+            raise self.file.wrong(table, "source", "must be an address, such as https://HOST/")
+        auth = settings.get("auth")
+        if auth is not None and auth.value not in self._table("auth"):
+            raise self.file.wrong(table, "auth", f"names [auth.{auth.value}], which is not there")
+        if "set" in settings and "all_sets" in settings and settings["all_sets"].value:
+            raise self.file.wrong(table, "all_sets", "and `set`: choose one")
+
+    def _folder(self, table: tuple[str, ...], own: Mapping[str, Setting]) -> Path:
+        assert self.file is not None
+        text = str(own["dest"].value)
+        if not text or "://" in text or "\0" in text:
+            raise self.file.wrong(table, "dest", "must be a folder")
+        try:
+            return self.file.path.parent / Path(text).expanduser()
+        except RuntimeError:
+            raise self.file.wrong(table, "dest", "names a user who is not there") from None
+
+    def credentials(self, name: str, source: str) -> "tuple[Credentials, ...]":
+        """Return the secret of ``[auth.NAME]`` for a Source; none for an empty name.
+
+        Raises:
+            ConfigurationError: There is no such table, it has a mistake, or the secret cannot be
+                had.
+        """
+        if not name:
+            return ()
+        from resourcesync.wiring.credentials import read_credentials  # noqa: PLC0415 - help quick
+        from resourcesync.wiring.mirrors import origin_of  # noqa: PLC0415 - help stays quick
+
+        if name not in self._table("auth"):
+            raise ConfigurationError(
+                f"there is no [auth.{name}] in the configuration", evidence=self._looked()
+            )
+        home = origin_of(source) if source else ""
+        return (read_credentials(name, self._table("auth", name), home=home),)
+
+    def no_mirrors(self) -> ConfigurationError:
+        """Return the error that says that no mirror is configured."""
+        return ConfigurationError(
+            "no mirror is configured",
+            evidence=self._looked(),
+            hint="resourcesync config init writes a file to begin with",
+        )
+
+    def _looked(self) -> tuple[tuple[str, str], ...]:
+        if self.file is not None:
+            return (("file", str(self.file.path)),)
+        return tuple(("tried", str(place.path)) for place in files.places() if place.counts)
+
+    def problems(self) -> Iterator[ConfigurationError]:
+        """Yield every mistake in the tables of mirrors and secrets; no secret is asked for."""
+        if self.file is None:
+            return
+        from resourcesync.wiring.credentials import check_credentials  # noqa: PLC0415 - as above
+
+        dests: dict[Path, str] = {}
+        for name in self.names:
+            found = list(_mistakes(self.file, ("mirror", name), _MIRROR_KEYS))
+            yield from found
+            if found:
+                continue
+            try:
+                dest = self.mirror(name).dest.resolve()
+            except ConfigurationError as error:
+                yield error
+                continue
+            if (other := dests.setdefault(dest, name)) != name:
+                reason = f"is the folder of [mirror.{other}] too"
+                yield self.file.wrong(("mirror", name), "dest", reason)
+        for name in self._table("auth"):
+            try:
+                check_credentials(name, self._table("auth", name))
+            except ConfigurationError as error:
+                yield error
+
+
+def load(named: Path | None) -> Configuration:
+    """Read the configuration that counts here.
+
+    Args:
+        named: The file that the operator named.
+
+    Raises:
+        ConfigurationError: It cannot be used.
+    """
+    return Configuration(files.find(named))
+
+
+def network_of(values: Mapping[str, Any], credentials: "tuple[Credentials, ...]" = ()) -> "Network":
+    """Return how a Source is asked, from the values of options."""
+    from resourcesync.wiring.mirrors import Network  # noqa: PLC0415 - help stays quick
+
+    return Network(
+        jobs=values.get("jobs"),
+        per_host=values.get("per_host"),
+        rate=values.get("rate"),
+        bandwidth=values.get("bwlimit"),
+        timeout=values.get("timeout"),
+        retries=values.get("retries"),
+        robots=values.get("robots") or "obey",
+        headers=values.get("header") or (),
+        credentials=credentials,
+        allow_origins=values.get("allow_origin") or (),
+        ca_file=config.ca_file(),
+        contact=values.get("contact") or "",
+    )
+
+
+def given_options() -> frozenset[str]:
+    """Return the options that the command line or the environment of the running command has."""
+    context = click.get_current_context()
+    return frozenset(it for it in context.params if context.get_parameter_source(it) in _GIVEN)
+
+
+def merged(
+    values: Mapping[str, Any], settings: Mapping[str, Setting], given: frozenset[str]
+) -> dict[str, Any]:
+    """Return the values of a command's options; what is not given comes from the configuration.
+
+    Args:
+        values: The options, as click understood them.
+        settings: What the configuration says.
+        given: Those that the command line or the environment has.
+    """
+    hidden = given | (_RIVALS if given & _RIVALS else frozenset())
+    found = {
+        name: setting.value
+        for name, setting in settings.items()
+        if name in values and name not in hidden
+    }
+    return {**values, **found}
+
+
+def _without_rivals(
+    defaults: Mapping[str, Setting], own: Mapping[str, Setting]
+) -> dict[str, Setting]:
+    """Return the defaults without those that say the opposite of what the mirror says."""
+    hidden = _RIVALS if _RIVALS & own.keys() else frozenset()
+    return {name: setting for name, setting in defaults.items() if name not in hidden}
+
+
+def _mistakes(
+    file: ConfigFile, table: tuple[str, ...], keys: Mapping[str, click.Option]
+) -> Iterator[ConfigurationError]:
+    try:
+        names = list(file.table(*table))
+    except ConfigurationError as error:
+        yield error
+        return
+    for key in names:
+        try:
+            _read(file, table, key, keys)
+        except ConfigurationError as error:
+            yield error
+
+
+def _read(
+    file: ConfigFile, table: tuple[str, ...], key: str, keys: Mapping[str, click.Option]
+) -> Setting:
+    if key not in keys:
+        raise file.unknown(table, key, tuple(keys))
+    written = file.table(*table)[key]
+    try:
+        value = _converted(keys[key], written)
+    except ConfigurationError as error:
+        raise file.wrong(table, key, error.message, hint=error.hint) from None
+    return Setting(value=value, written=written, origin=file.place(table, key))
+
+
+def _overridden(mirror: str) -> Iterator[tuple[str, Setting]]:
+    for key, (variable, text) in files.overrides(mirror).items():
+        if key not in _MIRROR_KEYS:
+            raise ConfigurationError(f"{variable} sets no key of a mirror: `{key}` is unknown")
+        option = _MIRROR_KEYS[key]
+        written: object = text
+        if option.is_flag:
+            written = text.strip().lower() in {"1", "true", "yes", "on"}
+        elif option.multiple:
+            written = text.split()
+        elif isinstance(option.type, click.IntRange) and text.strip().isdecimal():
+            written = int(text)
+        try:
+            yield key, Setting(value=_converted(option, written), written=text, origin=variable)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{variable} {error.message}", hint=error.hint) from None
+
+
+def _converted(option: click.Option, written: object) -> Any:
+    """Return a value as an option takes it; the message of an error goes on after the key.
+
+    Raises:
+        ConfigurationError: It is of another kind, or has not the option's form.
+    """
+    if option.is_flag:
+        return _of_kind(written, bool, "must be true or false")
+    if option.multiple:
+        texts = _of_kind(written, list, "must be a list of texts")
+        written = [_of_kind(text, str, "must be a list of texts") for text in texts]
+    elif isinstance(option.type, options.Parsed) and type(written) in {int, float}:
+        written = str(written)
+    elif isinstance(option.type, click.IntRange):
+        _of_kind(written, int, "must be a whole number")
+    else:
+        _of_kind(written, str, "must be a text")
+    try:
+        value = option.type_cast_value(click.Context(click.Command("config")), written)
+    except click.BadParameter as error:
+        raise ConfigurationError(f"is wrong: {error.message.rstrip('.')}") from None
+    if option.name == "header":
+        _check_no_secret(value)
+    return value
+
+
+def _of_kind(value: object, kind: type, reason: str) -> Any:
+    if type(value) is not kind:
+        raise ConfigurationError(reason)
+    return value
+
+
+def _check_no_secret(headers: tuple[tuple[str, str], ...]) -> None:
+    for name, _ in headers:
+        if name.lower() in _SECRET_FIELDS:
+            raise ConfigurationError(
+                f"must not hold {name}", hint="write a table [auth.NAME] that says where it is"
+            )

@@ -1,0 +1,78 @@
+"""Several mirrors in one run: each in turn, and how they ended together."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from resourcesync.cli import words
+from resourcesync.cli.exit_codes import worst
+from resourcesync.cli.output import Outcome, Problem, Screen, problem_of
+from resourcesync.cli.words import QUIET, Line
+from resourcesync.errors import ResourceSyncError
+from resourcesync.ports import Reporter
+
+PullOne = Callable[[str, Reporter], Outcome]
+"""Pulls the mirror of a name; raises ``ResourceSyncError``."""
+
+
+class Ended(NamedTuple):
+    """How one of several ended: its name, what tells it apart in ``run.end``, and its outcome."""
+
+    name: str
+    fields: Mapping[str, object]
+    outcome: Outcome
+
+
+def pull_many(names: Sequence[str], pull_one: PullOne, screen: Screen) -> Outcome:
+    """Pull the mirrors in turn; one that fails, for whatever reason, does not keep the others back.
+
+    Args:
+        names: The mirrors, as the operator calls them.
+        pull_one: Pulls one of them.
+        screen: Shows it.
+    """
+    ended = [Ended(name, {"mirror": name}, _pull(name, pull_one, screen)) for name in names]
+    return together(ended, "mirror")
+
+
+def _pull(name: str, pull_one: PullOne, screen: Screen) -> Outcome:
+    def report(event: str, fields: Mapping[str, object]) -> None:
+        screen.report(event, {"mirror": name, **fields})
+
+    screen.report("mirror", {"mirror": name})
+    try:
+        return pull_one(name, report)
+    except ResourceSyncError as error:
+        return failed(problem_of(error), name, screen)
+    except Exception as error:  # noqa: BLE001 - our own fault in one mirror is no reason to stop
+        from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - seldom needed
+
+        return failed(write_crash_report(error, ["pull", name]), name, screen)
+
+
+def failed(problem: Problem, name: str, screen: Screen) -> Outcome:
+    """Tell of the error that ended one of several; return how that one ended."""
+    screen.problem(replace(problem, evidence=(("mirror", name), *problem.evidence)))
+    line = Line(f"{problem.code}: {problem.message}  exit {int(problem.exit)}", "Failed", QUIET)
+    return Outcome(exit=problem.exit, closing=(line,))
+
+
+def together(ended: Iterable[Ended], noun: str) -> Outcome:
+    """Return how several ended: the lines of each, and the worst of their exit codes.
+
+    Args:
+        ended: How each ended.
+        noun: What they are, ``mirror`` or ``set``.
+    """
+    lines: list[Line] = []
+    rows: list[dict[str, object]] = []
+    codes = []
+    for name, fields, outcome in ended:
+        lines += [Line(name, "Mirror", QUIET), *outcome.closing]
+        rows.append({**fields, **outcome.fields, "exit": int(outcome.exit)})
+        codes.append(outcome.exit)
+    code = worst(codes)
+    good = sum(not it for it in codes)
+    text = f"{words.count(good)} of {words.counted(len(codes), noun)} without a fault"
+    lines.append(Line(f"{text}  exit {int(code)}", f"{noun.capitalize()}s", QUIET))
+    return Outcome(exit=code, closing=tuple(lines), fields={f"{noun}s": rows}, says_exit=True)

@@ -1,0 +1,140 @@
+"""The options of ``pull`` that say how a mirror is kept: the keys of the configuration file."""
+
+from collections.abc import Callable
+from typing import Final
+
+import click
+
+from resourcesync.cli import options
+from resourcesync.cli.job import Job
+from resourcesync.cli.options import option
+
+Decorator = Callable[[Callable[..., Job]], Callable[..., Job]]
+
+SETS: Final = (
+    option(
+        "--set",
+        multiple=True,
+        metavar="URI|NAME|NUMBER",
+        help="Which set of resources, where the Source offers several. Given several times: a "
+        "mirror for each, in a folder of its own below DEST.",
+    ),
+    option(
+        "--all-sets",
+        is_flag=True,
+        help="A mirror for each set, in a folder of its own below DEST; new sets join later.",
+    ),
+)
+FILTERS: Final = (
+    option("--include", multiple=True, metavar="GLOB", help="Only resources whose path matches."),
+    option("--exclude", multiple=True, metavar="GLOB", help="No resources whose path matches."),
+    option("--type", multiple=True, metavar="MIME", help="Only resources of this media type."),
+    option("--max-size", type=options.SIZE, help="No resources larger than this, such as 5M."),
+    option(
+        "--since", type=options.MOMENT, help="Only resources modified since, such as -7d or a date."
+    ),
+)
+SAFETY: Final = (
+    option(
+        "--mode",
+        type=click.Choice(["auto", "baseline", "incremental"]),
+        default="auto",
+        show_default=True,
+        help="Follow the Change Lists, or compare with the whole Resource List.",
+    ),
+    option(
+        "--delete",
+        type=click.Choice(["auto", "signalled", "absent", "never"]),
+        default="auto",
+        show_default=True,
+        help="Delete what a Change List calls deleted (signalled), also what a newer Resource "
+        "List lists no more (absent), or nothing. auto: absent for a Resource List, signalled "
+        "for a plain sitemap.",
+    ),
+    option(
+        "--max-delete",
+        type=options.LIMIT,
+        metavar="N|P%",
+        default="10%",
+        show_default=True,
+        help="Hold deletions back when there are more; 25 are always allowed unless N is given.",
+    ),
+    option(
+        "--trash",
+        type=options.DURATION,
+        default="30d",
+        show_default=True,
+        help="How long deleted copies wait in the mirror's trash; 0 keeps none.",
+    ),
+    option(
+        "--verify",
+        type=click.Choice(["strict", "lenient"]),
+        default="strict",
+        show_default=True,
+        help="Refuse bytes that are not what the list says, or keep and mark them.",
+    ),
+    option(
+        "--dumps",
+        type=click.Choice(["auto", "never", "always"]),
+        default="auto",
+        show_default=True,
+        help="Take packages of the Source's dumps where that costs less than single requests "
+        "(auto), never, or wherever they help.",
+    ),
+    option("--fail-fast", is_flag=True, help="Stop at the first failure."),
+)
+NETWORK: Final = (
+    option("-j", "--jobs", type=click.IntRange(1, 1000), help="Requests at a time."),
+    option("--per-host", type=click.IntRange(1, 1000), help="Most requests at a time to one host."),
+    option("--rate", type=options.RATE, help="Requests per second to one host, such as 5/s."),
+    option("--bwlimit", type=options.SIZE, help="Bytes per second in all, such as 2M."),
+    option("--timeout", type=options.DURATION, help="Longest wait for an answer, such as 30s."),
+    option("--retries", type=click.IntRange(0, 100), help="Further tries; 404 gets none."),
+    option(
+        "--robots",
+        type=click.Choice(["obey", "ignore"]),
+        default="obey",
+        show_default=True,
+        help="Whether robots.txt is obeyed.",
+    ),
+    option(
+        "--header",
+        type=options.HEADER,
+        multiple=True,
+        metavar="'K: V'",
+        help="Send a header to the Source's own origin, and to no other.",
+    ),
+    option(
+        "--allow-origin",
+        multiple=True,
+        metavar="URL",
+        help="Accept resources of this origin too, though the Source is elsewhere.",
+    ),
+    options.AUTH,
+    options.CONTACT,
+)
+
+
+def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
+    """Return what gives a command the options of some groups, in their order."""
+
+    def add(function: Callable[..., Job]) -> Callable[..., Job]:
+        for decorate in reversed([it for group in groups for it in group]):
+            function = decorate(function)
+        return function
+
+    return add
+
+
+def _options_of(*groups: tuple[Decorator, ...]) -> dict[str, click.Option]:
+    command = click.command(with_options(*groups)(_nothing))
+    return {it.name: it for it in command.params if isinstance(it, click.Option) and it.name}
+
+
+def _nothing(**_values: object) -> Job:
+    raise AssertionError("no command, only the bearer of options")
+
+
+KEEPING: Final = (SETS, SAFETY, FILTERS, NETWORK)
+KEYS: Final = _options_of(*KEEPING)
+"""By their names in the configuration file: the options that can be set there for a mirror."""

@@ -1,0 +1,385 @@
+"""Mirrors and secrets of the configuration file, as the commands use them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.command_line import LATER, MIRRORED, Said, rows
+from tests.support.commands import files_of
+from tests.support.tiny_source import Answer, TinySource, dead_address
+
+
+@pytest.fixture(autouse=True)
+def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-settings"))
+
+
+@pytest.fixture
+def dead() -> Iterator[str]:
+    with dead_address() as address:
+        yield address
+
+
+def put(text: str, path: str = "resourcesync.toml") -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text, "utf-8")
+
+
+def museum(source: TinySource, more: str = "") -> str:
+    return f'[mirror.museum]\nsource = "{source.url}"\ndest = "copies/museum"\n{more}\n'
+
+
+def test_a_mirror_is_pulled_by_its_name(source: TinySource, said: Said) -> None:
+    put(museum(source))
+
+    assert run(["pull", "museum"]) == 0
+
+    assert files_of(Path("copies/museum")) == MIRRORED
+    assert "In sync   12 resources" in said.readouterr().out
+
+
+def test_a_folder_is_relative_to_the_file_that_names_it(source: TinySource) -> None:
+    put(museum(source), "etc/some.toml")
+
+    assert run(["pull", "museum", "--config", "etc/some.toml"]) == 0
+
+    assert files_of(Path("etc/copies/museum")) == MIRRORED
+
+
+def test_a_name_wins_over_a_folder_and_a_path_names_the_folder(
+    source: TinySource, said: Said
+) -> None:
+    put(museum(source))
+    Path("museum").mkdir()
+
+    assert run(["pull", "museum"]) == 0
+    assert run(["pull", "./museum"]) == 2
+
+    assert files_of(Path("copies/museum")) == MIRRORED
+    assert "museum is no mirror" in said.readouterr().err
+
+
+def test_all_mirrors_are_pulled_though_some_are_bad(
+    source: TinySource, said: Said, dead: str
+) -> None:
+    dead = f'[mirror.dead]\nsource = "{dead}"\ndest = "dead"\nretries = 0\n'
+    typo = '[mirror.typo]\nsource = "https://h.example/"\ndest = "typo"\nevrey = "15m"\n'
+    put(dead + typo + museum(source))
+
+    assert run(["pull", "--all", "--json"]) == 4
+
+    found = rows(said)
+    assert files_of(Path("copies/museum")) == MIRRORED
+    ends = found[-1]["mirrors"]
+    assert [(it["mirror"], it["exit"]) for it in ends] == [("dead", 4), ("typo", 2), ("museum", 0)]
+    assert found[0]["mirrors"] == ["dead", "typo", "museum"]
+    [typo_error] = [it for it in found if it["type"] == "error" and it["code"] == "config"]
+    assert typo_error["evidence"][0] == {"label": "mirror", "text": "typo"}
+    assert not Path("typo").exists()
+
+
+def test_the_closing_lines_name_each_mirror_and_the_worst_exit_code(
+    source: TinySource, said: Said, dead: str
+) -> None:
+    put(museum(source) + f'[mirror.dead]\nsource = "{dead}"\ndest = "d"\nretries = 0\n')
+
+    assert run(["pull", "--all", "-q"]) == 4
+
+    captured = said.readouterr()
+    lines = captured.out.splitlines()
+    assert lines[0] == "Mirror    museum"
+    assert lines[1].startswith("In sync   12 resources")
+    assert lines[2] == "Mirror    dead"
+    assert lines[3].startswith("Failed    unavailable: ")
+    assert lines[-1] == "Mirrors   1 of 2 mirrors without a fault  exit 4"
+    assert "dead" in captured.err
+
+
+def test_a_fault_of_ours_in_one_mirror_does_not_keep_the_others_back(
+    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from resourcesync.cli import pull
+
+    real = pull._pull
+
+    def failing(target: Any, *others: Any) -> Any:
+        if target.name == "first":
+            raise RuntimeError("boom")
+        return real(target, *others)
+
+    monkeypatch.setattr(pull, "_pull", failing)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    put(museum(source).replace("museum", "first") + museum(source))
+
+    assert run(["pull", "--all"]) == 70
+
+    assert files_of(Path("copies/museum")) == MIRRORED
+    assert "error[bug]" in said.readouterr().err
+
+
+def test_several_mirrors_can_be_named(source: TinySource) -> None:
+    other = museum(source).replace("museum", "other")
+    third = museum(source).replace("museum", "third")
+    put(museum(source) + other + third)
+
+    assert run(["pull", "museum", "third"]) == 0
+
+    assert sorted(it.name for it in Path("copies").iterdir()) == ["museum", "third"]
+
+
+def test_a_flag_wins_over_the_environment_over_the_mirror_over_the_defaults(
+    source: TinySource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def agent() -> str:
+        source.asked.clear()
+        assert run(["pull", "museum", *flags]) == 0
+        return source.asked[-1].headers["From"]
+
+    flags: list[str] = []
+    put('[defaults]\ncontact = "a@defaults.example"\n' + museum(source))
+    assert agent() == "a@defaults.example"
+    put('[defaults]\ncontact = "a@h"\n' + museum(source, 'contact = "b@mirror.example"'))
+    assert agent() == "b@mirror.example"
+    monkeypatch.setenv("RESOURCESYNC_MIRROR__MUSEUM__CONTACT", "c@key.example")
+    assert agent() == "c@key.example"
+    monkeypatch.setenv("RESOURCESYNC_PULL_CONTACT", "d@variable.example")
+    assert agent() == "d@variable.example"
+    flags = ["--contact", "e@flag.example"]
+    assert agent() == "e@flag.example"
+
+
+def test_the_defaults_hold_for_a_source_that_is_in_no_table(source: TinySource) -> None:
+    put('[defaults]\ninclude = ["/objects/0003*"]\n')
+
+    assert run(["pull", source.url, "here"]) == 0
+
+    assert list(files_of(Path("here"))) == ["objects/0003.txt"]
+
+
+def test_the_filters_of_a_mirror_are_those_of_its_table(source: TinySource) -> None:
+    put(museum(source, 'include = ["/objects/0003*"]'))
+    assert run(["pull", "museum"]) == 0
+    assert list(files_of(Path("copies/museum"))) == ["objects/0003.txt"]
+
+    put(museum(source))
+    assert run(["pull", "museum"]) == 0
+
+    assert files_of(Path("copies/museum")) == MIRRORED
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ('jobs = "64"', "`jobs` in [mirror.museum] must be a whole number"),
+        ("jobs = true", "`jobs` in [mirror.museum] must be a whole number"),
+        ("jobs = 0", "`jobs` in [mirror.museum] is wrong: 0 is not in the range"),
+        ("fail_fast = 1", "`fail_fast` in [mirror.museum] must be true or false"),
+        ('include = "*.txt"', "`include` in [mirror.museum] must be a list of texts"),
+        ("include = [1]", "`include` in [mirror.museum] must be a list of texts"),
+        ("delete = true", "`delete` in [mirror.museum] must be a text"),
+        ('delete = "sometimes"', "`delete` in [mirror.museum] is wrong: 'sometimes' is not one"),
+        ('trash = "30"', "`trash` in [mirror.museum] is wrong: '30' is not a duration"),
+        ('timeout = ["30s"]', "`timeout` in [mirror.museum] must be a text"),
+        ("[mirror.museum.audit]", "unknown key `audit` in [mirror.museum]"),
+        ('auth = "arxiv"', "names [auth.arxiv], which is not there"),
+        ('set = ["a"]\nall_sets = true', "`all_sets` in [mirror.museum] and `set`: choose one"),
+        ('header = ["Authorization: Bearer s3cret"]', "must not hold Authorization"),
+        ('header = ["Cookie: s3cret"]', "must not hold Cookie"),
+        ('itemize = "yes"', "unknown key `itemize` in [mirror.museum]"),
+        ("max_dlete = 5", "unknown key `max_dlete` in [mirror.museum]"),
+    ],
+)
+def test_a_mistake_in_a_table_is_told_with_file_table_and_key(
+    more: str, message: str, source: TinySource, said: Said
+) -> None:
+    put(museum(source, more))
+
+    assert run(["pull", "museum"]) == 2
+
+    captured = said.readouterr()
+    assert message in captured.err
+    assert "resourcesync.toml:" in captured.err
+    assert "s3cret" not in captured.err
+    assert captured.out == ""
+    assert source.asked == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[mirors.a]\n", "unknown key `mirors` at the top"),
+        ("[defaults]\nevery = '5m'\n", "unknown key `every` in [defaults]"),
+        ("[defaults]\nauth = 'x'\n[auth.x]\ntype = 'bearer'\n", "unknown key `auth` in [defaults]"),
+        ("defaults = 5\n", "`defaults` must be a table"),
+        ("mirror = 5\n", "`mirror` must be a table"),
+        ("auth = 5\n", "`auth` must be a table"),
+        ("[mirror.a]\ndest = 'a'\n", "`source` in [mirror.a] is missing"),
+        ("[mirror.a]\nsource = 'https://h/'\n", "`dest` in [mirror.a] is missing"),
+        ("[mirror.a]\nsource = 'h'\ndest = 'a'\n", "`source` in [mirror.a] must be an address"),
+        (
+            "[mirror.a]\nsource = 'https://h/'\ndest = 's3://b'\n",
+            "`dest` in [mirror.a] must be a folder",
+        ),
+        ("[mirror]\na = 5\n", "`a` in [mirror] must be a table"),
+        ("mirror = [\n", "is no TOML"),
+    ],
+)
+def test_a_mistake_of_the_whole_file_is_told(text: str, message: str, said: Said) -> None:
+    put(text)
+
+    assert run(["pull", "a"]) == 2
+
+    assert message in said.readouterr().err
+
+
+def test_a_mistake_is_told_in_json_too(said: Said) -> None:
+    put("[defaults]\njbs = 5\n")
+
+    assert run(["pull", "a", "--json"]) == 2
+
+    error = rows(said)[1]
+    assert error["code"] == "config"
+    assert error["message"] == "unknown key `jbs` in [defaults]"
+    assert error["hint"] == "did you mean `jobs`?"
+    assert error["evidence"] == [{"label": "file", "text": "resourcesync.toml:2"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("JOBS", "many"), ("JOBS", "0"), ("NOTHING", "1"), ("TRASH", "5")]
+)
+def test_a_mistake_in_the_environment_names_the_variable(
+    name: str, text: str, source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(museum(source))
+    monkeypatch.setenv(f"RESOURCESYNC_MIRROR__MUSEUM__{name}", text)
+
+    assert run(["pull", "museum"]) == 2
+
+    assert f"RESOURCESYNC_MIRROR__MUSEUM__{name}" in said.readouterr().err
+
+
+def test_the_environment_sets_lists_flags_and_numbers_of_a_mirror(
+    source: TinySource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(museum(source))
+    head = "RESOURCESYNC_MIRROR__MUSEUM__"
+    for name, text in (
+        ("INCLUDE", "/objects/0003* /objects/0004*"),
+        ("FAIL_FAST", "true"),
+        ("JOBS", "3"),
+    ):
+        monkeypatch.setenv(head + name, text)
+
+    assert run(["pull", "museum"]) == 0
+
+    assert list(files_of(Path("copies/museum"))) == ["objects/0003.txt", "objects/0004.txt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["pull"], "name a SOURCE or a MIRROR"),
+        (["pull", "--all"], "no mirror is configured"),
+        (["pull", "--all", "x"], "name none"),
+        (["pull", "http://h/", "a", "b"], "one SOURCE and one DEST"),
+        (["pull", "museum.example", "here"], "write https://museum.example/"),
+        (["pull", "a", "http://h/"], "no mirror and no address"),
+        (["pull", "file.txt"], "is a file"),
+        (["pull", "http://h/", "--auth", "x"], "there is no [auth.x] in the configuration"),
+        (["explore", "http://h/", "--auth", "x"], "there is no [auth.x] in the configuration"),
+        (["pull", "x", "--config", "none.toml"], "there is no configuration file none.toml"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], message: str, said: Said) -> None:
+    Path("file.txt").write_text("")
+
+    assert run(arguments) == 2
+
+    assert message in said.readouterr().err
+
+
+AUTH = '[auth.key]\ntype = "bearer"\ntoken = { env = "THE_TOKEN" }\n'
+
+
+def tokens(source: TinySource) -> set[str]:
+    return {it.headers.get("Authorization", "") for it in source.asked}
+
+
+@pytest.mark.parametrize("command", ["pull", "explore"])
+def test_a_mirror_sends_the_secret_that_its_table_names(
+    command: str, source: TinySource, monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    monkeypatch.setenv("THE_TOKEN", "s3cret")
+    put(AUTH + museum(source, 'auth = "key"'))
+
+    assert run([command, "museum"]) == 0
+
+    assert tokens(source) == {"Bearer s3cret"}
+    assert "s3cret" not in "".join(said.readouterr())
+
+
+@pytest.mark.parametrize("command", ["pull", "explore", "validate"])
+def test_a_secret_is_named_on_the_command_line(
+    command: str, source: TinySource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_TOKEN", "s3cret")
+    put(AUTH)
+
+    run([command, source.url, "--auth", "key"])
+
+    assert tokens(source) == {"Bearer s3cret"}
+
+
+def test_a_netrc_is_asked_for_the_remembered_source(
+    source: TinySource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("netrc").write_text("machine 127.0.0.1 login me password s3cret\n")
+    Path("netrc").chmod(0o600)
+    put(f'[auth.mine]\ntype = "netrc"\nfile = "{Path("netrc").resolve()}"\n')
+    assert run(["pull", source.url, "here"]) == 0
+    source.asked.clear()
+
+    assert run(["pull", "here", "--auth", "mine"]) == 0
+
+    assert tokens(source) == {"Basic bWU6czNjcmV0"}
+
+
+def test_a_secret_that_cannot_be_had_stops_one_mirror_only(source: TinySource, said: Said) -> None:
+    put(AUTH + museum(source, 'auth = "key"') + museum(source).replace("museum", "other"))
+
+    assert run(["pull", "--all"]) == 2
+
+    assert files_of(Path("copies/other")) == MIRRORED
+    assert "`token` in [auth.key] comes from a env" in said.readouterr().err
+
+
+def test_a_source_that_wants_a_secret_is_told_apart(source: TinySource) -> None:
+    put(museum(source))
+    source.answers["/.well-known/resourcesync"] = Answer(status=401)
+
+    assert run(["pull", "museum"]) == 6
+
+
+def test_a_secret_of_the_mirror_gives_way_to_the_one_on_the_command_line(
+    source: TinySource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_TOKEN", "first")
+    monkeypatch.setenv("OTHER_TOKEN", "second")
+    other = AUTH.replace("key", "other").replace("THE_TOKEN", "OTHER_TOKEN")
+    put(AUTH + other + museum(source, 'auth = "key"'))
+    source.offer({"/a.txt": b"a"}, at=LATER)
+
+    assert run(["pull", "museum", "--auth", "other"]) == 0
+
+    assert tokens(source) == {"Bearer second"}
+
+
+def test_two_sources_are_not_told_one_secret(source: TinySource, said: Said) -> None:
+    put(AUTH)
+
+    assert run(["diff", source.url, "http://127.0.0.1:1/", "--auth", "key"]) == 2
+
+    assert "--auth would tell one Source" in said.readouterr().err
