@@ -85,6 +85,8 @@ class Dumps:
         )
         self._spill = equipment.scratch
         self._told = equipment.clock.monotonic()
+        # In a folder without a file nothing is in place already: not worth a look each time.
+        self._is_bare = next(iter(equipment.copies.paths()), None) is None
 
     def bring(self, uris: Sequence[str | None]) -> Tally:
         """Install what the dumps at these addresses hold of what is wanted.
@@ -128,6 +130,8 @@ class Dumps:
         listed, before = fetch.listed, fetch.before
         if not listed.hash and listed.lastmod is None:
             return False
+        if self._is_bare:
+            return True
         there = self._copies.signature(listed.path)
         return there is None or (before is not None and before.signature == there)
 
@@ -266,6 +270,8 @@ class Dumps:
 
     def _is_still_wanted(self, fetch: Fetch) -> bool:
         """Whether no other package has brought it meanwhile."""
+        if not self._landing.tally.done:
+            return True
         known, before = self._pull.state.copy(fetch.listed.uri), fetch.before
         if known is None or before is None:
             return known is before
