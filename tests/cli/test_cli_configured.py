@@ -93,7 +93,7 @@ def test_the_closing_lines_name_each_mirror_and_the_worst_exit_code(
     assert lines[0] == "Mirror    museum"
     assert lines[1].startswith("In sync   12 resources")
     assert lines[2] == "Mirror    dead"
-    assert lines[3].startswith("Failed    unavailable: ")
+    assert lines[3].startswith("Failed    connect: ")
     assert lines[-1] == "Mirrors   1 of 2 mirrors without a fault  exit 4"
     assert "dead" in captured.err
 
@@ -383,3 +383,78 @@ def test_two_sources_are_not_told_one_secret(source: TinySource, said: Said) -> 
     assert run(["diff", source.url, "http://127.0.0.1:1/", "--auth", "key"]) == 2
 
     assert "--auth would tell one Source" in said.readouterr().err
+
+
+def test_status_lists_the_configured_mirrors_and_those_that_were_never_pulled(
+    source: TinySource, said: Said
+) -> None:
+    put(museum(source) + '[mirror.other]\nsource = "https://h.example/"\ndest = "other"\n')
+    run(["pull", "museum"])
+    said.readouterr()
+
+    assert run(["status", "--json"]) == 0
+
+    mirrors = [it for it in rows(said) if it["type"] == "mirror"]
+    assert [(it["mirror"], it["state"]) for it in mirrors] == [
+        ("museum", "in sync"),
+        ("other", "new"),
+    ]
+    assert mirrors[1]["source"] == "https://h.example/"
+    assert run(["status", "museum", "--check"]) == 0
+    assert run(["status", "--check"]) == 1
+
+
+def test_a_mirror_says_which_lag_is_fine_and_the_command_line_may_say_otherwise(
+    source: TinySource,
+) -> None:
+    put(museum(source, 'max_lag = "1s"'))
+    assert run(["pull", "museum"]) == 0
+
+    assert run(["status"]) == 0
+    assert run(["status", "--check"]) == 1
+    assert run(["status", "--check", "--max-lag", "52w"]) == 0
+
+
+def test_a_table_with_a_mistake_does_not_hide_the_status_of_the_others(
+    source: TinySource, said: Said
+) -> None:
+    put("[mirror.bad]\n" + museum(source))
+    run(["pull", "museum"])
+    said.readouterr()
+
+    assert run(["status"]) == 2
+
+    captured = said.readouterr()
+    assert "museum" in captured.out
+    assert "`source` in [mirror.bad] is missing" in captured.err
+
+
+def test_a_mirror_is_audited_by_its_name_with_its_own_secret(
+    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_TOKEN", "s3cret")
+    put(AUTH + museum(source, 'auth = "key"'))
+    run(["pull", "museum"])
+    source.asked.clear()
+
+    assert run(["audit", "museum"]) == 0
+
+    assert tokens(source) == {"Bearer s3cret"}
+    Path("copies/museum/objects/0003.txt").unlink()
+    assert run(["audit", "museum"]) == 1
+    monkeypatch.delenv("THE_TOKEN")
+    assert run(["audit", "museum"]) == 2
+    assert run(["audit", "museum", "--offline"]) == 1
+
+
+def test_an_audit_of_several_goes_on_after_a_name_with_a_mistake(
+    source: TinySource, said: Said
+) -> None:
+    put("[mirror.bad]\n" + museum(source))
+    run(["pull", "museum"])
+    said.readouterr()
+
+    assert run(["audit", "bad", "museum", "--json"]) == 2
+
+    ends = rows(said)[-1]["mirrors"]
+    assert [(it["mirror"], it["exit"]) for it in ends] == [("bad", 2), ("copies/museum", 0)]

@@ -5,12 +5,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TextIO
 
 import click
 
 from resourcesync import config
-from resourcesync.cli import options, words
+from resourcesync.cli import configured, options, words
 from resourcesync.cli.audit_words import (
     FORMS,
     MOST_FINDINGS,
@@ -20,6 +20,7 @@ from resourcesync.cli.audit_words import (
     conclude,
     fields_of,
 )
+from resourcesync.cli.configured import Configuration
 from resourcesync.cli.exit_codes import worst
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
@@ -27,6 +28,9 @@ from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of, 
 from resourcesync.cli.words import Line
 from resourcesync.destination.reports import AuditReport, FindingKind
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.mirrors import Network
 
 
 def _forms(text: str) -> tuple[str, ...]:
@@ -53,7 +57,8 @@ _LISTS: Final = {
 class Arguments:
     """The command line of ``audit``, understood."""
 
-    mirrors: tuple[Path, ...]
+    mirrors: tuple[str, ...]
+    configuration: Configuration
     method: Literal["lists", "stat", "hash", "remote"]
     offline: bool
     sample: config.Limit | None
@@ -76,13 +81,7 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
 
 
 @click.command("audit")
-@click.argument(
-    "mirrors",
-    nargs=-1,
-    required=True,
-    metavar="MIRROR...",
-    type=click.Path(file_okay=False, path_type=Path),
-)
+@click.argument("mirrors", nargs=-1, required=True, metavar="MIRROR...")
 @option(
     "--method",
     type=click.Choice(["lists", "stat", "hash", "remote"]),
@@ -106,10 +105,12 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
 @_list_option("missing", "paths that are missing here")
 @_list_option("different", "paths that differ")
 @_list_option("extra", "paths that the Source does not list")
+@options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Compare every copy with what the Source lists.
 
+    MIRROR is a mirror's folder, or its name in the configuration file.
     Symbols: + missing here, * different, - extra here, ! failed, ? not proven by a hash.
     Exit 0 in sync, 1 not. No copy is changed; findings are kept for `resourcesync repair`. With
     --sample, --oldest-first or --max-duration the other files are compared by memory only.
@@ -118,13 +119,14 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if output.json and "-" in lists.values():
         raise click.UsageError("--json keeps stdout for itself: write the list to a file")
     values["report"] = values["report"] or ()
-    arguments = Arguments(lists=lists, **values)
+    configuration = configured.load(values.pop("config"))
+    arguments = Arguments(lists=lists, configuration=configuration, **values)
     _check(arguments)
 
     def work(screen: Screen) -> Outcome:
         return _audit_all(arguments, screen)
 
-    mirrors = [str(mirror) for mirror in arguments.mirrors]
+    mirrors = list(arguments.mirrors)
     return Job(
         command="audit",
         output=output,
@@ -151,20 +153,23 @@ def _check(arguments: Arguments) -> None:
 
 
 def _audit_all(arguments: Arguments, screen: Screen) -> Outcome:
-    from resourcesync.wiring import sets  # noqa: PLC0415 - help stays quick
-
-    arguments = replace(arguments, mirrors=sets.each_mirror(arguments.mirrors))
     outcomes: list[Outcome] = []
+    targets: dict[Path, Network] = {}
+    for place in arguments.mirrors:
+        try:
+            targets.update(dict.fromkeys(*_targets(place, arguments)))
+        except ResourceSyncError as error:
+            outcomes.append(_failed(error, place, screen))
     with ExitStack() as held:
         write = held.enter_context(_finding_lists(arguments.lists))
-        for mirror in arguments.mirrors:
+        is_one = len(targets) + len(outcomes) == 1
+        for mirror, network in targets.items():
+            several = {} if is_one else {"mirror": str(mirror)}
             try:
-                outcome = _audit(mirror, arguments, screen, write)
+                job = _One(mirror, network, several)
+                outcomes.append(_audit(job, arguments, screen, write))
             except ResourceSyncError as error:
-                problem = problem_of(error)
-                screen.problem(problem)
-                outcome = Outcome(exit=problem.exit, fields={"mirror": str(mirror)})
-            outcomes.append(outcome)
+                outcomes.append(_failed(error, str(mirror), screen))
     code = worst(outcome.exit for outcome in outcomes)
     lines = tuple(line for outcome in outcomes for line in outcome.closing)
     fields = outcomes[0].fields
@@ -175,20 +180,43 @@ def _audit_all(arguments: Arguments, screen: Screen) -> Outcome:
     return Outcome(exit=code, closing=lines, fields=fields, says_exit=has_stdout)
 
 
+def _targets(place: str, arguments: Arguments) -> "tuple[tuple[Path, ...], Network]":
+    """Return the mirrors that a name or a folder stands for, and how their Source is asked."""
+    from resourcesync.wiring import mirrors, sets  # noqa: PLC0415 - help stays quick
+
+    configuration = arguments.configuration
+    folders = sets.each_mirror([configuration.folder(place)])
+    if arguments.offline:
+        return folders, mirrors.Network()
+    return folders, configuration.network(place)
+
+
+def _failed(error: ResourceSyncError, mirror: str, screen: Screen) -> Outcome:
+    problem = problem_of(error)
+    screen.problem(problem)
+    return Outcome(exit=problem.exit, fields={"mirror": mirror})
+
+
+class _One(NamedTuple):
+    """A mirror to audit, how its Source is asked, and what tells its events from others'."""
+
+    mirror: Path
+    network: "Network"
+    several: Mapping[str, object]
+
+
 def _audit(
-    mirror: Path,
+    one: _One,
     arguments: Arguments,
     screen: Screen,
     write: Callable[[Mapping[str, object]], None],
 ) -> Outcome:
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
+    mirror, network, several = one
     if not mirrors.is_mirror(mirror):
         raise mirrors.not_a_mirror(mirror)
-    several = {"mirror": str(mirror)} if len(arguments.mirrors) > 1 else {}
-
     clock = machine.system_clock()
-    network = mirrors.Network(ca_file=config.ca_file())
 
     def report(event: str, fields: Mapping[str, object]) -> None:
         if event == "finding":

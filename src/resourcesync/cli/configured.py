@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.pull_options import KEYS
+from resourcesync.cli.setting_values import converted
 from resourcesync.config import files
 from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
@@ -25,7 +26,6 @@ TABLES: Final = ("defaults", "mirror", "auth")
 _NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 _GIVEN: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 _RIVALS: Final = frozenset({"set", "all_sets"})
-_SECRET_FIELDS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
 _MAX_LAG: Final = click.Option(["--max-lag"], type=options.DURATION)
 _MIRROR_KEYS: Final = {
     "source": click.Option(["--source"]),
@@ -168,6 +168,29 @@ class Configuration:
         except RuntimeError:
             raise self.file.wrong(table, "dest", "names a user who is not there") from None
 
+    def folder(self, place: str) -> Path:
+        """Return the folder of a mirror that is named, or that is a folder itself.
+
+        Raises:
+            ConfigurationError: The mirror's table has a mistake, or the place is a file.
+        """
+        if place in self.names:
+            return self.mirror(place).dest
+        if is_file(place):
+            raise ConfigurationError(f"{place} is a file, not a mirror's folder")
+        return Path(place)
+
+    def network(self, place: str) -> "Network":
+        """Return how the Source of a mirror is asked, its secret included.
+
+        Raises:
+            ConfigurationError: The mirror's table has a mistake, or the secret cannot be had.
+        """
+        settings = self.mirror(place).settings if place in self.names else self.defaults
+        values = {name: setting.value for name, setting in settings.items()}
+        source = str(values.get("source", ""))
+        return network_of(values, self.credentials(values.get("auth") or "", source))
+
     def credentials(self, name: str, source: str) -> "tuple[Credentials, ...]":
         """Return the secret of ``[auth.NAME]`` for a Source; none for an empty name.
 
@@ -225,6 +248,14 @@ class Configuration:
                 check_credentials(name, self._table("auth", name))
             except ConfigurationError as error:
                 yield error
+
+
+def is_file(place: str) -> bool:
+    """Whether a path leads to a file; one that cannot be looked at leads to none."""
+    try:
+        return Path(place).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def load(named: Path | None) -> Configuration:
@@ -314,7 +345,7 @@ def _read(
         raise file.unknown(table, key, tuple(keys))
     written = file.table(*table)[key]
     try:
-        value = _converted(keys[key], written)
+        value = converted(keys[key], written)
     except ConfigurationError as error:
         raise file.wrong(table, key, error.message, hint=error.hint) from None
     return Setting(value=value, written=written, origin=file.place(table, key))
@@ -333,46 +364,6 @@ def _overridden(mirror: str) -> Iterator[tuple[str, Setting]]:
         elif isinstance(option.type, click.IntRange) and text.strip().isdecimal():
             written = int(text)
         try:
-            yield key, Setting(value=_converted(option, written), written=text, origin=variable)
+            yield key, Setting(value=converted(option, written), written=text, origin=variable)
         except ConfigurationError as error:
             raise ConfigurationError(f"{variable} {error.message}", hint=error.hint) from None
-
-
-def _converted(option: click.Option, written: object) -> Any:
-    """Return a value as an option takes it; the message of an error goes on after the key.
-
-    Raises:
-        ConfigurationError: It is of another kind, or has not the option's form.
-    """
-    if option.is_flag:
-        return _of_kind(written, bool, "must be true or false")
-    if option.multiple:
-        texts = _of_kind(written, list, "must be a list of texts")
-        written = [_of_kind(text, str, "must be a list of texts") for text in texts]
-    elif isinstance(option.type, options.Parsed) and type(written) in {int, float}:
-        written = str(written)
-    elif isinstance(option.type, click.IntRange):
-        _of_kind(written, int, "must be a whole number")
-    else:
-        _of_kind(written, str, "must be a text")
-    try:
-        value = option.type_cast_value(click.Context(click.Command("config")), written)
-    except click.BadParameter as error:
-        raise ConfigurationError(f"is wrong: {error.message.rstrip('.')}") from None
-    if option.name == "header":
-        _check_no_secret(value)
-    return value
-
-
-def _of_kind(value: object, kind: type, reason: str) -> Any:
-    if type(value) is not kind:
-        raise ConfigurationError(reason)
-    return value
-
-
-def _check_no_secret(headers: tuple[tuple[str, str], ...]) -> None:
-    for name, _ in headers:
-        if name.lower() in _SECRET_FIELDS:
-            raise ConfigurationError(
-                f"must not hold {name}", hint="write a table [auth.NAME] that says where it is"
-            )

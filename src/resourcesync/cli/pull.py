@@ -1,5 +1,6 @@
 """``resourcesync pull``: bring a mirror in step with its Source."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -212,7 +213,7 @@ def _check_mirror(place: str, configuration: Configuration, *, is_only: bool) ->
     if place in configuration.names:
         return
     _check_folder(place)
-    if not is_only and not Path(place).exists():
+    if not is_only and not os.path.lexists(place):
         hint = f"for an address, write https://{place}/"
         raise click.UsageError(f"{place!r} is no mirror and no address of a Source: {hint}")
 
@@ -220,7 +221,7 @@ def _check_mirror(place: str, configuration: Configuration, *, is_only: bool) ->
 def _check_folder(place: str) -> None:
     if "://" in place:
         raise click.UsageError(f"{place!r} is no folder and no name of a mirror")
-    if Path(place).is_file():
+    if configured.is_file(place):
         raise click.UsageError(f"{place!r} is a file, not a mirror's folder")
 
 

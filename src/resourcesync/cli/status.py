@@ -1,13 +1,15 @@
 """``resourcesync status``: how far behind is each mirror, from its own memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import click
 
-from resourcesync.cli import options, words
+from resourcesync.cli import configured, options, words
+from resourcesync.cli.configured import Configuration, ConfiguredMirror
 from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
@@ -22,9 +24,7 @@ _GAP: Final = "  "
 
 
 @click.command("status")
-@click.argument(
-    "mirrors", nargs=-1, metavar="[MIRROR...]", type=click.Path(file_okay=False, path_type=Path)
-)
+@click.argument("mirrors", nargs=-1, metavar="[MIRROR...]")
 @option("--check", is_flag=True, help="Exit 1 unless every mirror is in sync within --max-lag.")
 @option("--max-lag", type=options.DURATION, help="Longest lag that --check accepts, such as 1h.")
 @option(
@@ -35,15 +35,18 @@ _GAP: Final = "  "
     show_default=True,
     help="json is the same as --json.",
 )
+@options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Say how far behind each mirror is.
 
-    MIRROR is a mirror's folder; without one, the mirrors in the current folder. Answers from the
+    MIRROR is a name in the configuration file or a mirror's folder; without one, all mirrors of
+    the configuration file, or if it has none, those in the current folder. Answers from the
     mirrors' own memory and asks no Source. Lag is the time since the moment of the Source up to
-    which a mirror is complete.
+    which a mirror is complete; --max-lag stands above the max_lag of a mirror's table.
     """
-    mirrors: tuple[Path, ...] = values["mirrors"]
+    configuration = configured.load(values["config"])
+    places: tuple[str, ...] = values["mirrors"] or configuration.names
     check: bool = values["check"]
     max_lag: float | None = values["max_lag"]
     style: Literal["text", "json"] = values["format"]
@@ -53,34 +56,63 @@ def command(output: OutputOptions, **values: Any) -> Job:
         output = OutputOptions(json=True, quiet=output.quiet, verbose=output.verbose)
 
     def work(screen: Screen) -> Outcome:
-        return _status(mirrors, screen, check=check, max_lag=max_lag)
+        return _status(places, configuration, screen, Check(asked=check, max_lag=max_lag))
 
     return Job(command="status", output=output, work=work)
 
 
-def _status(
-    chosen: Sequence[Path], screen: Screen, *, check: bool, max_lag: float | None
-) -> Outcome:
-    from resourcesync.wiring import machine, mirrors, sets  # noqa: PLC0415 - help stays quick
+class Check(NamedTuple):
+    """Whether mirrors are checked, and the longest lag that is fine for all of them."""
 
-    def is_ours(folder: Path) -> bool:
-        return mirrors.is_mirror(folder) or sets.is_folder_of_sets(folder)
+    asked: bool
+    max_lag: float | None
+
+
+class _One(NamedTuple):
+    """A mirror to tell of: its folder, its name where it has one, and its longest lag."""
+
+    folder: Path
+    mirror: ConfiguredMirror | None = None
+
+    def status(self) -> MirrorStatus:
+        """Return the mirror's status; one that is configured and not yet pulled is new."""
+        from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
+
+        if self.mirror is None:
+            return mirrors.read_status(self.folder)
+        name, source = self.mirror.name, self.mirror.source
+        if not mirrors.is_mirror(self.folder):
+            return MirrorStatus(folder=name, source=source, state=MirrorState.NEW)
+        return replace(mirrors.read_status(self.folder), folder=name)
+
+    @property
+    def max_lag(self) -> float | None:
+        """The longest lag that the mirror's table accepts."""
+        return None if self.mirror is None else self.mirror.max_lag
+
+
+def _status(
+    places: Sequence[str], configuration: Configuration, screen: Screen, check: Check
+) -> Outcome:
+    from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
     now = machine.system_clock().now()
     found: list[MirrorStatus] = []
     codes: list[ExitCode] = []
-    folders = sets.each_mirror(chosen or _mirrors_here(is_ours))
-    for folder in folders:
+    for one in _each(places, configuration):
         try:
-            status = mirrors.read_status(folder)
+            mirror = _one(one, configuration) if isinstance(one, str) else one
+            status = mirror.status()
         except (ResourceSyncError, OSError) as error:
+            folder = one if isinstance(one, str) else one.folder
             problem = problem_of(_ours(error, folder))
             screen.problem(problem)
             codes.append(problem.exit)
             continue
         found.append(status)
         screen.report("mirror", fields_of(status, now))
-        if check and not is_fine(status, now, max_lag):
+        max_lag = mirror.max_lag if check.max_lag is None else check.max_lag
+        if check.asked and not is_fine(status, now, max_lag):
             codes.append(ExitCode.FINDINGS)
     lines = [Line(text, level=QUIET) for text in table(found, now)]
     return Outcome(
@@ -90,7 +122,35 @@ def _status(
     )
 
 
-def _ours(error: ResourceSyncError | OSError, folder: Path) -> ResourceSyncError:
+def _each(places: Sequence[str], configuration: Configuration) -> Iterator[str | _One]:
+    """Yield the mirrors that are meant; a name whose table has a mistake as that name."""
+    from resourcesync.wiring import mirrors, sets  # noqa: PLC0415 - help stays quick
+
+    def is_ours(folder: Path) -> bool:
+        return mirrors.is_mirror(folder) or sets.is_folder_of_sets(folder)
+
+    if not places:
+        yield from map(_One, sets.each_mirror(_mirrors_here(is_ours)))
+    seen: set[Path] = set()
+    for place in places:
+        try:
+            named = configuration.mirror(place) if place in configuration.names else None
+            folder = configuration.folder(place)
+        except ResourceSyncError:
+            yield place
+            continue
+        own = sets.each_mirror([folder])
+        name = named if own == (folder,) else None
+        fresh = [it for it in own if it not in seen]
+        seen.update(fresh)
+        yield from (_One(it, name) for it in fresh)
+
+
+def _one(place: str, configuration: Configuration) -> _One:
+    return _One(configuration.folder(place))
+
+
+def _ours(error: ResourceSyncError | OSError, folder: Path | str) -> ResourceSyncError:
     if isinstance(error, ResourceSyncError):
         return error
     return StorageError(f"cannot look into {folder}: {error.strerror}")
