@@ -7,6 +7,7 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import DiskFullError, SourceNotFoundError
+from tests.support.documents import document
 from tests.support.dump_world import (
     AT,
     DumpWorld,
@@ -14,6 +15,7 @@ from tests.support.dump_world import (
     Told,
     manifest_of,
     many,
+    md,
     sha256,
     tarred,
     zipped,
@@ -120,6 +122,18 @@ def test_bytes_that_are_not_what_the_list_says_are_fetched_singly(
     assert world.warned() == ["bad-members"]
 
 
+def test_a_dump_older_than_all_that_is_wanted_is_not_taken(world: DumpWorld) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    long_ago = "2025-01-01T00:00:00Z"
+    world.dump(Packed(name="d.zip", body=zipped(many(100, size=80), at=long_ago)), at=long_ago)
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert "d.zip" not in world.asked()
+    assert world.is_here()
+
+
 def test_what_a_package_lacks_is_fetched_singly(world: DumpWorld) -> None:
     told = many(100)
     world.put_all(told)
@@ -166,6 +180,18 @@ def test_a_bad_package_costs_only_itself(world: DumpWorld, how: str) -> None:
     assert world.is_here()
     assert world.warned() in (["bad-package"], ["bad-members"])
     assert all(name >= "r/00100" for name in world.asked() if name.startswith("r/"))
+
+
+def test_a_dump_of_bad_packages_is_given_up_after_some(world: DumpWorld) -> None:
+    told = many(400)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(*(Packed(name=f"{n}.zip", body=b"no package" * 100) for n in range(20)))
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert sum(name.endswith(".zip") for name in world.asked()) == 8
+    assert world.warned() == [*["bad-package"] * 8, "bad-dump"]
 
 
 def test_a_package_that_is_not_there_costs_only_itself(world: DumpWorld) -> None:
@@ -364,6 +390,49 @@ def test_where_there_is_only_a_resource_dump_its_manifests_are_the_list(world: D
     assert sorted(name for name in world.asked() if name.endswith(".zip")) == ["0.zip", "1.zip"]
     assert world.pull().mode.value == "unchanged"
     assert not any(name.endswith(".zip") for name in world.asked())
+
+
+def test_an_index_of_dumps_is_followed_to_each_of_them(world: DumpWorld) -> None:
+    told = many(100)
+    parts = []
+    for n, part in enumerate((told[:40], told[40:])):
+        package = Packed(name=f"{n}.zip", body=zipped(part))
+        world.say(package.name, package.body)
+        world.say(f"dump{n}.xml", document(package.row(), md=md("resourcedump", at=AT)))
+        parts.append(f"<sitemap><loc>http://source.example/dump{n}.xml</loc></sitemap>")
+    index = document(*parts, root="sitemapindex", md=md("resourcedump", at=AT))
+    world.contents = {f"http://source.example/{it.name}": it.data for it in told}
+    world.offer("resourcedump", index)
+
+    report = world.pull()
+
+    assert (report.state, report.created) == (MirrorState.IN_SYNC, 100)
+    assert world.is_here()
+    assert [name for name in world.asked() if name.endswith(".zip")] == ["0.zip", "1.zip"]
+
+
+def test_a_dump_leads_to_itself_and_can_be_audited(world: DumpWorld) -> None:
+    told = many(20)
+    world.contents = {f"http://source.example/{it.name}": it.data for it in told}
+    world.dump(Packed(name="0.zip", body=zipped(told)))
+
+    assert world.pull("http://source.example/resourcedump.xml").state is MirrorState.IN_SYNC
+    report = world.audit()
+
+    assert (report.listed, report.accurate, report.findings) == (20, 20, ())
+    assert world.is_here()
+
+
+def test_an_index_of_something_else_than_dumps_is_no_dump(world: DumpWorld) -> None:
+    told = many(20)
+    world.put_all(told)
+    world.list_resources(told)
+    part = "<sitemap><loc>http://source.example/resourcelist.xml</loc></sitemap>"
+    index = document(part, root="sitemapindex", md=md("resourcedump", at=AT))
+    world.offer("resourcedump", index)
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.warned() == ["bad-dump"]
 
 
 def test_a_newer_dump_is_followed_and_what_it_holds_no_more_goes(world: DumpWorld) -> None:

@@ -52,6 +52,8 @@ from resourcesync.ports.mirror import Copy
 _log = logging.getLogger(__name__)
 _BATCH: Final = 32
 """Packages whose manifests are held against what is wanted in one reading of it."""
+_PATIENCE: Final = 8
+"""Bad packages in a row after which a dump is given up."""
 _PROGRESS_SECONDS: Final = 1.0
 _OF_A_PACKAGE: Final = (SourceError, PackageError, DocumentError, VerificationError)
 
@@ -140,7 +142,7 @@ class Dumps:
     def _take(
         self, packages: Sequence[Offered], wanted: Spool[Fetch], estimate: "Estimate"
     ) -> None:
-        policy = self._pull.options.dumps
+        policy, bad = self._pull.options.dumps, 0
         numbered = [
             (number, offered)
             for number, offered in enumerate(packages)
@@ -155,10 +157,15 @@ class Dumps:
                 known = self._known(batch, copied, wanted)
                 for position, offered in enumerate(batch):
                     prospect = known.get(position) or estimate.of(guesses[position])
-                    if self._is_worth_taking(offered, prospect):
-                        got = self._take_one(offered, copied.get(position), wanted)
-                        if got is not None and policy == "auto":
-                            estimate.learn(prospect.wanted.count, got)
+                    if not self._is_worth_taking(offered, prospect):
+                        continue
+                    got = self._take_one(offered, copied.get(position), wanted)
+                    bad = bad + 1 if got is None else 0
+                    if bad >= _PATIENCE:
+                        self._pull.warn("bad-dump", f"{bad} bad packages in a row: no more of it")
+                        return
+                    if got is not None and policy == "auto":
+                        estimate.learn(prospect.wanted.count, got)
 
     def _is_worth_taking(self, offered: Offered, prospect: Prospect) -> bool:
         if self._pull.packages.waits(offered):

@@ -52,7 +52,7 @@ def interval_of(offered: Offered) -> tuple[int | None, int | None]:
         after, upto = entry.from_ or dump.from_, entry.until or dump.until
         assert after is not None, "one of them is there"
         return to_microseconds(after) - 1, None if upto is None else to_microseconds(upto)
-    moment = entry.completed or entry.at or dump.completed
+    moment = entry.completed or entry.at or dump.completed or dump.at
     return None, None if moment is None else to_microseconds(moment)
 
 
