@@ -137,7 +137,9 @@ def conformance() -> str:
 def shown(text: str) -> str:
     """Return a piece of a document as a block of code, cut to a few lines."""
     text = text.strip()
-    return f"```xml\n{text[:MOST_SHOWN]}{'...' if len(text) > MOST_SHOWN else ''}\n```\n"
+    if len(text) > MOST_SHOWN:  # a piece of XML is no XML to a highlighter
+        return f"```text\n{text[:MOST_SHOWN]}...\n```\n"
+    return f"```xml\n{text}\n```\n"
 
 
 def example(rule: Rule) -> str:
