@@ -96,26 +96,13 @@ class Configuration:
 
     def __init__(self, file: ConfigFile | None) -> None:
         self.file = file
-        for error in self._shared_problems():
+        for error in () if file is None else _shared_mistakes(file):
             raise error
         self.defaults: Mapping[str, Setting] = self._settings(("defaults",), _DEFAULT_KEYS)
         self.names: tuple[str, ...] = tuple(self._table("mirror"))
 
     def _table(self, *names: str) -> Mapping[str, object]:
         return {} if self.file is None else self.file.table(*names)
-
-    def _shared_problems(self) -> Iterator[ConfigurationError]:
-        if self.file is None:
-            return
-        for key in self.file.tables:
-            if key not in TABLES:
-                yield self.file.unknown((), key, TABLES)
-        for table in ("mirror", "auth"):
-            try:
-                self.file.table(table)
-            except ConfigurationError as error:
-                yield error
-        yield from _mistakes(self.file, ("defaults",), _DEFAULT_KEYS)
 
     def _settings(
         self, table: tuple[str, ...], keys: Mapping[str, click.Option]
@@ -250,6 +237,12 @@ class Configuration:
                 yield error
 
 
+def mistakes_of(file: ConfigFile) -> Iterator[ConfigurationError]:
+    """Yield every mistake in a configuration file; no secret is asked for."""
+    shared = list(_shared_mistakes(file))
+    yield from shared or Configuration(file).problems()
+
+
 def is_file(place: str) -> bool:
     """Whether a path leads to a file; one that cannot be looked at leads to none."""
     try:
@@ -323,6 +316,19 @@ def _without_rivals(
     return {name: setting for name, setting in defaults.items() if name not in hidden}
 
 
+def _shared_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
+    """Yield what is wrong for all mirrors: then none of them can be understood."""
+    for key in file.tables:
+        if key not in TABLES:
+            yield file.unknown((), key, TABLES)
+    for table in ("mirror", "auth"):
+        try:
+            file.table(table)
+        except ConfigurationError as error:
+            yield error
+    yield from _mistakes(file, ("defaults",), _DEFAULT_KEYS)
+
+
 def _mistakes(
     file: ConfigFile, table: tuple[str, ...], keys: Mapping[str, click.Option]
 ) -> Iterator[ConfigurationError]:
@@ -364,6 +370,6 @@ def _overridden(mirror: str) -> Iterator[tuple[str, Setting]]:
         elif isinstance(option.type, click.IntRange) and text.strip().isdecimal():
             written = int(text)
         try:
-            yield key, Setting(value=converted(option, written), written=text, origin=variable)
+            yield key, Setting(value=converted(option, written), written=written, origin=variable)
         except ConfigurationError as error:
             raise ConfigurationError(f"{variable} {error.message}", hint=error.hint) from None

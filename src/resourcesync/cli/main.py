@@ -44,6 +44,9 @@ GROUPS: Final = {
         "why": "explain one resource",
         "rule": "explain an error or rule code",
     },
+    "Set up": {
+        "config": "begin, check or show the configuration file",
+    },
     "Try out": {
         "demo": "publish, mirror and change a real tree on this machine",
     },

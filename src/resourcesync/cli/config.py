@@ -1,0 +1,168 @@
+"""``resourcesync config``: begin, find, check and show the configuration file."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from resourcesync import config
+from resourcesync.cli import configured, options, words
+from resourcesync.cli.configured import Configuration, Setting
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.job import Job
+from resourcesync.cli.options import option
+from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
+from resourcesync.cli.pull_options import KEYS
+from resourcesync.cli.words import QUIET, Line
+from resourcesync.config import files
+from resourcesync.errors import ConfigurationError, StorageError
+
+EXAMPLE: Final = """\
+# Settings of resourcesync. Take the mark off what you want, then: resourcesync config check
+#
+# What is looked at first: an option on the command line, RESOURCESYNC_<COMMAND>_<OPTION> in the
+# environment, the table of the mirror, [defaults], what is built in.
+# A key is named like the option of `resourcesync pull`, with _ for -.
+
+#[defaults]
+#contact = "mailto:ops@aggregator.example"   # sent in From and User-Agent
+#jobs = 64
+#max_delete = "10%"
+#trash = "30d"
+
+#[mirror.museum]
+#source = "https://museum.example/"
+#dest = "museum"                # from the folder of this file, if it is no whole path
+#exclude = ["/drafts/**"]
+#max_lag = "26h"                # for `resourcesync status --check`
+#auth = "museum"
+
+# A secret is never written here, only where it is:
+# { env = "…" }, { file = "…" }, { credential = "…" } or { command = ["…"] }.
+#[auth.museum]
+#type = "bearer"                # or basic, header, netrc
+#token = { env = "MUSEUM_TOKEN" }
+"""
+
+
+@click.command("config")
+@click.argument("action", type=click.Choice(["init", "check", "show", "path"]))
+@option("--origin", is_flag=True, help="For show: where each value comes from, built-in ones too.")
+@options.CONFIG
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Begin, check, show or find the configuration file.
+
+    \b
+    init   write an example, unless there is a file
+    check  tell of every mistake; no secret is asked for, nobody is asked
+    show   what counts for each mirror, with [defaults] and the environment
+    path   which file counts
+
+    The first of these files counts: --config, RESOURCESYNC_CONFIG, ./resourcesync.toml, the
+    user's, /etc/resourcesync/resourcesync.toml. One inside a mirror does not count, unless named.
+    """  # noqa: D301 - click's mark for lines that are not to be filled
+    action, named = values["action"], values["config"]
+    if values["origin"] and action != "show":
+        raise click.UsageError("--origin is for show")
+
+    def work(screen: Screen) -> Outcome:
+        if action == "init":
+            return _init(named or Path(files.NAME))
+        if action == "path":
+            return _path(named)
+        file = files.find(named)
+        if file is None:
+            tried = tuple(("tried", str(it.path)) for it in files.places() if it.counts)
+            raise ConfigurationError(
+                "there is no configuration file", evidence=tried, hint="resourcesync config init"
+            )
+        if action == "check":
+            return _check(file, screen)
+        return _show(Configuration(file), screen, with_origin=values["origin"])
+
+    return Job(command="config", output=output, work=work, fields={"action": action})
+
+
+def _init(path: Path) -> Outcome:
+    try:
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(EXAMPLE)
+    except FileExistsError:
+        raise ConfigurationError(
+            f"{path} is there already", evidence=(("kept", "nothing was changed"),)
+        ) from None
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+    return Outcome(closing=(Line(str(path), "Written", QUIET),), fields={"path": str(path)})
+
+
+def _path(named: Path | None) -> Outcome:
+    file = files.find(named)
+    if file is not None:
+        return Outcome(closing=(Line(str(file.path), level=QUIET),), fields={"path": file.path})
+    places = files.places(named)
+    notes = ("" if it.counts else "; does not count" for it in places)
+    lines = [
+        Line(f"{place.path}  ({place.note}{note})", "No file", QUIET)
+        for place, note in zip(places, notes, strict=True)
+    ]
+    return Outcome(exit=ExitCode.FINDINGS, closing=tuple(lines), fields={"path": None})
+
+
+def _check(file: files.ConfigFile, screen: Screen) -> Outcome:
+    errors = list(configured.mistakes_of(file))
+    for error in errors:
+        screen.problem(problem_of(error))
+    fields = {"path": file.path, "mistakes": len(errors)}
+    if errors:
+        text = f"{words.counted(len(errors), 'mistake')} in {file.path}"
+        return Outcome(exit=ExitCode.USAGE, closing=(Line(text, level=QUIET),), fields=fields)
+    mirrors = words.counted(len(file.table("mirror")), "mirror")
+    secrets = words.counted(len(file.table("auth")), "secret")
+    line = Line(f"{mirrors}, {secrets} in {file.path}; no mistake", "Good", QUIET)
+    return Outcome(closing=(line,), fields=fields)
+
+
+def _show(configuration: Configuration, screen: Screen, *, with_origin: bool) -> Outcome:
+    lines: list[Line] = []
+    codes = [ExitCode.OK]
+    for name in configuration.names:
+        try:
+            mirror = configuration.mirror(name)
+        except ConfigurationError as error:
+            screen.problem(problem_of(error))
+            codes.append(ExitCode.USAGE)
+            continue
+        lines.append(Line(f"[mirror.{name}]", level=QUIET))
+        for key, setting in _in_force(mirror.settings, built_in=with_origin):
+            screen.report(
+                "setting",
+                {"mirror": name, "key": key, "value": setting.written, "origin": setting.origin},
+            )
+            note = f"  # {setting.origin}" if with_origin else ""
+            lines.append(Line(f"{key} = {_as_toml(setting.written)}{note}", level=QUIET))
+        lines.append(Line("", level=QUIET))
+    assert configuration.file is not None
+    fields = {"path": configuration.file.path, "mirrors": len(configuration.names)}
+    return Outcome(exit=max(codes), closing=tuple(lines[:-1]), fields=fields)
+
+
+def _in_force(settings: Mapping[str, Setting], *, built_in: bool) -> Iterator[tuple[str, Setting]]:
+    """Yield what counts for a pull of a mirror: the environment's, the file's, the built-in."""
+    for key in (*(it for it in settings if it not in KEYS), *KEYS):
+        variable = f"{config.PREFIX}_PULL_{key.upper()}"
+        text = config.variable(variable)
+        if key in KEYS and text:
+            yield key, Setting(value=text, written=text, origin=variable)
+        elif key in settings:
+            yield key, settings[key]
+        elif built_in and isinstance(default := KEYS[key].default, str | bool) and default:
+            yield key, Setting(value=default, written=default, origin="built-in")
+
+
+def _as_toml(value: object) -> str:
+    """Return a value as TOML writes it; for texts, numbers, yes and no, and lists that is JSON."""
+    return json.dumps(value, ensure_ascii=False, default=str)
