@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync import config
 from resourcesync.cli.main import COMMANDS, cli
-from tests.support.commands import environment, free_port, running, script
+from tests.support.commands import environment, files_of, free_port, running, script
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -150,3 +150,31 @@ def test_the_page_on_repairing_does_what_it_says(tmp_path: Path) -> None:
     assert found.endswith("something is wrong\n")
     assert "In sync" in mended
     assert altered.read_text() == whole
+
+
+def test_the_page_on_several_mirrors_does_what_it_says(tmp_path: Path) -> None:
+    port = free_port()
+    publish, serve, *_ = (it.replace("8080", str(port)) for it in shell_blocks(TUTORIAL))
+    page = ROOT / "docs" / "how-to" / "several-mirrors.md"
+    check, pull, named, show = shell_blocks(page)
+    [settings] = re.findall(
+        r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    in_a_shell(publish, tmp_path)
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "resourcesync.toml").write_text(settings.replace("8080", str(port)))
+    _, *words = shlex.split(serve)
+
+    good = in_a_shell(check, here)
+    with running(script("resourcesync"), *words, port=port, cwd=tmp_path):
+        pulled = in_a_shell(f"set -e; {pull}", here)
+        again = in_a_shell(f"set -e; {named}", here)
+    shown = in_a_shell(show, here)
+
+    assert "2 mirrors, 1 secret" in good
+    assert "2 of 2 mirrors without a fault" in pulled
+    assert len(files_of(here / "copies" / "museum")) == 2
+    assert list(files_of(here / "copies" / "bowls")) == ["objects/0002.txt"]
+    assert "nothing changed" in again
+    assert 'trash = "7d"  # resourcesync.toml:' in shown

@@ -27,11 +27,6 @@ token = { env = "THE_TOKEN" }
 """
 
 
-@pytest.fixture(autouse=True)
-def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-settings"))
-
-
 def put(text: str) -> None:
     Path("resourcesync.toml").write_text(text, "utf-8")
 

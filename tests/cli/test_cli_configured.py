@@ -12,11 +12,6 @@ from tests.support.commands import files_of
 from tests.support.tiny_source import Answer, TinySource, dead_address
 
 
-@pytest.fixture(autouse=True)
-def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-settings"))
-
-
 @pytest.fixture
 def dead() -> Iterator[str]:
     with dead_address() as address:

@@ -112,7 +112,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     MIRROR is a mirror's folder, or its name in the configuration file.
     Symbols: + missing here, * different, - extra here, ! failed, ? not proven by a hash.
-    Exit 0 in sync, 1 not. No copy is changed; findings are kept for `resourcesync repair`. With
+    Exit 0 in sync, 1 not. No copy is changed; findings are kept for a repair. With
     --sample, --oldest-first or --max-duration the other files are compared by memory only.
     """
     lists = {name: target for name in _LISTS if (target := values.pop(name)) is not None}
