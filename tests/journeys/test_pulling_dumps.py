@@ -318,6 +318,51 @@ def test_a_copy_of_the_manifest_that_is_of_no_use_is_passed_over(
     assert not any(name.startswith("r/") for name in world.asked())
 
 
+@pytest.mark.parametrize(
+    "copied",
+    [
+        manifest_of(many(100))[:-400],
+        manifest_of(many(100), at="2020-01-01T00:00:00Z"),
+        manifest_of([], from_=AT),
+    ],
+    ids=["cut short", "older than the dump", "of the other kind"],
+)
+def test_a_copy_of_the_manifest_that_cannot_be_right_is_passed_over(
+    world: DumpWorld, copied: bytes
+) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    world.say("d.xml", copied)
+    world.dump(Packed(name="d.zip", body=zipped(told), contents="d.xml"))
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.warned() == []
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
+def test_entries_that_are_no_address_of_the_web_are_passed_over(world: DumpWorld) -> None:
+    told = many(100)
+    foreign = Told(name="x", data=b"?", base="mailto:")
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped([foreign, *told])))
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
+def test_of_which_the_list_tells_nothing_no_dump_is_believed(world: DumpWorld) -> None:
+    told = [it.wrong(hash="", lastmod="") for it in many(100)]
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped(told)))
+
+    assert world.pull(dumps="always").state is MirrorState.IN_SYNC
+    assert "d.zip" not in world.asked()
+    assert world.is_here()
+
+
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
 def test_a_tar_brings_resources_as_well(world: DumpWorld, mode: str) -> None:
     told = many(100)
@@ -568,6 +613,27 @@ def test_without_change_lists_the_packages_are_a_chain_and_read_once(world: Dump
         asked = [name for name in world.asked() if name.endswith(".zip")]
         assert asked == [f"{max(0, n - 1)}.zip", f"{n}.zip"][-2 if n else -1 :]
         assert not any(name.startswith("r/") for name in world.asked())
+    assert world.is_here()
+
+
+def test_packages_that_say_no_times_are_read_once(world: DumpWorld) -> None:
+    told = many(60)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump_changes(from_=AT)
+    world.pull()
+    packages = []
+    for n in range(3):
+        changes = changed(told[n * 20 : n * 20 + 20], n * 10 + 1)
+        from_, until = f"2026-01-01T00:{n}0:00Z", f"2026-01-01T00:{n}9:00Z"
+        world.contents |= {f"http://source.example/{it.name}": it.data for it in changes}
+        body = zipped(changes, from_=AT if not n else f"2026-01-01T00:{n - 1}9:00Z", until=until)
+        packages.append(Packed(name=f"{n}.zip", body=body))
+        world.dump_changes(*packages)
+
+        assert world.pull().updated == 20, from_
+        asked = [name for name in world.asked() if name.endswith(".zip")]
+        assert asked == [f"{it}.zip" for it in range(max(0, n - 1), n + 1)]
     assert world.is_here()
 
 

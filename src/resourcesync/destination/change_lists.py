@@ -5,9 +5,10 @@ index, a list that was rewritten or reset. Only then does the mirror act on them
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final
 
 from resourcesync.destination.cursor import (
@@ -204,7 +205,7 @@ class ChangeListReader:
         """Read the manifests of the packages, which tell of changes as Change Lists do (§13)."""
         history.dialect = dump.dialect
         offered = {it.uri: it for it in packages.of_dump(dump)}
-        spans = [_span_of_package(it, state) for it in offered.values()]
+        spans = _spans_of_packages(offered.values(), state)
         self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), history, state)
         history.open_list = ""  # a package grows only by another one of its name, as the dump tells
 
@@ -331,21 +332,31 @@ def _changes(document: Document) -> Iterator[Change]:
 def _span(uri: str, part: Part) -> Span:
     return Span(
         uri=uri,
-        from_=None if part.from_ is None else to_microseconds(part.from_),
-        until=None if part.until is None else to_microseconds(part.until),
+        from_=_us(part.from_),
+        until=_us(part.until),
         announced=part.from_ is not None,
     )
 
 
-def _span_of_package(offered: Offered, state: MirrorState | None) -> Span:
-    """Return what a package covers: as its dump says, or as it was when it was read before."""
-    entry = offered.entry
-    from_, until = entry.from_, entry.until
-    known = state.document(offered.uri) if state is not None else None
-    if from_ is None and until is None and known is not None and known.until is not None:
-        return Span(uri=offered.uri, from_=known.from_, until=known.until)
-    return Span(
-        uri=offered.uri,
-        from_=None if from_ is None else to_microseconds(from_),
-        until=None if until is None else to_microseconds(until),
-    )
+def _spans_of_packages(packages: Iterable[Offered], state: MirrorState | None) -> list[Span]:
+    """Return what packages cover: as their dump says, or as it was when they were read before.
+
+    One of which neither tells stands in its place, after the one before it.
+    """
+    spans: list[Span] = []
+    begun = 0
+    for offered in packages:
+        from_, until = offered.entry.from_, offered.entry.until
+        span = Span(uri=offered.uri, from_=_us(from_), until=_us(until))
+        known = state.document(offered.uri) if state is not None else None
+        if span.from_ is None and known is not None and known.until is not None:
+            span = Span(uri=offered.uri, from_=known.from_, until=known.until)
+        elif span.from_ is None:
+            span = replace(span, from_=begun or _us(offered.dump.from_))
+        begun = span.until or span.from_ or begun
+        spans.append(span)
+    return spans
+
+
+def _us(moment: datetime | None) -> int | None:
+    return None if moment is None else to_microseconds(moment)

@@ -104,12 +104,16 @@ class Dumps:
         policy, packages = self._pull.options.dumps, self._pull.packages
         try:
             for uri in dict.fromkeys(filter(None, uris)):
-                rest = Need(count=self._count - self._landing.tally.done)
+                rest = self._rest()
                 if is_worth_asking(rest, policy) or (rest.count and packages.are_waiting):
                     self._bring_from(uri)
         finally:
             self._landing.flush()
         return self._landing.tally
+
+    def _rest(self) -> Need:
+        """Return how much nothing has brought yet."""
+        return Need(count=self._count - self._landing.tally.done)
 
     def _bring_from(self, uri: str) -> None:
         try:
@@ -149,6 +153,8 @@ class Dumps:
             if self._pull.packages.waits(offered)
             or is_worth_asking(estimate.of(number).wanted, policy)
         ]
+        # What is on the disk already costs nothing more, and may leave nothing to be fetched.
+        numbered.sort(key=lambda pair: not self._pull.packages.waits(pair[1]))
         for start in range(0, len(numbered), _BATCH):
             with ExitStack() as opened:
                 batch = [offered for _, offered in numbered[start : start + _BATCH]]
@@ -168,8 +174,11 @@ class Dumps:
                         estimate.learn(prospect.wanted.count, got)
 
     def _is_worth_taking(self, offered: Offered, prospect: Prospect) -> bool:
+        rest = self._rest()
         if self._pull.packages.waits(offered):
-            return True
+            return rest.count > 0
+        if not is_worth_asking(rest, self._pull.options.dumps):
+            return False
         options, room = self._pull.options, self._pull.equipment.room()
         return is_worth_taking(prospect, options.dumps, room)
 
