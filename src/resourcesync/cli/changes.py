@@ -10,6 +10,7 @@ import click
 from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.job import Job
+from resourcesync.cli.mirror_argument import OneMirror, mirror_argument
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
 
@@ -39,7 +40,7 @@ class Arguments:
 
 
 @click.command("changes")
-@click.argument("mirror", type=click.Path(file_okay=False, path_type=Path))
+@mirror_argument
 @option("--since", metavar="CURSOR|TIME", help="Only later ones: a number, -7d or a date.")
 @option("--consumer", metavar="NAME", help="Go on where this program acknowledged the last ones.")
 @option("--ack", is_flag=True, help="Move the consumer's cursor when all lines are written.")
@@ -55,17 +56,25 @@ class Arguments:
 @option("--touched", is_flag=True, help="Also what was fetched anew with the same bytes.")
 @option("--paths0", is_flag=True, help="Write paths only, each ended by a NUL character.")
 @option("--csv", is_flag=True, help="Write comma-separated values with a head line.")
+@options.CONFIG
 @options.output_options
-def command(output: OutputOptions, paths0: bool, csv: bool, **values: Any) -> Job:  # noqa: FBT001 - click calls it
+def command(
+    output: OutputOptions,
+    mirror: OneMirror,
+    paths0: bool,  # noqa: FBT001 - click calls it
+    csv: bool,  # noqa: FBT001 - click calls it
+    **values: Any,
+) -> Job:
     """Show what changed in a mirror, for the next program.
 
+    MIRROR is a mirror's folder, or its name in the configuration file.
     A page whose date moved but whose bytes did not is no change. A named consumer has a cursor of
     its own; new ones are told of all that is here. A cursor that is not moved, because the reader
     stopped half-way, gives the same changes again. Changes are remembered for 90 days, at most
     1,000,000 of them.
     """
     form: Form = "paths0" if paths0 else "csv" if csv else "screen"
-    arguments = Arguments(form=form, **values)
+    arguments = Arguments(mirror=mirror.folder, form=form, **values)
     if paths0 + csv + output.json > 1:
         raise click.UsageError("choose one of --json, --paths0 and --csv")
     _check(arguments, output)

@@ -1,17 +1,21 @@
 """``resourcesync repair``: fetch again what an audit found."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.job import Job
+from resourcesync.cli.mirror_argument import OneMirror, mirror_argument
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.mirrors import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +30,7 @@ class Arguments:
 
 
 @click.command("repair")
-@click.argument("mirror", type=click.Path(file_okay=False, path_type=Path))
+@mirror_argument
 @option("--from-audit", metavar="ID", help="Mend what this audit found; last: the newest one.")
 @option("-n", "--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
@@ -39,22 +43,24 @@ class Arguments:
     show_default=True,
     help="Hold deletions back when there are more; 25 are always allowed unless N is given.",
 )
+@options.CONFIG
 @options.output_options
-def command(output: OutputOptions, itemize: bool, **values: Any) -> Job:  # noqa: FBT001 - click calls it
+def command(output: OutputOptions, mirror: OneMirror, itemize: bool, **values: Any) -> Job:  # noqa: FBT001 - click calls it
     """Fetch again what an audit found missing or different.
 
+    MIRROR is a mirror's folder, or its name in the configuration file.
     Without --from-audit, size and time of each file are compared first. A file that was altered
     here is moved to .resourcesync/quarantine, with a note. Files that did not come from the
     Source are left alone. Exit codes are those of pull.
     """
-    arguments = Arguments(**values)
+    arguments = Arguments(mirror=mirror.folder, **values)
     from resourcesync.cli.pull_words import PullWords  # noqa: PLC0415 - help stays quick
 
     words = PullWords(first=False, itemize=itemize, dry_run=arguments.dry_run)
     return Job(
         command="repair",
         output=output,
-        work=lambda screen: _repair(arguments, screen),
+        work=lambda screen: _repair(arguments, mirror.network, screen),
         words=words,
         subject=arguments.mirror.name or str(arguments.mirror),
         fields={"mirror": str(arguments.mirror), "from_audit": arguments.from_audit},
@@ -62,7 +68,7 @@ def command(output: OutputOptions, itemize: bool, **values: Any) -> Job:  # noqa
     )
 
 
-def _repair(arguments: Arguments, screen: Screen) -> Outcome:
+def _repair(arguments: Arguments, network: "Callable[[], Network]", screen: Screen) -> Outcome:
     from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.plan import DeletionLimit  # noqa: PLC0415 - help stays quick
@@ -81,13 +87,12 @@ def _repair(arguments: Arguments, screen: Screen) -> Outcome:
             plan.update(fields)
         screen.report(event, fields)
 
-    network = mirrors.Network(ca_file=config.ca_file())
     chosen = PullOptions(
         dry_run=arguments.dry_run,
         max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
     )
     with mirrors.open_destination(
-        folder, network=network, report=report, clock=machine.system_clock()
+        folder, network=network(), report=report, clock=machine.system_clock()
     ) as destination:
         found = destination.repair(known, chosen, deleting=arguments.delete)
     return conclude(found, str(folder), first=False, plan=plan)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from resourcesync import config
 from resourcesync.cli import options, words
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
+from resourcesync.cli.mirror_argument import OneMirror, mirror_argument
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
 from resourcesync.cli.words import QUIET, Line
@@ -20,17 +20,20 @@ if TYPE_CHECKING:
 
 
 @click.command("why")
-@click.argument("mirror", type=click.Path(file_okay=False, path_type=Path))
+@mirror_argument
 @click.argument("resource", metavar="URI|PATH")
 @option("--offline", is_flag=True, help="Ask the mirror's memory only.")
+@options.CONFIG
 @options.output_options
-def command(output: OutputOptions, mirror: Path, resource: str, **values: Any) -> Job:
+def command(output: OutputOptions, mirror: OneMirror, resource: str, **values: Any) -> Job:
     """Explain one resource.
 
+    MIRROR is a mirror's folder, or its name in the configuration file.
     Says what is here, what the Source lists, what was tried, and what follows from it. Exit 0
     when nothing is wrong with it, 1 otherwise.
     """
     offline: bool = values["offline"]
+    folder = mirror.folder
 
     def work(screen: Screen) -> Outcome:
         return _why(mirror, resource, screen, offline=offline)
@@ -39,15 +42,16 @@ def command(output: OutputOptions, mirror: Path, resource: str, **values: Any) -
         command="why",
         output=output,
         work=work,
-        subject=mirror.name or str(mirror),
-        fields={"mirror": str(mirror), "resource": resource, "offline": offline},
+        subject=folder.name or str(folder),
+        fields={"mirror": str(folder), "resource": resource, "offline": offline},
     )
 
 
-def _why(mirror: Path, resource: str, screen: Screen, *, offline: bool) -> Outcome:
+def _why(one: OneMirror, resource: str, screen: Screen, *, offline: bool) -> Outcome:
     from resourcesync.destination.explaining import explain  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
+    mirror = one.folder
     if not mirrors.is_mirror(mirror):
         raise mirrors.not_a_mirror(mirror)
 
@@ -56,7 +60,7 @@ def _why(mirror: Path, resource: str, screen: Screen, *, offline: bool) -> Outco
         if event == "warning":
             screen.report(event, fields)
 
-    network = mirrors.Network(ca_file=config.ca_file())
+    network = mirrors.Network() if offline else one.network()
     clock = machine.system_clock()
     with mirrors.open_destination(
         mirror, network=network, report=report, clock=clock

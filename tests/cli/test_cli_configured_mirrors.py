@@ -1,0 +1,181 @@
+"""Secrets of configured mirrors, and the commands that take a mirror by its name."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.command_line import LATER, MIRRORED, Said, rows
+from tests.support.commands import files_of
+from tests.support.settings_file import AUTH, museum, put, tokens
+from tests.support.tiny_source import Answer, TinySource
+
+
+@pytest.mark.parametrize("command", ["pull", "explore"])
+def test_a_mirror_sends_the_secret_that_its_table_names(
+    command: str, source: TinySource, monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    monkeypatch.setenv("THE_TOKEN", "s3cret")
+    put(AUTH + museum(source, 'auth = "key"'))
+
+    assert run([command, "museum"]) == 0
+
+    assert tokens(source) == {"Bearer s3cret"}
+    assert "s3cret" not in "".join(said.readouterr())
+
+
+@pytest.mark.parametrize("command", ["pull", "explore", "validate"])
+def test_a_secret_is_named_on_the_command_line(
+    command: str, source: TinySource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_TOKEN", "s3cret")
+    put(AUTH)
+
+    run([command, source.url, "--auth", "key"])
+
+    assert tokens(source) == {"Bearer s3cret"}
+
+
+def test_a_netrc_is_asked_for_the_remembered_source(
+    source: TinySource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("netrc").write_text("machine 127.0.0.1 login me password s3cret\n")
+    Path("netrc").chmod(0o600)
+    put(f'[auth.mine]\ntype = "netrc"\nfile = "{Path("netrc").resolve()}"\n')
+    assert run(["pull", source.url, "here"]) == 0
+    source.asked.clear()
+
+    assert run(["pull", "here", "--auth", "mine"]) == 0
+
+    assert tokens(source) == {"Basic bWU6czNjcmV0"}
+
+
+def test_a_secret_that_cannot_be_had_stops_one_mirror_only(source: TinySource, said: Said) -> None:
+    put(AUTH + museum(source, 'auth = "key"') + museum(source).replace("museum", "other"))
+
+    assert run(["pull", "--all"]) == 2
+
+    assert files_of(Path("copies/other")) == MIRRORED
+    assert "`token` in [auth.key] comes from a env" in said.readouterr().err
+
+
+def test_a_source_that_wants_a_secret_is_told_apart(source: TinySource) -> None:
+    put(museum(source))
+    source.answers["/.well-known/resourcesync"] = Answer(status=401)
+
+    assert run(["pull", "museum"]) == 6
+
+
+def test_a_secret_of_the_mirror_gives_way_to_the_one_on_the_command_line(
+    source: TinySource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_TOKEN", "first")
+    monkeypatch.setenv("OTHER_TOKEN", "second")
+    other = AUTH.replace("key", "other").replace("THE_TOKEN", "OTHER_TOKEN")
+    put(AUTH + other + museum(source, 'auth = "key"'))
+    source.offer({"/a.txt": b"a"}, at=LATER)
+
+    assert run(["pull", "museum", "--auth", "other"]) == 0
+
+    assert tokens(source) == {"Bearer second"}
+
+
+def test_two_sources_are_not_told_one_secret(source: TinySource, said: Said) -> None:
+    put(AUTH)
+
+    assert run(["diff", source.url, "http://127.0.0.1:1/", "--auth", "key"]) == 2
+
+    assert "--auth would tell one Source" in said.readouterr().err
+
+
+def test_status_lists_the_configured_mirrors_and_those_that_were_never_pulled(
+    source: TinySource, said: Said
+) -> None:
+    put(museum(source) + '[mirror.other]\nsource = "https://h.example/"\ndest = "other"\n')
+    run(["pull", "museum"])
+    said.readouterr()
+
+    assert run(["status", "--json"]) == 0
+
+    mirrors = [it for it in rows(said) if it["type"] == "mirror"]
+    assert [(it["mirror"], it["state"]) for it in mirrors] == [
+        ("museum", "in sync"),
+        ("other", "new"),
+    ]
+    assert mirrors[1]["source"] == "https://h.example/"
+    assert run(["status", "museum", "--check"]) == 0
+    assert run(["status", "--check"]) == 1
+
+
+def test_a_mirror_says_which_lag_is_fine_and_the_command_line_may_say_otherwise(
+    source: TinySource,
+) -> None:
+    put(museum(source, 'max_lag = "1s"'))
+    assert run(["pull", "museum"]) == 0
+
+    assert run(["status"]) == 0
+    assert run(["status", "--check"]) == 1
+    assert run(["status", "--check", "--max-lag", "52w"]) == 0
+
+
+def test_a_table_with_a_mistake_does_not_hide_the_status_of_the_others(
+    source: TinySource, said: Said
+) -> None:
+    put("[mirror.bad]\n" + museum(source))
+    run(["pull", "museum"])
+    said.readouterr()
+
+    assert run(["status"]) == 2
+
+    captured = said.readouterr()
+    assert "museum" in captured.out
+    assert "`source` in [mirror.bad] is missing" in captured.err
+
+
+def test_a_mirror_is_audited_by_its_name_with_its_own_secret(
+    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_TOKEN", "s3cret")
+    put(AUTH + museum(source, 'auth = "key"'))
+    run(["pull", "museum"])
+    source.asked.clear()
+
+    assert run(["audit", "museum"]) == 0
+
+    assert tokens(source) == {"Bearer s3cret"}
+    Path("copies/museum/objects/0003.txt").unlink()
+    assert run(["audit", "museum"]) == 1
+    monkeypatch.delenv("THE_TOKEN")
+    assert run(["audit", "museum"]) == 2
+    assert run(["audit", "museum", "--offline"]) == 1
+
+
+def test_an_audit_of_several_goes_on_after_a_name_with_a_mistake(
+    source: TinySource, said: Said
+) -> None:
+    put("[mirror.bad]\n" + museum(source))
+    run(["pull", "museum"])
+    said.readouterr()
+
+    assert run(["audit", "bad", "museum", "--json"]) == 2
+
+    ends = rows(said)[-1]["mirrors"]
+    assert [(it["mirror"], it["exit"]) for it in ends] == [("bad", 2), ("copies/museum", 0)]
+
+
+def test_a_mirror_is_told_of_and_mended_by_its_name(
+    source: TinySource, monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    monkeypatch.setenv("THE_TOKEN", "s3cret")
+    put(AUTH + museum(source, 'auth = "key"'))
+    run(["pull", "museum"])
+    Path("copies/museum/objects/0003.txt").unlink()
+    source.asked.clear()
+
+    assert run(["changes", "museum", "--paths0"]) == 0
+    assert source.asked == []
+    assert run(["why", "museum", "/objects/0003.txt"]) == 1
+    assert run(["repair", "museum"]) == 0
+
+    assert files_of(Path("copies/museum")) == MIRRORED
+    assert tokens(source) == {"Bearer s3cret"}
