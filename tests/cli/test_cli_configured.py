@@ -85,6 +85,15 @@ def test_the_closing_lines_name_each_mirror_and_the_worst_exit_code(
     assert "dead" in captured.err
 
 
+def test_each_of_several_mirrors_begins_with_its_name(source: TinySource, said: Said) -> None:
+    put(museum(source) + museum(source).replace("museum", "other"))
+
+    assert run(["pull", "--all"]) == 0
+
+    heads = [it for it in said.readouterr().out.splitlines() if it.startswith("Mirror  ")]
+    assert heads == [f"Mirror    {name}" for name in ("museum", "other", "museum", "other")]
+
+
 def test_a_fault_of_ours_in_one_mirror_does_not_keep_the_others_back(
     source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -45,8 +45,7 @@ class PullWords:
             case "sets":
                 yield from _sets(fields)
             case "mirror":
-                gone = "" if fields.get("offered") else "  (withdrawn by the Source; copies kept)"
-                yield Line(f"{fields.get('mirror')}  {fields.get('set')}{gone}", "Mirror")
+                yield _mirror(fields)
             case _:
                 return
 
@@ -107,6 +106,13 @@ class PullWords:
         if isinstance(before, int) and before >= 0:  # less: nobody knows what is there
             amount = f"{words.count(before)} → {amount}"
         return f"{amount}   {_proof(fields)}"
+
+
+def _mirror(fields: Mapping[str, object]) -> Line:
+    """Return the line that begins one of several mirrors; only one of a set has a set."""
+    of_set = f"  {fields['set']}" if "set" in fields else ""
+    gone = "" if fields.get("offered", True) else "  (withdrawn by the Source; copies kept)"
+    return Line(f"{fields.get('mirror')}{of_set}{gone}", "Mirror")
 
 
 def _sets(fields: Mapping[str, object]) -> Iterator[Line]:
