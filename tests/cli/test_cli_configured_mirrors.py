@@ -80,10 +80,11 @@ def test_a_secret_of_the_mirror_gives_way_to_the_one_on_the_command_line(
     assert tokens(source) == {"Bearer second"}
 
 
-def test_two_sources_are_not_told_one_secret(source: TinySource, said: Said) -> None:
+@pytest.mark.parametrize("command", ["diff", "validate"])
+def test_two_sources_are_not_told_one_secret(command: str, source: TinySource, said: Said) -> None:
     put(AUTH)
 
-    assert run(["diff", source.url, "http://127.0.0.1:1/", "--auth", "key"]) == 2
+    assert run([command, source.url, "http://127.0.0.1:1/", "--auth", "key"]) == 2
 
     assert "--auth would tell one Source" in said.readouterr().err
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import click
 
@@ -40,10 +39,7 @@ def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
     resourcesync diff monday/resourcelist.xml tuesday/resourcelist.xml
     """  # noqa: D301 - click's mark for lines that are not to be filled
     a, b = values["a"], values["b"]
-    origins = {urlsplit(it)[:2] for it in (a, b) if "://" in it}
-    if (asking.header or asking.auth) and len(origins) > 1:
-        option = "--header" if asking.header else "--auth"
-        raise click.UsageError(f"{option} would tell one Source what only the other may know")
+    asking.check_one_source((a, b))
 
     def work(screen: Screen) -> Outcome:
         return _diff(a, b, asking, screen)

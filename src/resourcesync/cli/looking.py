@@ -1,9 +1,10 @@
 """How the commands that look at a Source ask it; they write nothing anywhere."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import click
 
@@ -39,6 +40,17 @@ class Asking:
     def auth(self) -> str:
         """The name of the secret that is sent to one Source only; empty for none."""
         return self.values["auth"] or ""
+
+    def check_one_source(self, targets: Iterable[str]) -> None:
+        """Refuse a secret for several Sources: each would be told it.
+
+        Raises:
+            click.UsageError: The targets are of several origins, and one of them has a secret.
+        """
+        origins = {urlsplit(it)[:2] for it in targets if "://" in it}
+        if (self.header or self.auth) and len(origins) > 1:
+            option = "--header" if self.header else "--auth"
+            raise click.UsageError(f"{option} would tell one Source what only the other may know")
 
     def named(self, target: str) -> "tuple[str, Asking]":
         """Return the address of a Source and how it is asked, when a target names a mirror.

@@ -103,6 +103,8 @@ def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
     elif arguments.format != "text":
         output = replace(output, quiet=max(output.quiet, 1), progress="off")
 
+    asking.check_one_source(arguments.targets)
+
     def work(screen: Screen) -> Outcome:
         return _validate(arguments, asking, screen, output)
 
