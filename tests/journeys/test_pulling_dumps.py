@@ -303,6 +303,21 @@ def test_a_copy_of_the_manifest_that_differs_costs_the_package(world: DumpWorld)
     assert world.warned() == ["bad-package"]
 
 
+@pytest.mark.parametrize("more", [b"", b"\n\n"], ids=["byte for byte", "written otherwise"])
+def test_a_copy_of_the_manifest_that_agrees_lets_the_package_bring_all(
+    world: DumpWorld, more: bytes
+) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    world.say("d.xml", manifest_of(told) + more)
+    world.dump(Packed(name="d.zip", body=zipped(told), contents="d.xml"))
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.warned() == []
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
 @pytest.mark.parametrize("body", [None, b"<html>", b"<?xml"])
 def test_a_copy_of_the_manifest_that_is_of_no_use_is_passed_over(
     world: DumpWorld, body: bytes | None

@@ -227,7 +227,7 @@ class Packages:
         try:
             with staged.reading() as file, _storage():
                 reader = _open(file, offered)
-                if copied is not None:
+                if copied is not None and not _is_the_same(reader, copied):
                     check_copy(reader.manifest(), copied.open())
                 yield reader
         except StoppedError:
@@ -345,6 +345,15 @@ def _open(file: BinaryIO, offered: Offered) -> PackageReader:
     reader = open_package(file, uri=offered.uri)
     check_manifest(reader.manifest().header, dump=offered.dump, package=offered.entry)
     return reader
+
+
+def _is_the_same(reader: PackageReader, copied: FetchedDocument) -> bool:
+    """Whether the copy of a manifest is the same to the last byte: then it need not be read."""
+    copied.stream.seek(0)
+    chunks = reader.manifest_chunks()
+    return all(copied.stream.read(len(chunk)) == chunk for chunk in chunks) and (
+        not copied.stream.read(1)
+    )
 
 
 @contextmanager
