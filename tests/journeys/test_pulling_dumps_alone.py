@@ -1,0 +1,390 @@
+"""The copies of manifests beside packages, and Sources that have dumps alone."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState
+from resourcesync.errors import SourceNotFoundError
+from tests.support.documents import document
+from tests.support.dump_world import (
+    AT,
+    DumpWorld,
+    Packed,
+    Told,
+    manifest_of,
+    many,
+    md,
+    zipped,
+)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> DumpWorld:
+    return DumpWorld(tmp_path / "mirror")
+
+
+def test_of_packages_with_contents_only_those_are_taken_that_are_worth_it(
+    world: DumpWorld,
+) -> None:
+    told = many(300, size=4000)
+    world.put_all(told)
+    world.list_resources(told[:150] + told[290:])
+    world.pull(dumps="never")
+    world.list_resources(told, at="2026-01-02T00:00:00Z")
+    packages = []
+    for n in range(3):
+        part = told[n * 100 : n * 100 + 100]
+        world.say(f"{n}.xml", manifest_of(part))
+        packages.append(Packed(name=f"{n}.zip", body=zipped(part), contents=f"{n}.xml"))
+    world.dump(*packages)
+
+    report = world.pull(mode="baseline")
+
+    assert report.created == 140
+    asked = world.asked()
+    assert "0.zip" not in asked
+    assert {"1.zip", "2.zip", "0.xml", "1.xml", "2.xml"} <= set(asked)
+    assert not any(name.startswith("r/") for name in asked)
+
+
+def test_a_package_whose_contents_are_mostly_here_is_not_taken(world: DumpWorld) -> None:
+    told = many(500)
+    world.put_all(told)
+    world.list_resources(told[:480])
+    world.pull(dumps="never")
+    world.list_resources(told, at="2026-01-02T00:00:00Z")
+    world.dump(Packed(name="d.zip", body=zipped(told)))
+
+    report = world.pull()
+
+    assert report.created == 20
+    assert "d.zip" not in world.asked()
+
+
+def test_a_copy_of_the_manifest_that_differs_costs_the_package(world: DumpWorld) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    world.say("d.xml", manifest_of(told[:-1]))
+    world.dump(Packed(name="d.zip", body=zipped(told), contents="d.xml"))
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert world.warned() == ["bad-package"]
+
+
+@pytest.mark.parametrize("more", [b"", b"\n\n"], ids=["byte for byte", "written otherwise"])
+def test_a_copy_of_the_manifest_that_agrees_lets_the_package_bring_all(
+    world: DumpWorld, more: bytes
+) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    world.say("d.xml", manifest_of(told) + more)
+    world.dump(Packed(name="d.zip", body=zipped(told), contents="d.xml"))
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.warned() == []
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
+@pytest.mark.parametrize("body", [None, b"<html>", b"<?xml"])
+def test_a_copy_of_the_manifest_that_is_of_no_use_is_passed_over(
+    world: DumpWorld, body: bytes | None
+) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    if body is not None:
+        world.say("d.xml", body)
+    world.dump(Packed(name="d.zip", body=zipped(told), contents="d.xml"))
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        manifest_of(many(100))[:-400],
+        manifest_of(many(100), at="2020-01-01T00:00:00Z"),
+        manifest_of([], from_=AT),
+    ],
+    ids=["cut short", "older than the dump", "of the other kind"],
+)
+def test_a_copy_of_the_manifest_that_cannot_be_right_is_passed_over(
+    world: DumpWorld, copied: bytes
+) -> None:
+    told = many(100)
+    world.put_all(told)
+    world.list_resources(told)
+    world.say("d.xml", copied)
+    world.dump(Packed(name="d.zip", body=zipped(told), contents="d.xml"))
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.warned() == []
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
+def test_entries_that_are_no_address_of_the_web_are_passed_over(world: DumpWorld) -> None:
+    told = many(100)
+    foreign = Told(name="x", data=b"?", base="mailto:")
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped([foreign, *told])))
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
+def test_of_which_the_list_tells_nothing_no_dump_is_believed(world: DumpWorld) -> None:
+    told = [it.wrong(hash="", lastmod="") for it in many(100)]
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped(told)))
+
+    assert world.pull(dumps="always").state is MirrorState.IN_SYNC
+    assert "d.zip" not in world.asked()
+    assert world.is_here()
+
+
+# --- a Source that has no lists ---
+
+
+def test_where_there_is_only_a_resource_dump_its_manifests_are_the_list(world: DumpWorld) -> None:
+    told = many(100)
+    for it in told:
+        world.contents[f"http://source.example/{it.name}"] = it.data
+    world.dump(
+        Packed(name="0.zip", body=zipped(told[:60])), Packed(name="1.zip", body=zipped(told[60:]))
+    )
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert report.created == 100
+    assert world.is_here()
+    assert sorted(name for name in world.asked() if name.endswith(".zip")) == ["0.zip", "1.zip"]
+    assert world.pull().mode.value == "unchanged"
+    assert not any(name.endswith(".zip") for name in world.asked())
+
+
+def test_an_index_of_dumps_is_followed_to_each_of_them(world: DumpWorld) -> None:
+    told = many(100)
+    parts = []
+    for n, part in enumerate((told[:40], told[40:])):
+        package = Packed(name=f"{n}.zip", body=zipped(part))
+        world.say(package.name, package.body)
+        world.say(f"dump{n}.xml", document(package.row(), md=md("resourcedump", at=AT)))
+        parts.append(f"<sitemap><loc>http://source.example/dump{n}.xml</loc></sitemap>")
+    index = document(*parts, root="sitemapindex", md=md("resourcedump", at=AT))
+    world.contents = {f"http://source.example/{it.name}": it.data for it in told}
+    world.offer("resourcedump", index)
+
+    report = world.pull()
+
+    assert (report.state, report.created) == (MirrorState.IN_SYNC, 100)
+    assert world.is_here()
+    assert [name for name in world.asked() if name.endswith(".zip")] == ["0.zip", "1.zip"]
+
+
+def test_a_dump_leads_to_itself_and_can_be_audited(world: DumpWorld) -> None:
+    told = many(20)
+    world.contents = {f"http://source.example/{it.name}": it.data for it in told}
+    world.dump(Packed(name="0.zip", body=zipped(told)))
+
+    assert world.pull("http://source.example/resourcedump.xml").state is MirrorState.IN_SYNC
+    report = world.audit()
+
+    assert (report.listed, report.accurate, report.findings) == (20, 20, ())
+    assert world.is_here()
+
+
+def test_an_index_of_something_else_than_dumps_is_no_dump(world: DumpWorld) -> None:
+    told = many(20)
+    world.put_all(told)
+    world.list_resources(told)
+    part = "<sitemap><loc>http://source.example/resourcelist.xml</loc></sitemap>"
+    index = document(part, root="sitemapindex", md=md("resourcedump", at=AT))
+    world.offer("resourcedump", index)
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.warned() == ["bad-dump"]
+
+
+def test_a_newer_dump_is_followed_and_what_it_holds_no_more_goes(world: DumpWorld) -> None:
+    told = [it.wrong(hash="", lastmod="") for it in many(100)]
+    world.dump(Packed(name="0.zip", body=zipped(told)))
+    world.pull()
+    later = "2026-02-01T00:00:00Z"
+    newer = [it.wrong(data=b"new") if n < 50 else it for n, it in enumerate(told[:90])]
+    world.contents = {f"http://source.example/{it.name}": it.data for it in newer}
+    world.dump(Packed(name="1.zip", body=zipped(newer, at=later)), at=later)
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert report.deleted == 10
+    assert world.is_here()
+
+
+def test_a_source_of_dumps_alone_is_no_source_for_who_wants_none(world: DumpWorld) -> None:
+    world.dump(Packed(name="0.zip", body=zipped(many(10))))
+
+    with pytest.raises(SourceNotFoundError):
+        world.pull(dumps="never")
+
+
+def test_a_dump_that_stands_for_the_list_must_be_whole(world: DumpWorld) -> None:
+    told = many(100)
+    world.dump(
+        Packed(name="0.zip", body=zipped(told[:60])), Packed(name="1.zip", body=b"no package")
+    )
+
+    with pytest.raises(Exception, match="neither ZIP nor tar"):
+        world.pull()
+    assert world.files() == {}
+
+
+# --- changes ---
+
+
+def changed(told: list[Told], minute: int) -> list[Told]:
+    moment = f"2026-01-01T00:{minute:02}:00Z"
+    return [
+        it.wrong(data=f"{minute}".encode() + it.data, change="updated", time=moment, lastmod=moment)
+        for it in told
+    ]
+
+
+def test_changes_are_brought_by_a_change_dump(world: DumpWorld) -> None:
+    told = many(200)
+    world.put_all(told)
+    world.list_resources(told)
+    world.list_changes([])
+    world.pull()
+    changes = changed(told[:100], 1)
+    gone = [it.wrong(change="deleted", time="2026-01-01T00:02:00Z") for it in told[190:]]
+    world.put_all(changes)
+    for it in gone:
+        del world.contents[f"http://source.example/{it.name}"]
+    world.list_changes([*changes, *gone])
+    package = zipped([*changes, *gone], from_=AT)
+    world.dump_changes(Packed(name="c.zip", body=package, from_=AT))
+    world.clock.advance(seconds=90_000)  # so that the Source is looked at anew
+
+    report = world.pull()
+
+    assert (report.updated, report.deleted) == (100, 10)
+    assert report.state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert "c.zip" in world.asked()
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
+def test_of_several_versions_in_a_change_dump_the_last_counts(world: DumpWorld) -> None:
+    told = many(50)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump_changes(from_=AT)
+    world.pull()
+    first = [it.wrong(path=f"1/{it.name}") for it in changed(told, 1)]
+    gone = [it.wrong(change="deleted", time="2026-01-01T00:02:00Z") for it in told]
+    again = [it.wrong(change="created", path=f"3/{it.name}") for it in changed(told[:40], 3)]
+    world.contents = {f"http://source.example/{it.name}": it.data for it in again}
+    package = zipped([*first, *gone, *again], from_=AT, until="2026-01-01T00:10:00Z")
+    world.dump_changes(Packed(name="c.zip", body=package, from_=AT, until="2026-01-01T00:10:00Z"))
+
+    report = world.pull()
+
+    assert (report.updated, report.deleted) == (40, 10)
+    assert report.state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
+def test_of_versions_that_nothing_tells_apart_the_last_one_counts(world: DumpWorld) -> None:
+    told = [it.wrong(hash="", length=-1) for it in many(20)]
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump_changes(from_=AT)
+    world.pull()
+    moment = "2026-01-01T00:01:00Z"
+    versions = [
+        it.wrong(
+            data=it.data + bytes([48 + n]), change="updated", time=moment, path=f"{n}/{it.name}"
+        ).wrong(lastmod=moment)
+        for n in range(3)
+        for it in told
+    ]
+    world.contents |= {f"http://source.example/{it.name}": it.data for it in versions}
+    package = zipped(versions, from_=AT, until="2026-01-01T00:10:00Z")
+    world.dump_changes(Packed(name="c.zip", body=package, from_=AT, until="2026-01-01T00:10:00Z"))
+
+    assert world.pull().updated == 20
+    assert world.is_here()
+
+
+def test_without_change_lists_the_packages_are_a_chain_and_read_once(world: DumpWorld) -> None:
+    told = many(60)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump_changes(from_=AT)
+    world.pull()
+    packages = []
+    for n in range(3):
+        changes = changed(told[n * 20 : n * 20 + 20], n * 10 + 1)
+        from_, until = f"2026-01-01T00:{n}0:00Z", f"2026-01-01T00:{n + 1}0:00Z"
+        body = zipped(changes, from_=from_, until=until)
+        world.contents |= {f"http://source.example/{it.name}": it.data for it in changes}
+        packages.append(Packed(name=f"{n}.zip", body=body, from_=from_, until=until))
+        world.dump_changes(*packages)
+        report = world.pull()
+        assert report.updated == 20
+        assert report.state is MirrorState.IN_SYNC
+        asked = [name for name in world.asked() if name.endswith(".zip")]
+        assert asked == [f"{max(0, n - 1)}.zip", f"{n}.zip"][-2 if n else -1 :]
+        assert not any(name.startswith("r/") for name in world.asked())
+    assert world.is_here()
+
+
+def test_packages_that_say_no_times_are_read_once(world: DumpWorld) -> None:
+    told = many(60)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump_changes(from_=AT)
+    world.pull()
+    packages = []
+    for n in range(3):
+        changes = changed(told[n * 20 : n * 20 + 20], n * 10 + 1)
+        from_, until = f"2026-01-01T00:{n}0:00Z", f"2026-01-01T00:{n}9:00Z"
+        world.contents |= {f"http://source.example/{it.name}": it.data for it in changes}
+        body = zipped(changes, from_=AT if not n else f"2026-01-01T00:{n - 1}9:00Z", until=until)
+        packages.append(Packed(name=f"{n}.zip", body=body))
+        world.dump_changes(*packages)
+
+        assert world.pull().updated == 20, from_
+        asked = [name for name in world.asked() if name.endswith(".zip")]
+        assert asked == [f"{it}.zip" for it in range(max(0, n - 1), n + 1)]
+    assert world.is_here()
+
+
+def test_an_open_package_is_read_again_only_when_its_dump_says_more(world: DumpWorld) -> None:
+    told = many(20)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump_changes(Packed(name="c.zip", body=zipped([], from_=AT), from_=AT))
+    world.pull()
+    world.pull()
+    assert world.pull().mode.value == "unchanged"
+    assert "c.zip" not in world.asked()
+    changes = changed(told, 1)
+    world.contents = {f"http://source.example/{it.name}": it.data for it in changes}
+    world.dump_changes(Packed(name="c.zip", body=zipped(changes, from_=AT), from_=AT))
+
+    report = world.pull()
+
+    assert report.updated == 20
+    assert report.state is MirrorState.IN_SYNC
+    assert world.is_here()
