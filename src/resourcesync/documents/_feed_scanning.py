@@ -1,6 +1,6 @@
 """XML of the drafts that are no sitemaps becomes nodes: a head, then entries with what is in them.
 
-The same doors are closed as in `_scanning`; these documents are rare, so nothing here is tuned.
+The same doors are closed as for lists (see `_expat`). They are rare, so nothing here is tuned.
 """
 
 import pyexpat
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from resourcesync.documents._expat import CUT_SHORT, MAX_PREFIXES, UTF, excess, new_parser
 from resourcesync.documents._limits import Limits, over
-from resourcesync.documents._scanning import MAX_NAMES, MAX_PREFIXES, MAX_TOKEN
 from resourcesync.documents._tokens import SEPARATOR
 from resourcesync.errors import (
     DocumentError,
@@ -24,8 +24,6 @@ TERMS: Final = frozenset(
 """The ResourceSync namespaces that the drafts used."""
 
 _MAX_CHILDREN: Final = 1_000
-_CUT_SHORT: Final = frozenset({3, 5, 6, 20})
-_ENCODINGS: Final = frozenset({"utf-8", "utf8", "utf-16", "utf-16le", "utf-16be"})
 _IN_ROOT: Final = 2
 _IN_ENTRY: Final = 3
 
@@ -80,13 +78,7 @@ class FeedScanner:
         self._fed = 0
         self._closed = False
         self._prefixes: set[str | None] = set()
-        parser = pyexpat.ParserCreate("utf-8", SEPARATOR)
-        parser.buffer_text = True
-        at_once = getattr(parser, "SetReparseDeferralEnabled", None)
-        if at_once is not None:
-            at_once(False)  # noqa: FBT003 - expat's signature
-        parser.XmlDeclHandler = self._declaration
-        parser.StartDoctypeDeclHandler = self._doctype
+        parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
         parser.StartNamespaceDeclHandler = self._prefix
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
@@ -104,10 +96,8 @@ class FeedScanner:
             self._parser.Parse(block, False)  # noqa: FBT003 - expat's signature
         except pyexpat.ExpatError as error:
             raise self._malformed(error) from error
-        if self._fed - self._parser.CurrentByteIndex > MAX_TOKEN:
-            raise self._over(MAX_TOKEN, "bytes in one tag or comment")
-        if len(self._parser.intern) > MAX_NAMES:
-            raise self._over(MAX_NAMES, "different names")
+        if found := excess(self._parser, self._fed):
+            raise self._over(*found)
 
     def close(self) -> None:
         """Tell that the document ends here.
@@ -122,7 +112,7 @@ class FeedScanner:
         try:
             self._parser.Parse(b"", True)  # noqa: FBT003 - expat's signature
         except pyexpat.ExpatError as error:
-            if error.code in _CUT_SHORT:
+            if error.code in CUT_SHORT:
                 raise TruncatedDocumentError(
                     "The document stops before its end",
                     uri=self._uri,
@@ -139,7 +129,7 @@ class FeedScanner:
     # --- what expat calls ----------------------------------------------------------------------
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        if encoding is not None and encoding.lower() not in _ENCODINGS:
+        if encoding is not None and encoding.lower() not in UTF:
             raise self._fault("The document is neither in UTF-8 nor in UTF-16", "xml-encoding")
 
     def _doctype(self, *_: object) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 from resourcesync.documents._assembling import Assembler
 from resourcesync.documents._context import Context
 from resourcesync.documents._dialects import P0, P1, P2
+from resourcesync.documents._expat import CUT_SHORT, MAX_PREFIXES, UTF, excess, new_parser
 from resourcesync.documents._fragments import Fragment
 from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._tokens import (
@@ -39,16 +40,6 @@ from resourcesync.errors import (
 )
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 
-MAX_TOKEN: Final = 65_536
-"""Bytes of one tag, comment or instruction. It keeps expat's time linear; see `_octets`."""
-MAX_NAMES: Final = 1_000
-"""Different element and attribute names: expat keeps each until the end."""
-MAX_PREFIXES: Final = 100
-"""Different namespace prefixes, for the same reason."""
-
-_ENCODINGS: Final = frozenset({"utf-8", "utf8", "utf-16", "utf-16le", "utf-16be"})
-_CUT_SHORT: Final = frozenset({3, 5, 6, 20})
-"""expat's codes for: no element, an unclosed token, half a character, an unclosed CDATA section."""
 _DOCTYPE_HTML: Final = re.compile(rb"\s*<!doctype\s+html", re.IGNORECASE)
 _TITLE: Final = re.compile(rb"<title[^<>]{0,200}>([^<]{1,200})", re.IGNORECASE)
 _HEAD: Final = 4_096
@@ -84,16 +75,8 @@ class Scanner:
         self._keeping: list[str] | None = None  # what the elements of others are added to
         self._room = 0  # characters that it may still get
         self._prefixes: set[str | None] = set()
-        # The encoding is decided before (see `_octets`); nothing in the document changes it.
-        parser = pyexpat.ParserCreate("utf-8", SEPARATOR)
-        parser.buffer_text = True
+        parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
         parser.ordered_attributes = True
-        # Newer expats wait for more bytes before they try a token again; MAX_TOKEN does it for all.
-        at_once = getattr(parser, "SetReparseDeferralEnabled", None)
-        if at_once is not None:
-            at_once(False)  # noqa: FBT003 - expat's signature
-        parser.XmlDeclHandler = self._declaration
-        parser.StartDoctypeDeclHandler = self._doctype
         parser.StartNamespaceDeclHandler = self._namespace
         parser.StartElementHandler = self._start_root
         self._parser = parser
@@ -114,10 +97,8 @@ class Scanner:
         except pyexpat.ExpatError as error:
             raise self._malformed(error) from error
         self._drain()
-        if self._fed - self._parser.CurrentByteIndex > MAX_TOKEN:
-            raise self._over(MAX_TOKEN, "bytes in one tag or comment")
-        if len(self._parser.intern) > MAX_NAMES:
-            raise self._over(MAX_NAMES, "different names")
+        if found := excess(self._parser, self._fed):
+            raise self._over(*found)
 
     def close(self) -> None:
         """Tell that the document ends here.
@@ -131,7 +112,7 @@ class Scanner:
         try:
             self._parser.Parse(b"", True)  # noqa: FBT003 - expat's signature
         except pyexpat.ExpatError as error:
-            if error.code in _CUT_SHORT:
+            if error.code in CUT_SHORT:
                 raise TruncatedDocumentError(
                     "The document stops before its end",
                     uri=self._uri,
@@ -145,7 +126,7 @@ class Scanner:
     # --- what expat calls ----------------------------------------------------------------------
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        if encoding is not None and encoding.lower() not in _ENCODINGS:
+        if encoding is not None and encoding.lower() not in UTF:
             raise MalformedDocumentError(
                 f"The document says it is in {encoding[:40]}; only UTF-8 and UTF-16 are read",
                 uri=self._uri,

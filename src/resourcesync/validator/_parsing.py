@@ -4,12 +4,11 @@ import pyexpat
 from collections.abc import Callable
 from typing import Final
 
+from resourcesync.documents._expat import excess, new_parser
 from resourcesync.documents._limits import Limits
+from resourcesync.documents._tokens import SEPARATOR
 from resourcesync.validator._nodes import Node, Spot, Window
 
-_SEPARATOR: Final = "\x1f"  # XML cannot carry it
-_MAX_TOKEN: Final = 65_536
-_MAX_NAMES: Final = 1_000
 _MAX_CHILDREN: Final = 1_000
 _ENCODINGS: Final = frozenset({"utf-8", "utf8"})
 
@@ -45,14 +44,8 @@ class Parser:
         self._texts: list[str] = []
         self._text_size = 0
         self._names: dict[str, tuple[str, str]] = {}
-        parser = pyexpat.ParserCreate("utf-8", _SEPARATOR)
-        parser.buffer_text = True
+        parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
         parser.ordered_attributes = True
-        at_once = getattr(parser, "SetReparseDeferralEnabled", None)
-        if at_once is not None:  # newer expats wait for more bytes; the bound on tokens is enough
-            at_once(False)  # noqa: FBT003 - expat's signature
-        parser.XmlDeclHandler = self._declaration
-        parser.StartDoctypeDeclHandler = self._doctype
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
@@ -68,10 +61,8 @@ class Parser:
         self.window.push(block, keep_from=max(0, keep_from))
         self.fed += len(block)
         self._parse(lambda: self._parser.Parse(block, False))  # noqa: FBT003 - expat's signature
-        if self.fed - self._parser.CurrentByteIndex > _MAX_TOKEN:
-            self._stop(f"one tag or comment has more than {_MAX_TOKEN:,} bytes")
-        if len(self._parser.intern) > _MAX_NAMES:
-            self._stop(f"there are more than {_MAX_NAMES:,} different names")
+        if found := excess(self._parser, self.fed):
+            self._stop(f"there are more than {found[0]:,} {found[1]}")
 
     def close(self) -> None:
         """Tell that the document ends here.
@@ -133,7 +124,7 @@ class Parser:
         qualified: tuple[tuple[str, str, str], ...] = ()
         for at in range(0, len(attributes), 2):
             key, value = attributes[at], attributes[at + 1]
-            if _SEPARATOR in key:
+            if SEPARATOR in key:
                 qualified += ((*self._split(key), value),)
             else:
                 plain[key] = value
@@ -151,7 +142,7 @@ class Parser:
     def _split(self, name: str) -> tuple[str, str]:
         found = self._names.get(name)
         if found is None:
-            namespace, _, local = name.rpartition(_SEPARATOR)
+            namespace, _, local = name.rpartition(SEPARATOR)
             found = (namespace, local)
             self._names[name] = found
         return found
