@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from types import TracebackType
-from typing import BinaryIO, Protocol, Self
+from typing import BinaryIO, Final, Protocol, Self
 
 from resourcesync.documents.reading import Document, read
 from resourcesync.model.capabilities import RefusedEntry
@@ -12,6 +12,9 @@ from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response
 
 Scratch = Callable[[], BinaryIO]
 """Opens a nameless temporary file."""
+
+
+_NOT_MODIFIED: Final = 304
 
 
 class _FileSink:
@@ -141,7 +144,8 @@ class DocumentFetcher:
             last_modified=last_modified,
             uncached=uncached,
         )
-        return next(self._outcomes([request]))
+        with closing(self._outcomes([request])) as outcomes:
+            return next(outcomes)
 
     def get_all(self, uris: Iterable[str]) -> Iterator[FetchedDocument]:
         """Fetch many documents, several at a time; yield each as it comes, in no order.
@@ -158,20 +162,44 @@ class DocumentFetcher:
             assert document is not None, "only a conditional request is answered with 304"
             yield document
 
-    def _outcomes(self, requests: Iterable[Request]) -> Iterator[FetchedDocument | None]:
-        with closing(_generator(self._fetcher.fetch(requests))) as outcomes:
-            for outcome in outcomes:
-                sink = outcome.request.sink
-                assert isinstance(sink, _FileSink)
-                match outcome:
-                    case Failure():
-                        sink.close()
-                        raise outcome.error
-                    case Response(status=304):
-                        sink.close()
-                        yield None
-                    case Response():
-                        yield _fetched(outcome, sink.stream())
+    def _outcomes(
+        self, requests: Iterable[Request]
+    ) -> Generator[FetchedDocument | None, None, None]:
+        asked: set[_FileSink] = set()
+        with (
+            closing(_noted(requests, asked)) as noted,
+            closing(_generator(self._fetcher.fetch(noted))) as outcomes,
+        ):
+            try:
+                for outcome in outcomes:
+                    document = _document(outcome)
+                    asked.discard(_sink(outcome.request))
+                    yield document
+            finally:  # what was stopped on its way keeps no file open
+                for sink in asked:
+                    sink.close()
+
+
+def _noted(requests: Iterable[Request], asked: set[_FileSink]) -> Generator[Request, None, None]:
+    """Give the requests on, and note where the answer of each will be."""
+    for request in requests:
+        asked.add(_sink(request))
+        yield request
+
+
+def _sink(request: Request) -> _FileSink:
+    assert isinstance(request.sink, _FileSink)
+    return request.sink
+
+
+def _document(outcome: Response | Failure) -> FetchedDocument | None:
+    sink = _sink(outcome.request)
+    if isinstance(outcome, Failure):
+        raise outcome.error
+    if outcome.status == _NOT_MODIFIED:
+        sink.close()
+        return None
+    return _fetched(outcome, sink.stream())
 
 
 def _generator(

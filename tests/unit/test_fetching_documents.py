@@ -1,0 +1,65 @@
+"""Documents on their way: whatever ends a fetch, no temporary file stays open."""
+
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+
+import pytest
+
+from resourcesync.discovery import DocumentFetcher
+from resourcesync.errors import ResourceMissingError, ResourceSyncError, StoppedError
+from resourcesync.ports import Failure, Request, Response
+
+URIS = [f"http://h.example/{name}.xml" for name in ("first", "second", "third")]
+
+
+class HalfWay:
+    """Asks for everything at a time, answers the first request, and is then cut short."""
+
+    def __init__(self, error: ResourceSyncError, *, is_raised: bool) -> None:
+        self.error = error
+        self.is_raised = is_raised
+
+    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+        asked = list(requests)
+        for request in asked:
+            request.sink.write(b"half")
+        yield Response(request=asked[0], status=200, uri=asked[0].uri, headers={}, received=4)
+        if self.is_raised:
+            raise self.error
+        yield Failure(request=asked[1], error=self.error)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("is_raised", [True, False])
+def test_a_fetch_that_is_cut_short_closes_what_it_began(is_raised: bool) -> None:
+    error: ResourceSyncError = (
+        StoppedError("stop") if is_raised else ResourceMissingError("404", uri=URIS[1], status=404)
+    )
+    files: list[BytesIO] = []
+
+    def scratch() -> BytesIO:
+        files.append(BytesIO())
+        return files[-1]
+
+    coming = DocumentFetcher(HalfWay(error, is_raised=is_raised), scratch).get_all(URIS)
+    first = next(coming)
+    with pytest.raises(type(error)):
+        next(coming)
+
+    assert [it.closed for it in files] == [False, True, True]
+    assert first.stream.read() == b""  # it is the caller's
+    first.stream.seek(0)
+    assert first.stream.read() == b"half"
+
+
+def test_who_wants_no_more_documents_leaves_no_file_open() -> None:
+    files: list[BytesIO] = []
+
+    def scratch() -> BytesIO:
+        files.append(BytesIO())
+        return files[-1]
+
+    coming = DocumentFetcher(HalfWay(StoppedError("stop"), is_raised=True), scratch).get_all(URIS)
+    next(coming)
+    coming.close()  # type: ignore[attr-defined]  # it is a generator
+
+    assert [it.closed for it in files] == [False, True, True]
