@@ -89,3 +89,23 @@ def test_a_robots_file_that_is_late_is_not_taken_for_none(hidden: TinySource) ->
 
     assert run(["pull", hidden.url, "museum", "--retries", "0"]) == 4
     assert not Path("museum").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("explore", "{}"), ("validate", "{}"), ("diff", "{}", "{}")],
+    ids=lambda command: command[0],
+)
+def test_who_looks_at_a_source_is_led_to_an_allowed_origin_too(
+    hidden: TinySource, other: TinySource, said: Said, command: tuple[str, ...]
+) -> None:
+    hidden.put("/robots.txt", f"Sitemap: {other.url}/resourcelist.xml".encode())
+    words = [word.format(hidden.url) for word in command]
+
+    assert run(words) == 5
+    assert other.asked == []
+    said.readouterr()
+
+    assert run([*words, "--allow-origin", other.url]) in (0, 1)
+    assert "/resourcelist.xml" in {it.target for it in other.asked}
+    assert said.readouterr().err == ""

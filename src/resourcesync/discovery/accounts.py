@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 
 from resourcesync.discovery.discover import Discovered, discover, discover_locally
 from resourcesync.discovery.documents import FetchedDocument
-from resourcesync.discovery.search import Documents, fetch, use_first
+from resourcesync.discovery.search import Documents, Search, fetch, use_first
 from resourcesync.documents.reading import Document
 from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part
@@ -74,11 +74,15 @@ class AccountReader:
     Args:
         documents: Gets documents.
         add: Takes what is told, in the order of the lists; a later telling of a URI counts.
+        allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
     """
 
-    def __init__(self, documents: Documents, add: Callable[[Told], None]) -> None:
+    def __init__(
+        self, documents: Documents, add: Callable[[Told], None], allowed: Iterable[str] = ()
+    ) -> None:
         self._documents = documents
         self._add = add
+        self._allowed = tuple(allowed)
         self._telling = Telling()
 
     def read(self, address: str) -> Telling:
@@ -90,7 +94,8 @@ class AccountReader:
             StorageError: A document could not be kept or read.
             ConfigurationError: The address is none, or offers several sets.
         """
-        begun = use_first(self._documents, address, self._begin)
+        search = Search(self._documents, self._allowed)
+        begun = use_first(self._documents, address, self._begin, search)
         if isinstance(begun, Discovered):
             self._read_source(begun)
         return self._telling
@@ -99,8 +104,9 @@ class AccountReader:
         """Read a list at once; of a Source, return where its lists are."""
         kind = document.header.capability
         if kind in _WHOLE:
-            find = discover if "://" in fetched.uri else discover_locally
-            return find(self._documents, fetched.uri)
+            if "://" not in fetched.uri:
+                return discover_locally(self._documents, fetched.uri)
+            return discover(self._documents, fetched.uri, allowed=self._allowed)
         if kind not in _LISTS and kind is not Capability.RESOURCE_DUMP_MANIFEST:
             raise UnexpectedDocumentError(
                 f"a {document.header.phrase} does not tell which resources there are",

@@ -156,7 +156,7 @@ def _tell(target: str, spool: Spool[Told], network: Network, clock: Clock) -> Te
         spool.add(told if plain == told.uri else told._replace(uri=plain))
 
     with open_documents(target, network, clock) as (documents, first):
-        return AccountReader(documents, add).read(first)
+        return AccountReader(documents, add, network.allow_origins).read(first)
 
 
 def _plain(uri: str) -> str:

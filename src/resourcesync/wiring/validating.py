@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 
 from resourcesync.adapters.local_documents import LocalDocuments
 from resourcesync.discovery.documents import FetchedDocument
-from resourcesync.discovery.search import Documents, fetch, use_first
+from resourcesync.discovery.search import Documents, Search, fetch, use_first
 from resourcesync.errors import DocumentError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock, Fetcher, Purpose
@@ -230,7 +230,7 @@ class Judge:
 
     def _judge_source(self, walk: _Walk, target: str, first: str) -> Iterator[Event]:
         whole = self._judgement.whole or (walk.is_local and Path(target).is_dir())
-        address = _first_uri(walk.documents, first)
+        address = self._first_uri(walk.documents, first)
         yield from self._visit(walk, address, "", follow=whole)
         if not walk.summaries:
             return
@@ -242,6 +242,16 @@ class Judge:
             yield _placed(finding, walk)
         if walk.is_cut:
             yield CutShort(target, len(walk.summaries))
+
+    def _first_uri(self, documents: Documents, address: str) -> str:
+        """Return where the first document is; one that is broken is there, too."""
+        if "://" not in address:
+            return address
+        search = Search(documents, self._network.allow_origins)
+        try:
+            return use_first(documents, address, lambda _, fetched: fetched.uri, search)
+        except DocumentError as error:
+            return error.uri or address
 
     def _visit(self, walk: _Walk, uri: str, announced: str, *, follow: bool) -> Iterator[Event]:
         waiting = deque([(uri, announced)])
@@ -328,16 +338,6 @@ class Judge:
             for finding in () if now.is_index else found:
                 yield _placed(finding, walk)
         yield ReadAgain(target, compared)
-
-
-def _first_uri(documents: Documents, address: str) -> str:
-    """Return where the first document is; one that is broken is there, too."""
-    if "://" not in address:
-        return address
-    try:
-        return use_first(documents, address, lambda _, fetched: fetched.uri)
-    except DocumentError as error:
-        return error.uri or address
 
 
 def _above(first: DocumentSummary) -> list[tuple[str, str]]:
