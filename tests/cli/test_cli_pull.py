@@ -179,6 +179,38 @@ def test_a_dry_run_tells_the_plan_and_leaves_no_folder(source: TinySource, said:
     assert not Path("museum").exists()
 
 
+def test_a_dry_run_names_each_action_that_the_pull_then_takes(
+    source: TinySource, said: Said
+) -> None:
+    assert run(["pull", source.url, "museum", "-n", "-i"]) == 0
+    first = said.readouterr().out.splitlines()
+    assert [line for line in first if line.startswith("+ ")] == [
+        f"+ /{path}   would create" for path in sorted(MIRRORED)
+    ]
+    run(["pull", source.url, "museum"])
+    files = {**FILES, "/objects/0001.txt": b"another\n", "/objects/0099.txt": b"new\n"}
+    del files["/objects/0002.txt"]
+    source.offer(files, at=LATER)
+    said.readouterr()
+
+    assert run(["pull", "museum", "-n", "--json"]) == 0
+    would = _actions(said)
+    assert run(["pull", "museum", "--json"]) == 0
+
+    assert would == _actions(said)
+    assert set(would.values()) == {"create", "update", "delete"}
+
+
+def test_a_dry_run_names_no_action_unless_asked(source: TinySource, said: Said) -> None:
+    assert run(["pull", source.url, "museum", "-n"]) == 0
+
+    assert "would create\n" not in said.readouterr().out
+
+
+def _actions(said: Said) -> dict[str, str]:
+    return {row["path"]: row["action"] for row in rows(said) if row["type"] == "item"}
+
+
 def test_a_first_pull_that_fails_leaves_no_folder(said: Said) -> None:
     with dead_address() as address:
         assert run(["pull", address, "museum", "--retries", "0"]) == 4

@@ -29,10 +29,10 @@ def test_what_an_audit_found_is_mended_by_its_id(museum: str, said: Said) -> Non
 
     lines = said.readouterr().out.splitlines()
     assert sorted(line[:19] for line in lines[:-1]) == [
-        "* /objects/0003.txt",
         "* /objects/0005.txt",
+        "+ /objects/0003.txt",
     ]
-    assert lines[-1].startswith("In sync   12 resources (2 updated, ")
+    assert lines[-1].startswith("In sync   12 resources (1 created, 1 updated, ")
     assert run(["audit", museum]) == 0
     assert files_of(Path(museum)) == {**MIRRORED, "mine.txt": b"mine"}
 
@@ -53,13 +53,13 @@ def test_without_an_audit_files_are_looked_at_first(museum: str, said: Said) -> 
         "objects/0003.txt",
         "objects/0005.txt",
     ]
-    assert found[-1]["updated"] == 2
+    assert found[-1]["created"] + found[-1]["updated"] == 2
 
 
 def test_a_dry_run_says_what_it_would_do(museum: str, said: Said) -> None:
     assert run(["repair", museum, "-n"]) == 0
 
-    assert "would create 0, update 2, delete 0" in said.readouterr().out
+    assert "would create 1, update 1, delete 0" in said.readouterr().out
     assert not Path(museum, "objects/0003.txt").exists()
 
 
@@ -104,3 +104,35 @@ def test_an_audit_in_sync_leaves_nothing_behind(source: TinySource, said: Said) 
 def test_a_repair_needs_a_mirror_and_makes_none(said: Said) -> None:
     assert run(["repair", "nothing"]) == 2
     assert not Path("nothing").exists()
+
+
+def test_a_missing_file_is_created_and_an_altered_one_is_updated(museum: str, said: Said) -> None:
+    assert run(["repair", museum, "--json"]) == 0
+
+    found = rows(said)
+    items = {row["path"]: row["action"] for row in found if row["type"] == "item"}
+    assert items == {"objects/0003.txt": "create", "objects/0005.txt": "update"}
+    assert (found[-1]["created"], found[-1]["updated"]) == (1, 1)
+
+
+def test_a_missing_file_that_cannot_be_had_leaves_no_old_copy(
+    source: TinySource, museum: str, said: Said
+) -> None:
+    del source.answers["/objects/0003.txt"], source.answers["/objects/0005.txt"]
+
+    assert run(["repair", museum, "--json"]) == 3
+
+    kept = {row["path"]: row["kept"] for row in rows(said) if row["type"] == "item"}
+    assert kept == {"objects/0003.txt": False, "objects/0005.txt": True}
+
+
+def test_a_dry_run_of_a_repair_names_each_action(museum: str, said: Said) -> None:
+    assert run(["repair", museum, "-n", "-i", "--delete"]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert sorted(lines[:-1]) == [
+        "* /objects/0005.txt   would update",
+        "+ /objects/0003.txt   would create",
+    ]
+    assert "would create 1, update 1, delete 0" in lines[-1]
+    assert not Path(museum, "objects/0003.txt").exists()

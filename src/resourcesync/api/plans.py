@@ -181,8 +181,8 @@ def _action(decision: Decision) -> tuple[PlannedAction | None, Listed | None]:
     match decision:
         case InStep():
             return None, None
-        case Fetch(row, before):
-            word: Literal["create", "update"] = "create" if before is None else "update"
+        case Fetch(row):
+            word: Literal["create", "update"] = "create" if decision.creates else "update"
             return PlannedAction(action=word, uri=row.loc, path=row.path, length=row.length), row
         case TakeAway(copy, reason):
             made = PlannedAction(

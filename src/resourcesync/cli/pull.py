@@ -274,6 +274,7 @@ class _One(NamedTuple):
 
 def _pull_one(one: _One, network: "Network", words: "PullWords", tell: "Reporter") -> Outcome:
     """Pull one mirror."""
+    from resourcesync.cli.planned_items import showing_items  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
@@ -292,7 +293,9 @@ def _pull_one(one: _One, network: "Network", words: "PullWords", tell: "Reporter
     with mirrors.open_destination(
         folder, source=address, network=network, report=report, clock=clock
     ) as destination:
-        found = destination.pull(address, _options(one, clock.now()))
+        review = showing_items(tell) if one.target.arguments.dry_run else None
+        chosen = replace(_options(one, clock.now()), review=review)
+        found = destination.pull(address, chosen)
     return conclude(found, str(folder), first=words.first, plan=plan)
 
 

@@ -69,6 +69,7 @@ def command(output: OutputOptions, mirror: OneMirror, itemize: bool, **values: A
 
 
 def _repair(arguments: Arguments, network: "Callable[[], Network]", screen: Screen) -> Outcome:
+    from resourcesync.cli.planned_items import showing_items  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.plan import DeletionLimit  # noqa: PLC0415 - help stays quick
@@ -89,6 +90,7 @@ def _repair(arguments: Arguments, network: "Callable[[], Network]", screen: Scre
 
     chosen = PullOptions(
         dry_run=arguments.dry_run,
+        review=showing_items(screen.report) if arguments.dry_run else None,
         max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
     )
     with mirrors.open_destination(

@@ -15,6 +15,7 @@ from resourcesync.destination.plan import (
     Fetch,
     Listed,
     Match,
+    count,
     is_proven,
     listed_again,
     match_copy,
@@ -84,7 +85,7 @@ class Incremental:
         if self._pull.options.dry_run:
             plan = self._plan_changes(history)
             self._pull.tell_plan(plan)
-            return Pulled(mode=plan.mode, plan=plan)
+            return Pulled(mode=plan.mode, plan=plan, is_written=False)
         if history.changes:
             self._pull.begin(baseline=False)
             # New changes without a time are a later word all the same: T tells that it is one.
@@ -95,6 +96,7 @@ class Incremental:
             generation=self._pull.generation,
             stale_since=0,
             found=self._pull.discovered,
+            kept=self._pull.memory.kept + unlisted,
         )
         if not history.unchanged:
             notes |= self._pull.open_list(history)
@@ -105,19 +107,10 @@ class Incremental:
         return pulled
 
     def _plan_changes(self, history: History) -> Plan:
-        create = update = delete = size = same = 0
-        for row in settle(history.spool, ignore_conflict):
-            copy = self._pull.state.copy(row.uri)
-            if row.change == ChangeKind.DELETED:
-                delete += copy is not None
-            elif row.change != FILTERED:
-                known = copy is not None and match_copy(copy, row) is Match.SAME
-                same += known
-                create += copy is None
-                update += copy is not None and not known
-                size += 0 if known else row.length or 0
         mode = Mode.INCREMENTAL if history.changes else Mode.UNCHANGED
-        return Plan(mode=mode, same=same, create=create, update=update, delete=delete, size=size)
+        rows = settle(history.spool, ignore_conflict)
+        plan, _, _ = count(decide_changes(self._pull, rows), mode)
+        return plan
 
     def _write_down(self, history: History) -> int:
         """Write the changes down as tasks; the cursor moves only after all are written."""

@@ -138,13 +138,13 @@ class Landing:
             "item",
             {
                 "status": "error",
-                "action": "create" if fetch.before is None else "update",
+                "action": "create" if fetch.creates else "update",
                 "uri": listed.loc,
                 "path": listed.path,
                 "code": code,
                 "reason": reason,
                 "tries": tries,
-                "kept": fetch.before is not None,
+                "kept": not fetch.creates,
             },
         )
 
@@ -212,7 +212,7 @@ class Landing:
     def _count(self, ready: Ready) -> None:
         fetch, copy, tally = ready.fetch, ready.copy, self.tally
         before = fetch.before
-        if before is None:
+        if fetch.creates:
             tally.created += 1
         else:
             tally.updated += 1
@@ -222,7 +222,7 @@ class Landing:
             "item",
             {
                 "status": "ok",
-                "action": "create" if before is None else "update",
+                "action": "create" if fetch.creates else "update",
                 "uri": fetch.listed.loc,
                 "path": copy.path,
                 "bytes": copy.length,

@@ -102,11 +102,18 @@ class Fetch(NamedTuple):
         listed: What the Source says of it.
         before: The copy that is here now, or ``None``.
         ask: Whether the Source may answer that our copy is still good (a conditional request).
+        is_missing: Whether there is no file where that copy ought to be.
     """
 
     listed: Listed
     before: Copy | None
     ask: bool = False
+    is_missing: bool = False
+
+    @property
+    def creates(self) -> bool:
+        """Whether the resource is not here yet, or not here any more."""
+        return self.before is None or self.is_missing
 
 
 class TakeAway(NamedTuple):
@@ -190,9 +197,9 @@ def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
                 delete += 1
             case Keep():
                 kept += 1
-            case Fetch(row, before):
-                create += before is None
-                update += before is not None
+            case Fetch(row):
+                create += decision.creates
+                update += not decision.creates
                 size += row.length or 0
                 unsized += row.length is None
                 unsure = unsure or not (row.hash or row.lastmod is not None)

@@ -9,9 +9,11 @@ from resourcesync.destination.baseline import Account, Baseline, ignore_conflict
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.plan import (
     FILTERED,
+    Decision,
     Fetch,
     Listed,
     Match,
+    TakeAway,
     forgotten,
     is_forgotten,
     match_copy,
@@ -19,6 +21,7 @@ from resourcesync.destination.plan import (
 )
 from resourcesync.destination.pulling import Pull, Pulled
 from resourcesync.destination.reports import Finding, FindingKind, Mode, Plan
+from resourcesync.destination.reviewing import show_decisions
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Look
@@ -28,6 +31,7 @@ _CHUNK: Final = 256
 _ALTERED: Final = "altered"
 """In place of a signature: no file has it, so whatever is there goes to quarantine."""
 
+_UNLISTED: Final = "no longer listed"
 _TO_FETCH: Final = frozenset({FindingKind.MISSING, FindingKind.DIFFERENT})
 
 
@@ -72,6 +76,9 @@ class Repair:
     def _mend(self, account: Account, wanted: set[str], extra: set[str], look: Look) -> Pulled:
         plan = self._plan(account, wanted, extra, look)
         self._pull.tell_plan(plan)
+        show_decisions(
+            self._pull, Mode.BASELINE, lambda: self._decisions(account, wanted, extra, look)
+        )
         pulled = Pulled(mode=Mode.BASELINE, plan=plan)
         if self._pull.options.dry_run:
             return pulled
@@ -96,8 +103,8 @@ class Repair:
         if not account.complete:
             extra.clear()  # what is not listed may only not be listed yet
         for fetch in self._fetches(account, wanted, look):
-            create += fetch.before is None
-            update += fetch.before is not None
+            create += fetch.creates
+            update += not fetch.creates
             size += fetch.listed.length or 0
             unsized += fetch.listed.length is None
         return Plan(
@@ -127,7 +134,9 @@ class Repair:
         if copy is None:
             return Fetch(row, None)
         if not _is_sound(copy, look):
-            return Fetch(row, forgotten(copy)._replace(signature=_ALTERED))
+            is_missing = look.signature(copy.path) is None
+            altered = forgotten(copy)._replace(signature=_ALTERED)
+            return Fetch(row, altered, is_missing=is_missing)
         if match_copy(copy, row) is Match.DIFFERENT:
             return Fetch(row, copy)
         return None
@@ -140,11 +149,22 @@ class Repair:
                 self._pull.state.commit(Step(doubted=bad))
             yield from group
 
+    def _decisions(
+        self, account: Account, wanted: set[str], extra: set[str], look: Look
+    ) -> Iterator[Decision]:
+        yield from self._fetches(account, wanted, look)
+        for copy in self._copies(extra):
+            yield TakeAway(copy, _UNLISTED)
+
     def _deletions(self, extra: set[str], at: int) -> Iterator[Pending]:
+        for copy in self._copies(extra):
+            yield self._pull.deletion(copy, _UNLISTED, at)
+
+    def _copies(self, extra: set[str]) -> Iterator[Copy]:
         for uri in sorted(extra):
             copy = self._pull.state.copy(uri)
             if copy is not None:  # a file that we did not fetch is not ours to delete
-                yield self._pull.deletion(copy, "no longer listed", at)
+                yield copy
 
 
 def _is_sound(copy: Copy, look: Look) -> bool:

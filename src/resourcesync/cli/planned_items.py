@@ -1,0 +1,42 @@
+"""What a dry run shows of each resource: the items that the real run would tell of."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from resourcesync.ports import Reporter
+
+if TYPE_CHECKING:
+    from resourcesync.destination.options import Review
+    from resourcesync.destination.plan import Decision
+    from resourcesync.destination.reports import Mode
+
+
+def showing_items(report: Reporter) -> "Review":
+    """Return what tells of each decided action as an ``item``; what stays as it is is no action.
+
+    Args:
+        report: Takes the events.
+    """
+
+    def review(mode: "Mode", decide: "Callable[[], Iterator[Decision]]") -> None:
+        del mode
+        for decision in decide():
+            fields = _item(decision)
+            if fields:
+                report("item", {"status": "ok", **fields, "dry_run": True})
+
+    return review
+
+
+def _item(decision: "Decision") -> Mapping[str, object]:
+    from resourcesync.destination.plan import Fetch, TakeAway  # noqa: PLC0415 - help stays quick
+
+    match decision:
+        case Fetch(row):
+            action = "create" if decision.creates else "update"
+            return {"action": action, "uri": row.loc, "path": row.path, "bytes": row.length}
+        case TakeAway(copy, reason):
+            found = {"uri": copy.uri, "path": copy.path, "bytes": max(copy.length, 0)}
+            return {"action": "delete", **found, "reason": reason}
+        case _:
+            return {}
