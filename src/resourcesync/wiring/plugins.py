@@ -1,0 +1,143 @@
+"""Plug-ins: what other installed distributions add by entry points, found when it is asked for.
+
+A plug-in is named by its group and its name. Nothing of it is imported before it is used, and of
+those that nobody uses nothing is imported at all. Only groups that this package really asks are
+listed here.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final
+
+from resourcesync import __version__
+from resourcesync.errors import ConfigurationError
+
+MAPPERS: Final = "resourcesync.mappers"
+PATCHES: Final = "resourcesync.patches"
+EXPORTERS: Final = "resourcesync.exporters"
+
+_OURS: Final = "resourcesync"
+_BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
+    MAPPERS: {},
+    PATCHES: {},
+    EXPORTERS: {},
+}
+"""Ours, by group and name: where each is. No plug-in takes the place of one of these."""
+
+GROUPS: Final = tuple(_BUILT_IN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """One plug-in that is installed.
+
+    Attributes:
+        group: What it is for, such as ``resourcesync.mappers``.
+        name: What it is asked for by.
+        value: Where it is, as ``module:attribute``.
+        distribution: The installed distribution that brings it.
+        version: That distribution's version.
+    """
+
+    group: str
+    name: str
+    value: str
+    distribution: str
+    version: str
+
+
+def installed() -> tuple[Plugin, ...]:
+    """Return all plug-ins, ours and others', by group and name. None of them is imported."""
+    found = [plugin for group in GROUPS for plugin in _of(group)]
+    return tuple(sorted(found, key=lambda it: (it.group, it.name, it.distribution, it.value)))
+
+
+def names(group: str) -> tuple[str, ...]:
+    """Return the names that a group has, ours and others', in order.
+
+    Raises:
+        ConfigurationError: There is no such group.
+    """
+    return tuple(sorted({plugin.name for plugin in _of(group)}))
+
+
+def load(group: str, name: str) -> Callable[..., Any]:
+    """Import a plug-in and return what it is: something that can be called.
+
+    Args:
+        group: One of `GROUPS`.
+        name: Its name there.
+
+    Raises:
+        ConfigurationError: There is no such plug-in, several distributions bring one of that name,
+            or it cannot be imported.
+    """
+    found = [plugin for plugin in _of(group) if plugin.name == name]
+    if not found:
+        raise ConfigurationError(
+            f"there is no plug-in {name!r} in the group {group}",
+            evidence=tuple(("installed", known) for known in names(group)),
+            hint="resourcesync plugins lists what is installed",
+            code="no-plugin",
+        )
+    if len(found) > 1:
+        raise ConfigurationError(
+            f"several plug-ins are called {name!r} in the group {group}",
+            evidence=tuple(("found", _described(plugin)) for plugin in found),
+            hint="uninstall all but one of them",
+            code="ambiguous-plugin",
+        )
+    return _import(found[0])
+
+
+def _of(group: str) -> list[Plugin]:
+    if group not in _BUILT_IN:
+        raise ConfigurationError(
+            f"there is no group of plug-ins {group!r}", hint=f"known: {', '.join(GROUPS)}"
+        )
+    ours = _BUILT_IN[group]
+    others = [_plugin(it) for it in entry_points(group=group) if it.name not in ours]
+    return [
+        *(
+            Plugin(group=group, name=name, value=value, distribution=_OURS, version=__version__)
+            for name, value in ours.items()
+        ),
+        *others,
+    ]
+
+
+def _plugin(point: EntryPoint) -> Plugin:
+    dist = point.dist
+    return Plugin(
+        group=point.group,
+        name=point.name,
+        value=point.value,
+        distribution="" if dist is None else dist.name,
+        version="" if dist is None else dist.version,
+    )
+
+
+def _described(plugin: Plugin) -> str:
+    return f"{plugin.value} of {plugin.distribution} {plugin.version}"
+
+
+def _import(plugin: Plugin) -> Callable[..., Any]:
+    point = EntryPoint(name=plugin.name, value=plugin.value, group=plugin.group)
+    try:
+        loaded = point.load()
+    except Exception as error:  # importing runs foreign code, which may raise anything
+        raise _unusable(plugin, f"{type(error).__name__}: {error}") from error
+    if not callable(loaded):
+        raise _unusable(plugin, f"it is a {type(loaded).__name__}, which cannot be called")
+    result: Callable[..., Any] = loaded
+    return result
+
+
+def _unusable(plugin: Plugin, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the plug-in {plugin.name!r} of the group {plugin.group} cannot be used",
+        evidence=(("plug-in", _described(plugin)), ("got", why[:500])),
+        hint=f"mend or uninstall {plugin.distribution or 'it'}",
+        code="bad-plugin",
+    )

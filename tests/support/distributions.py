@@ -1,0 +1,33 @@
+"""Tiny installed distributions: a folder with a module and its ``entry_points.txt``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def install(
+    site: Path,
+    name: str,
+    entry_points: Mapping[str, Mapping[str, str]],
+    code: str,
+    *,
+    version: str = "1.2",
+) -> Path:
+    """Install a distribution with one module of its own name into a folder of packages.
+
+    Args:
+        site: The folder; put it on ``sys.path`` or in ``PYTHONPATH``.
+        name: Of the distribution and of its module.
+        entry_points: What it offers, by group and name.
+        code: The module's source.
+        version: The distribution's version.
+    """
+    site.mkdir(parents=True, exist_ok=True)
+    (site / f"{name}.py").write_text(code, encoding="utf-8")
+    info = site / f"{name}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    lines = []
+    for group, points in entry_points.items():
+        lines += [f"[{group}]", *(f"{key} = {value}" for key, value in points.items()), ""]
+    (info / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
+    return site
