@@ -62,6 +62,21 @@ def test_the_tree_goes_from_the_description_down_to_what_the_lists_hold(
     assert lines[-1].startswith("Explored  4 documents, 15 entries  ")
 
 
+def test_a_hash_counts_only_where_it_can_be_verified(source: TinySource, said: Said) -> None:
+    entries = [source.entry(f"/{name}", b"12") for name in "abc"]
+    entries[1] = entries[1].replace("sha-256:", "sha-256:z")
+    entries[2] = entries[2].replace("sha-256:", "whirlpool:")
+    source.offer_entries(entries)
+
+    assert run(["explore", source.url]) == 0
+    text = "3 resources  6 B  sha-256 1/3  hash unusable 2  newest 2026-01-01 00:00:00Z"
+    assert text in said.readouterr().out
+
+    assert run(["explore", source.url, "--json"]) == 0
+    found = rows(said)[3]
+    assert (found["hashed"], found["unprovable"], found["algorithms"]) == (1, 2, {"sha-256": 1})
+
+
 def test_no_resource_is_fetched(source: TinySource) -> None:
     assert run(["explore", source.url]) == 0
 

@@ -8,13 +8,23 @@ from hypothesis import strategies as st
 
 from resourcesync.discovery.survey import OTHER, Survey
 from resourcesync.documents.reading import Row
-from resourcesync.model.digests import format_digests, parse_digests
+from resourcesync.model.digests import format_digests, parse_digests, usable
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 
 TIMES = st.integers(10**15, 2 * 10**15).map(from_microseconds)
 HASHES = st.sampled_from(
-    ["", "md5:" + "0" * 32, "sha256:" + "a" * 64, f"md5:{'1' * 32} sha-256:{'b' * 64}", "odd:x"]
+    [
+        "",
+        "md5:" + "0" * 32,
+        "sha256:" + "a" * 64,
+        "SHA-256:" + "A" * 64,
+        f"md5:{'1' * 32} sha-256:{'b' * 64}",
+        f"md5:{'1' * 31} sha-256:{'b' * 64}",
+        "sha-256:" + "z" * 64,
+        "sha-256:" + "0" * 63,
+        "odd:x",
+    ]
 )
 RESOURCES = st.builds(
     Resource,
@@ -84,7 +94,9 @@ def test_invented_media_types_do_not_fill_the_memory() -> None:
     for number in range(10_000):
         found.add_row(row(media_type=f"x/{number}", hash_text=f"alg{number}:00"))
 
-    assert len(found.media_types) == len(found.algorithms) == 201
+    assert len(found.media_types) == 201
+    assert not found.algorithms
+    assert found.unprovable == 10_000
     assert found.media_types[OTHER] == 9_800
 
 
@@ -95,3 +107,14 @@ def test_a_time_that_is_none_hides_no_other() -> None:
         found.add_row(row(lastmod_text=text))
 
     assert found.newest == datetime(2026, 1, 2, tzinfo=UTC)
+
+
+@given(st.text("md5:sha-26 \tA0f", max_size=80) | HASHES)
+def test_a_hash_counts_where_verification_could_use_it(text: str) -> None:
+    found = Survey()
+    digests = usable(parse_digests(text))
+
+    found.add_row(row(hash_text=text))
+
+    assert dict(found.algorithms) == dict.fromkeys((it.algorithm for it in digests), 1)
+    assert (found.hashed, found.unprovable) == (bool(digests), bool(text) and not digests)

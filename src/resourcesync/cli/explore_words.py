@@ -85,6 +85,7 @@ def _counts(survey: Survey) -> dict[str, object]:
         "bytes": survey.size,
         "sized": survey.sized,
         "hashed": survey.hashed,
+        "unprovable": survey.unprovable,
         "media_types": dict(survey.media_types.most_common()),
         "algorithms": dict(survey.algorithms.most_common()),
         "changes": dict(survey.changes),
@@ -296,6 +297,8 @@ def _held(fields: Fields, capability: str) -> Iterator[str]:
         yield _top(fields["media_types"], ())
     for algorithm, number in list(fields["algorithms"].items())[:_TOP]:
         yield f"{algorithm} {words.count(number)}/{words.count(fields['entries'])}"
+    if fields["unprovable"]:
+        yield f"hash unusable {words.count(fields['unprovable'])}"
     if fields["newest"] is not None:
         yield f"newest {_newest(fields)}"
 

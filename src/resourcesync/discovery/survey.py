@@ -14,12 +14,12 @@ from resourcesync.model.capabilities import (
     Package,
     Part,
 )
-from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.model.digests import usable_algorithms
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import parse_w3c
 
 OTHER: Final = "other"
-"""The name of all media types and algorithms beyond the first ones that were met."""
+"""The name of all media types beyond the first ones that were met."""
 _MOST_NAMES: Final = 200
 
 
@@ -32,9 +32,11 @@ class Survey:
         refused: Entries that cannot.
         size: The sum of all lengths that are listed, in bytes.
         sized: How many entries list a length.
-        hashed: How many entries list a hash.
+        hashed: How many entries list a hash by which the bytes can be verified.
+        unprovable: How many entries list hashes, and none that can be used: of an unknown
+            algorithm, or of a value that is not its hex.
         media_types: How many entries list each media type, parameters left out.
-        algorithms: How many entries list a hash of each algorithm.
+        algorithms: How many entries list a usable hash of each algorithm.
         changes: How many entries tell of each kind of change.
         newest: The latest time that an entry lists, UTC.
     """
@@ -44,6 +46,7 @@ class Survey:
     size: int = 0
     sized: int = 0
     hashed: int = 0
+    unprovable: int = 0
     media_types: Counter[str] = field(default_factory=Counter)
     algorithms: Counter[str] = field(default_factory=Counter)
     changes: Counter[str] = field(default_factory=Counter)
@@ -57,13 +60,11 @@ class Survey:
         self.size += other.size
         self.sized += other.sized
         self.hashed += other.hashed
+        self.unprovable += other.unprovable
         self.changes.update(other.changes)
-        for mine, theirs in (
-            (self.media_types, other.media_types),
-            (self.algorithms, other.algorithms),
-        ):
-            for name, number in theirs.items():
-                mine[_bounded(name, mine)] += number
+        self.algorithms.update(other.algorithms)
+        for name, number in other.media_types.items():
+            self.media_types[_bounded(name, self.media_types)] += number
         self._meet(other.newest)
 
     def add_row(self, row: Row) -> None:
@@ -74,9 +75,7 @@ class Survey:
         if row.media_type:
             self._add_media_type(row.media_type)
         if row.hash_text:
-            self.hashed += 1
-            for name in _algorithms(_without_values(row.hash_text)):
-                self.algorithms[_bounded(name, self.algorithms)] += 1
+            self._add_hash(usable_algorithms(row.hash_text))
         if row.change is not None:
             self.changes[row.change] += 1
         self._meet_text(row.datetime_text or row.lastmod_text)
@@ -104,7 +103,7 @@ class Survey:
         if entry.media_type:
             self._add_media_type(entry.media_type)
         if entry.digests:
-            self._add_digests(entry.digests)
+            self._add_hash(frozenset(it.algorithm for it in entry.digests if it.is_usable))
 
     def _add_length(self, length: int) -> None:
         self.size += length
@@ -114,10 +113,13 @@ class Survey:
         name = _media_type(text[:128])
         self.media_types[_bounded(name, self.media_types)] += 1
 
-    def _add_digests(self, digests: tuple[Digest, ...]) -> None:
+    def _add_hash(self, algorithms: frozenset[str]) -> None:
+        if not algorithms:
+            self.unprovable += 1
+            return
         self.hashed += 1
-        for name in {digest.algorithm for digest in digests}:
-            self.algorithms[_bounded(name[:32], self.algorithms)] += 1
+        for name in algorithms:
+            self.algorithms[name] += 1
 
     def _meet_text(self, text: str | None) -> None:
         # Times of one form are compared as texts: parsing millions of them takes its time.
@@ -145,15 +147,3 @@ def _bounded(name: str, counted: Counter[str]) -> str:
 @lru_cache(maxsize=512)
 def _media_type(text: str) -> str:
     return text.partition(";")[0].strip().lower()
-
-
-def _without_values(text: str) -> str:
-    """Return the algorithms of a ``hash`` attribute, still with their colons."""
-    if " " not in text:
-        return text[:32].partition(":")[0] + ":"
-    return " ".join(token[:32].partition(":")[0] + ":" for token in text.split()[:16])
-
-
-@lru_cache(maxsize=512)
-def _algorithms(text: str) -> frozenset[str]:
-    return frozenset(digest.algorithm for digest in parse_digests(text))
