@@ -5,6 +5,7 @@ import pytest
 from resourcesync import errors
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
+from resourcesync.validator.rule import Rule
 from resourcesync.validator.rules import RULES
 from tests.support.command_line import Said, rows
 
@@ -33,9 +34,9 @@ def test_a_rule_is_explained_by_its_code_and_by_its_id(said: Said) -> None:
     assert lines[3] == f"  fix       {rule.fix}"
 
 
-@pytest.mark.parametrize("rule", RULES.values(), ids=str)
-def test_every_rule_has_its_page(rule: object, said: Said) -> None:
-    assert run(["rule", rule.code]) == 0  # type: ignore[attr-defined]  # a Rule
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.code)
+def test_every_rule_has_its_page(rule: Rule, said: Said) -> None:
+    assert run(["rule", rule.code]) == 0
 
     assert len(said.readouterr().out.splitlines()) == 6
 
