@@ -282,6 +282,8 @@ class Campaign(World):
             self._forget_mended()
         if report is not None and report.state is MirrorState.IN_SYNC:
             self.assert_in_sync()
+            excluded = self._excluded() and BASE + "h.txt" in self.published
+            assert report.listed == len(self.published) - excluded, report
 
     def assert_in_sync(self) -> None:
         here, there = self._untampered(self.contents_here()), self._untampered(self.published)
@@ -329,6 +331,10 @@ class Campaign(World):
         if report.state is MirrorState.IN_SYNC:
             assert broken == 0
         assert min(report.same, report.failed, report.held, report.deleted) >= 0
+        accounted = report.unchanged + report.applied + report.pending + report.refused
+        assert report.listed == accounted, report
+        assert min(report.unchanged, report.applied, report.pending, report.refused) >= 0
+        assert report.applied == report.created + report.updated
 
     def check(self) -> None:
         assert [p.name for p in self.canary.iterdir()] == ["x.txt"]

@@ -36,7 +36,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
 )
 from resourcesync.model.timestamps import format_w3c, from_microseconds
-from resourcesync.ports.mirror import Copy, Pending, SeenDocument, Step, Task
+from resourcesync.ports.mirror import TO_DO, Copy, Pending, SeenDocument, Step, Task
 
 _CHUNK: Final = 1_000
 
@@ -202,6 +202,9 @@ class Baseline:
             lambda: self._decisions(spools, ignore_conflict, sweeping=sweeping),
         )
         pulled = Pulled(mode=Mode.BASELINE, plan=plan, unlisted=kept)
+        pulled.selected = plan.same + plan.create + plan.update
+        pulled.refused = self._pull.selection.refusals.count
+        pulled.is_written = not self._pull.options.dry_run
         if self._pull.options.dry_run:
             return pulled
         self._pull.begin(baseline=True)
@@ -264,17 +267,10 @@ class Baseline:
 
     def _fetches(self, decisions: Iterable[Decision], at: int) -> Generator[Fetch, None, None]:
         """Yield what is to be fetched; write down what is to be deleted, and what still rests."""
-        has_pending = any(True for task in Task for _ in self._pull.state.pending(task))
+        has_pending = any(True for task in TO_DO for _ in self._pull.state.pending(task))
         waiting: list[Pending] = []
         for decision in decisions:
-            rests: Pending | None = None
-            match decision:
-                case TakeAway(copy, reason):
-                    rests = self._pull.deletion(copy, reason, at)
-                case Keep(copy, listed=False) if has_pending:
-                    rests = self._still_to_delete(copy)
-                case Fetch(row) if has_pending:
-                    rests = self._not_due(row)
+            rests = self._rests(decision, at, has_pending=has_pending)
             if rests is not None:
                 waiting.append(rests)
             elif isinstance(decision, Fetch):
@@ -283,6 +279,20 @@ class Baseline:
                 self._pull.state.commit(Step(pending=waiting))
                 waiting = []
         self._pull.state.commit(Step(pending=waiting))
+
+    def _rests(self, decision: Decision, at: int, *, has_pending: bool) -> Pending | None:
+        """Return the task that a decision leaves to be done later; ``None`` when it leaves none."""
+        match decision:
+            case TakeAway(copy, reason):
+                return self._pull.deletion(copy, reason, at)
+            case Keep(copy, listed):
+                held = has_pending and not listed
+                known = self._still_to_delete(copy) if held else None
+                return known or self._pull.keeping(copy, at)
+            case Fetch(row) if has_pending:
+                return self._not_due(row)
+            case _:
+                return None
 
     def _still_to_delete(self, copy: Copy) -> Pending | None:
         """Return the task of a copy that the Source called deleted before, and that was held."""

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from resourcesync.destination.accounting import report_of
 from resourcesync.destination.auditing import MOST_FINDINGS, Audit, AuditMethod
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.deletion import empty_trash
@@ -23,7 +24,6 @@ from resourcesync.destination.reports import AuditReport, Finding, Mode, RunRepo
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
-from resourcesync.destination.status import failures_of
 from resourcesync.discovery import Discovered
 from resourcesync.errors import (
     NotAListError,
@@ -32,11 +32,9 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.model.timestamps import format_w3c, to_microseconds
-from resourcesync.ports.mirror import Fixity, Refused, RunRow, SeenDocument, Task
+from resourcesync.ports.mirror import Refused, RunRow, SeenDocument
 
 _log = logging.getLogger(__name__)
-_KEPT_FAILURES: Final = 1_000
-_ALL: Final = (1 << 63) - 1
 _MOVED: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
 """Errors that a list at its remembered place may give when the Source moved its lists."""
 
@@ -81,7 +79,7 @@ class Destination:
                 code = error.code if isinstance(error, ResourceSyncError) else "interrupted"
                 self._close_run(run, began, mode="", outcome=code, counts="{}", word=Word.FAILING)
             raise
-        report = self._report(run, pulled, options)
+        report = report_of(run, pulled, self._equipment, dry_run=options.dry_run)
         report = replace(report, seconds=clock.monotonic() - started)
         if not options.dry_run:
             self._remember(report, began, report.mode)
@@ -231,48 +229,6 @@ class Destination:
             },
         )
 
-    def _report(self, run: str, pulled: Pulled, options: PullOptions) -> RunReport:
-        state, memory, tally, swept = (
-            self._equipment.state,
-            self._memory,
-            pulled.tally,
-            pulled.swept,
-        )
-        resources = state.count()
-        failed = self._pending(Task.FETCH)
-        held = self._pending(Task.DELETE) if not options.dry_run else 0
-        refused = memory.refused
-        requests, received = self._equipment.traffic()
-        local = len(swept.failures)
-        unfinished = memory.hole or not pulled.complete
-        return RunReport(
-            run=run,
-            mode=pulled.mode,
-            state=_word(held=held - local, behind=bool(failed or refused or local) or unfinished),
-            dry_run=options.dry_run,
-            resources=resources,
-            same=resources - tally.created - tally.updated,
-            created=tally.created,
-            updated=tally.updated,
-            deleted=swept.deleted,
-            failed=failed + local,
-            refused=refused,
-            held=held - local,
-            unlisted=pulled.unlisted,
-            verified=tally.fixity.get(Fixity.VERIFIED, 0),
-            weak=tally.fixity.get(Fixity.WEAK, 0),
-            unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
-            requests=requests,
-            received=received,
-            useful=tally.useful,
-            as_of=memory.as_of,
-            failures=tuple([*tally.failures, *swept.failures][:_KEPT_FAILURES])
-            or failures_of(state, _KEPT_FAILURES),
-        )
-
-    def _pending(self, task: Task) -> int:
-        return self._equipment.state.pending_count(task, met_before=_ALL, listed_before=_ALL)
-
     # --- repair ---
 
     def repair(
@@ -303,7 +259,7 @@ class Destination:
         pull = self._prepare(self._locator.address(None), self._memory.found, options, filters)
         pulled = Repair(pull, deleting=deleting).run(findings)
         pulled.complete = pulled.complete and not self._memory.baseline_due
-        report = self._report(run, pulled, options)
+        report = report_of(run, pulled, self._equipment, dry_run=options.dry_run)
         report = replace(report, seconds=clock.monotonic() - started)
         if not options.dry_run:
             self._remember(report, began, "repair")
@@ -352,12 +308,6 @@ class Destination:
         audit = Audit(pull, method, kept=kept)
         report = audit.run(_new_run(), offline=offline, rolling=rolling)
         return replace(report, seconds=clock.monotonic() - started)
-
-
-def _word(*, held: int, behind: bool) -> Word:
-    if held:
-        return Word.STOPPED
-    return Word.BEHIND if behind else Word.IN_SYNC
 
 
 def _new_run() -> str:

@@ -189,7 +189,8 @@ def _path_of(pull: Pull, uri: str) -> str:
 def _remember(pull: Pull, known: Explanation) -> None:
     state, uri = pull.state, known.uri
     known.copy = copy = state.copy(uri)
-    known.pending = state.pending_of(uri)
+    pending = state.pending_of(uri)
+    known.pending = None if pending is None or pending.task == Task.KEEP else pending
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = next((row for row in state.trash(removed_before=_ALL) if row.uri == uri), None)
     known.last = next(state.changes_of(uri), None)

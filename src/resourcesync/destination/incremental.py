@@ -96,7 +96,6 @@ class Incremental:
             generation=self._pull.generation,
             stale_since=0,
             found=self._pull.discovered,
-            kept=self._pull.memory.kept + unlisted,
         )
         if not history.unchanged:
             notes |= self._pull.open_list(history)
@@ -122,10 +121,13 @@ class Incremental:
             if row.change == ChangeKind.DELETED and copy is not None:
                 if self._pull.options.delete == "never":
                     unlisted += 1
+                    pending.append(self._pull.keeping(copy, history.through))
                 else:
                     pending.append(
                         self._pull.deletion(copy, "deleted by the Source", history.through)
                     )
+            elif row.change == FILTERED and copy is not None:
+                pending.append(self._pull.keeping(copy, history.through))
             elif row.change in (ChangeKind.DELETED, FILTERED) or is_proven(copy, row):
                 settled.append(row.uri)
             else:

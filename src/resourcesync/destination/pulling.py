@@ -20,7 +20,7 @@ from resourcesync.destination.transfer import Transfer
 from resourcesync.discovery import Discovered, DocumentFetcher
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.mirror import Copy, MirrorState, Pending
+from resourcesync.ports.mirror import Copy, MirrorState, Pending, Task
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +36,10 @@ class Pulled:
         swept: What was deleted.
         unlisted: Copies that the Source lists no more and that policy keeps.
         complete: Whether it was carried out to the end.
+        selected: How many resources the whole list has that are selected; ``None`` when it was not
+            read.
+        refused: How many entries of that list cannot be used.
+        is_written: Whether what could not be done is written down; not so when nothing is changed.
     """
 
     mode: Mode
@@ -44,6 +48,9 @@ class Pulled:
     swept: Swept = field(default_factory=Swept)
     unlisted: int = 0
     complete: bool = True
+    selected: int | None = None
+    refused: int = 0
+    is_written: bool = True
 
 
 class Pull:
@@ -134,6 +141,10 @@ class Pull:
     def deletion(self, copy: Copy, reason: str, at: int) -> Pending:
         """Return the task to take a copy away."""
         return pending_delete(copy, reason=reason, now=self.now, at=at, generation=self.generation)
+
+    def keeping(self, copy: Copy, at: int) -> Pending:
+        """Return the mark of a copy that is kept though it is not listed, or not selected."""
+        return self.deletion(copy, "", at)._replace(task=Task.KEEP)
 
     def open_list(self, history: History | None) -> dict[str, str]:
         """Return the note of which list grows behind an index that does not."""

@@ -65,6 +65,11 @@ class RunReport:
             lists is here, equal, and verified as the policy asks.
         dry_run: Whether nothing was changed on purpose.
         resources: Resources in the mirror now.
+        listed: Resources that the Source is known to list and that are selected, and entries that
+            cannot be used: ``unchanged + applied + pending + refused``, always.
+        unchanged: Of them, those that were here as listed already.
+        applied: Of them, those that this run brought.
+        pending: Of them, those that are not here as listed.
         same, created, updated, deleted: What the run found and did.
         failed: Listed resources that are not here as listed.
         refused: Entries that cannot be used (unsafe path, foreign host, malformed).
@@ -84,6 +89,10 @@ class RunReport:
     state: MirrorState
     dry_run: bool = False
     resources: int = 0
+    listed: int = 0
+    unchanged: int = 0
+    applied: int = 0
+    pending: int = 0
     same: int = 0
     created: int = 0
     updated: int = 0

@@ -21,7 +21,7 @@ from resourcesync.destination.plan import (
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import Mode
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy, Pending, Task
+from resourcesync.ports.mirror import TO_DO, Copy, Pending, Task
 
 _by_uri = attrgetter("uri")
 
@@ -46,7 +46,7 @@ def decide_changes(pull: Pull, rows: Iterable[Listed]) -> Iterator[Decision]:
         pull: What the pull works with.
         rows: The last change of each URI that is new, in URI order.
     """
-    waiting = merge(*(pull.state.pending(task) for task in Task), key=_by_uri)
+    waiting = merge(*(pull.state.pending(task) for task in TO_DO), key=_by_uri)
     told: Iterator[Listed | Pending] = merge(rows, waiting, key=_by_uri)  # what is new comes first
     for uri, group in groupby(told, key=_by_uri):
         first, copy = next(group), pull.state.copy(uri)

@@ -57,6 +57,12 @@ class Task(StrEnum):
 
     FETCH = "fetch"
     DELETE = "delete"
+    KEEP = "keep"
+    """Nothing: the copy is kept though the Source does not list it, or not as it is selected."""
+
+
+TO_DO: Final = (Task.FETCH, Task.DELETE)
+"""The tasks that a run works off."""
 
 
 class Pending(NamedTuple):
@@ -221,6 +227,10 @@ class MirrorState(ChangeLog, ProofLog, Protocol):
 
     def pending_count(self, task: Task, *, met_before: int, listed_before: int) -> int:
         """Count a task's rows with ``first <= met_before`` and ``first_at < listed_before``."""
+        ...
+
+    def pending_here(self, task: Task) -> int:
+        """Count a task's rows whose URI has a copy."""
         ...
 
     def document(self, uri: str, from_: int | None = None) -> SeenDocument | None:

@@ -221,6 +221,14 @@ class SqliteMirrorState:
             ).fetchone()
         return int(row[0])
 
+    def pending_here(self, task: Task) -> int:
+        """Count a task's rows whose URI has a copy."""
+        with self._guard():
+            row = self._db.execute(
+                "SELECT count(*) FROM pending JOIN copy USING (uri) WHERE task = ?", (task,)
+            ).fetchone()
+        return int(row[0])
+
     def document(self, uri: str, from_: int | None = None) -> SeenDocument | None:
         """Return what is known of a document: of one ``from``, or the one read last."""
         columns = "uri, from_, until, entries, prefix, etag, last_modified"

@@ -1,0 +1,117 @@
+"""What a run has done, counted so that everything listed is accounted for; and the mirror's word.
+
+Listed = unchanged + applied + pending + refused, always: nothing that a Source lists is forgotten,
+and nothing is counted as done that is not.
+"""
+
+from typing import Final, NamedTuple
+
+from resourcesync.destination.memory import Memory
+from resourcesync.destination.options import Equipment
+from resourcesync.destination.pulling import Pulled
+from resourcesync.destination.reports import MirrorState as Word
+from resourcesync.destination.reports import RunReport
+from resourcesync.destination.status import failures_of
+from resourcesync.ports.mirror import Fixity, MirrorState, Task
+
+_KEPT_FAILURES: Final = 1_000
+_ALL: Final = (1 << 63) - 1
+
+
+class Account(NamedTuple):
+    """What became of everything that is listed; ``listed`` is the sum of the other four."""
+
+    listed: int
+    unchanged: int
+    applied: int
+    pending: int
+    refused: int
+
+
+def account_of(pulled: Pulled, state: MirrorState, memory: Memory) -> Account:
+    """Say what became of everything that the Source is known to list and that is selected.
+
+    A baseline counts the list itself. Other runs read only what is new: for them it follows from
+    what is here and what is still to be done.
+
+    Args:
+        pulled: What the run did.
+        state: The mirror's memory after it.
+        memory: Its notes.
+    """
+    tally, plan = pulled.tally, pulled.plan
+    applied = tally.created + tally.updated
+    if pulled.selected is not None:
+        unchanged = plan.same + tally.same
+        pending = pulled.selected - unchanged - applied
+        if pulled.complete and pulled.is_written:
+            pending = waiting(state, Task.FETCH)  # what is written down, not what would add up
+        listed = pulled.selected + pulled.refused
+        return Account(listed, unchanged, applied, pending, pulled.refused)
+    pending, outdated = waiting(state, Task.FETCH), state.pending_here(Task.FETCH)
+    if not pulled.is_written:
+        pending, outdated = pending + plan.create + plan.update, outdated + plan.update
+    not_listed = waiting(state, Task.KEEP) + waiting(state, Task.DELETE)
+    unchanged = max(0, state.count() - not_listed - outdated - applied)
+    refused = memory.refused
+    return Account(unchanged + applied + pending + refused, unchanged, applied, pending, refused)
+
+
+def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) -> RunReport:
+    """Return the report of a run.
+
+    Args:
+        run: Its id.
+        pulled: What it did.
+        equipment: What it worked with.
+        dry_run: Whether nothing was changed on purpose.
+    """
+    state, memory = equipment.state, Memory(equipment.state)
+    tally, swept = pulled.tally, pulled.swept
+    resources = state.count()
+    held = waiting(state, Task.DELETE) if not dry_run else 0
+    local = len(swept.failures)
+    account = account_of(pulled, state, memory)
+    failed = waiting(state, Task.FETCH)
+    requests, received = equipment.traffic()
+    unfinished = memory.hole or not pulled.complete
+    behind = bool(failed or memory.refused or local) or unfinished
+    return RunReport(
+        run=run,
+        mode=pulled.mode,
+        state=_word(held=held - local, behind=behind),
+        dry_run=dry_run,
+        resources=resources,
+        listed=account.listed,
+        unchanged=account.unchanged,
+        applied=account.applied,
+        pending=account.pending,
+        same=resources - tally.created - tally.updated,
+        created=tally.created,
+        updated=tally.updated,
+        deleted=swept.deleted,
+        failed=failed + local,
+        refused=account.refused,
+        held=held - local,
+        unlisted=pulled.unlisted,
+        verified=tally.fixity.get(Fixity.VERIFIED, 0),
+        weak=tally.fixity.get(Fixity.WEAK, 0),
+        unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
+        requests=requests,
+        received=received,
+        useful=tally.useful,
+        as_of=memory.as_of,
+        failures=tuple([*tally.failures, *swept.failures][:_KEPT_FAILURES])
+        or failures_of(state, _KEPT_FAILURES),
+    )
+
+
+def waiting(state: MirrorState, task: Task) -> int:
+    """Return how many resources wait for a task."""
+    return state.pending_count(task, met_before=_ALL, listed_before=_ALL)
+
+
+def _word(*, held: int, behind: bool) -> Word:
+    if held:
+        return Word.STOPPED
+    return Word.BEHIND if behind else Word.IN_SYNC
