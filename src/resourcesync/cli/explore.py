@@ -22,7 +22,8 @@ from resourcesync.errors import ConfigurationError
     type=click.IntRange(1, 8),
     default=8,
     show_default=True,
-    help="Levels of documents to read; 3 reaches the lists, 4 the parts of their indexes.",
+    help="Levels to show: 3 reaches the lists and dumps, 4 the parts of indexes and archives and "
+    "the packages of dumps, 5 the copies of their manifests.",
 )
 @option("--tui", is_flag=True, help="Look around on the whole terminal; q ends, / searches.")
 @asking_options
@@ -32,8 +33,9 @@ def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
 
     SOURCE is any address of a Source or a site, the folder or file of documents on this machine,
     or the name of a mirror in the configuration file. Every document is read once and counted;
-    nothing is kept and no resource is fetched. A document that fails is a line of the tree and
-    does not stop the rest; the exit code is 3 then.
+    nothing is kept, and no resource or package is fetched: of a package, the tree shows what its
+    dump says and the copy of its manifest. A document that fails is a line of the tree and does
+    not stop the rest; the exit code is 3 then.
 
     \b
     resourcesync explore https://museum.example --depth 3
@@ -63,8 +65,11 @@ def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
 
 
 def _explore(source: str, depth: int, asking: Asking, screen: Screen) -> Outcome:
-    from resourcesync.cli.explore_words import Totals, fields_of  # noqa: PLC0415 - help stays quick
-    from resourcesync.discovery.tree import Sum  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.explore_words import (  # noqa: PLC0415 - help stays quick
+        Totals,
+        event_of,
+        fields_of,
+    )
     from resourcesync.wiring import exploring, machine  # noqa: PLC0415 - help stays quick
 
     totals = Totals()
@@ -72,8 +77,7 @@ def _explore(source: str, depth: int, asking: Asking, screen: Screen) -> Outcome
     began = clock.monotonic()
     for step in exploring.explore(source, network=asking.network(source), clock=clock, depth=depth):
         totals.add(step)
-        event = "sum" if isinstance(step, Sum) else "document"
-        screen.report(event, fields_of(step))
+        screen.report(event_of(step), fields_of(step))
     code = ExitCode.PARTIAL if totals.failed else ExitCode.OK
     return Outcome(
         exit=code, closing=totals.lines(clock.monotonic() - began), fields=totals.fields()

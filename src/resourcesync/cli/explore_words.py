@@ -10,7 +10,10 @@ from resourcesync.cli import words
 from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
 from resourcesync.discovery.survey import Survey
 from resourcesync.discovery.tree import Node, Reading, Sum
-from resourcesync.model.vocabulary import Capability, Dialect
+from resourcesync.model.capabilities import Package
+from resourcesync.model.digests import format_digests
+from resourcesync.model.links import find_link
+from resourcesync.model.vocabulary import Capability, Dialect, Relation
 
 Fields = Mapping[str, Any]
 
@@ -30,7 +33,10 @@ _NOUNS: Final = {
     "change-notification": "change",
     "framework-notification": "change",
 }
+PACKAGE: Final = "package"
+"""The kind of a step that is no document."""
 _UNSAID: Final = frozenset({"branches", "depth", "documents"})
+_LISTING: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
 _SKIPPED: Final = {
     "seen": "shown above",
     "channel": "a channel to subscribe to; not fetched",
@@ -42,11 +48,20 @@ _SKIPPED: Final = {
 # --- events ---
 
 
+def event_of(step: Node | Sum) -> str:
+    """Return the name of the event that tells of a step."""
+    if isinstance(step, Sum):
+        return "sum"
+    return "document" if step.package is None else PACKAGE
+
+
 def fields_of(step: Node | Sum) -> dict[str, object]:
     """Return a step of the walk as the fields of its event."""
     place: dict[str, object] = {"uri": step.uri, "branches": list(step.branches)}
     if isinstance(step, Sum):
-        return {**place, "parts": step.parts, **_counts(step.survey)}
+        return {**place, "parts": step.parts, "listed": step.listed, **_counts(step.survey)}
+    if step.package is not None:
+        return {**place, "depth": step.depth, **_package(step.package)}
     place |= {"depth": step.depth, "label": step.label}
     if step.road:
         place["found_by"] = step.road
@@ -73,8 +88,24 @@ def _document(reading: Reading) -> dict[str, object]:
         "from": header.from_,
         "until": header.until,
         "up": None if up is None else up.href,
+        "archives": header.link(Relation.ARCHIVES),
         "documents": len(reading.children),
         **_counts(reading.survey),
+    }
+
+
+def _package(package: Package) -> dict[str, object]:
+    contents = find_link(package.links, Relation.CONTENTS)
+    return {
+        "kind": PACKAGE,
+        "bytes": package.length,
+        "media_type": package.media_type,
+        "hash": format_digests(package.digests),
+        "at": package.at,
+        "completed": package.completed,
+        "from": package.from_,
+        "until": package.until,
+        "contents": None if contents is None else contents.href,
     }
 
 
@@ -121,8 +152,11 @@ class Totals:
             self.up = reading.header.up.href
         self._first = False
         self.documents += 1
-        if not reading.children:
-            self.entries += reading.survey.entries
+        kind = reading.header.capability
+        if reading.header.is_index or (kind is not None and (kind.is_archive or kind in _LISTING)):
+            return
+        self.entries += reading.survey.entries
+        if kind is None or not kind.is_manifest:  # its bytes are those of the package
             self.size += reading.survey.size
 
     def fields(self) -> dict[str, object]:
@@ -155,9 +189,13 @@ class Totals:
 def about(fields: Fields) -> str:
     """Return what a step of the walk is and holds, in one line."""
     if "parts" in fields:
-        return f"all {words.counted(fields['parts'], 'part')}: {', '.join(_held(fields, ''))}"
+        read, listed = fields["parts"], words.counted(fields["listed"], "part")
+        some = f"all {listed}" if read == fields["listed"] else f"{words.count(read)} of {listed}"
+        return f"{some}: {', '.join(_held(fields, ''))}"
     if "error" in fields:
         return f"! {fields['error']['code']}: {fields['error']['message']}"
+    if fields.get("kind") == PACKAGE:
+        return "  ".join(_packed(fields))
     if fields.get("skipped"):
         label = f"{fields['label']}  " if fields["label"] else ""
         return label + _SKIPPED[fields["skipped"]]
@@ -201,7 +239,7 @@ class ExploreWords:
         branches = tuple(fields["branches"]) if "branches" in fields else ()
         if event == "sum":
             yield Line(_branch(branches) + about(fields))
-        elif event == "document":
+        elif event in ("document", PACKAGE):
             yield from self._document(fields, branches)
 
     def _document(self, fields: Fields, branches: tuple[bool, ...]) -> Iterator[Line]:
@@ -210,7 +248,7 @@ class ExploreWords:
         head = (_branch(branches) + name).ljust(_COLUMN - 2) + "  "
         if "error" in fields:
             yield Line(head + about(fields))
-        elif fields.get("skipped"):
+        elif fields.get("skipped") or fields["kind"] == PACKAGE:
             yield Line(head + about(fields), level=level)
         else:
             if not str(fields.get("found_by", _PLAIN_ROAD)).startswith(_PLAIN_ROAD):
@@ -263,14 +301,28 @@ def _title(fields: Fields) -> Iterator[str]:
     dialect = Dialect(fields["dialect"])
     if dialect not in {Dialect.V1_1, Dialect.SITEMAP}:
         yield f"dialect {dialect.value}"
+    yield from _times(fields, is_open=fields["is_open"])
+    if _is_pointing(fields):
+        yield _pointed(fields)
+
+
+def _packed(fields: Fields) -> Iterator[str]:
+    """Yield what a dump says of one package."""
+    yield PACKAGE
+    if fields["bytes"] is not None:
+        yield words.size(fields["bytes"])
+    if fields["media_type"]:
+        yield fields["media_type"]
+    yield from _times(fields, is_open=False)
+
+
+def _times(fields: Fields, *, is_open: bool) -> Iterator[str]:
     if fields["at"] is not None:
         yield f"at {words.moment(fields['at'])}"
-    if fields["from"] is not None and fields["is_open"]:
+    if fields["from"] is not None and is_open:
         yield f"open since {words.moment(fields['from'])}"
     elif fields["from"] is not None:
         yield f"{words.moment(fields['from'])} to {_until(fields['until'])}"
-    if _is_pointing(fields):
-        yield _pointed(fields)
 
 
 def _until(moment: datetime | None) -> str:

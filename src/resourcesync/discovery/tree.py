@@ -1,7 +1,8 @@
 """Walk all documents of a Source, from the one at an address down (§6.1): what ``explore`` shows.
 
 Each document is read once, as a stream; what is kept of it are counts and, until they are visited,
-the addresses of the documents that it lists. One that fails is a node with its error.
+the addresses of the documents that it lists. One that fails is a node with its error. A package is
+a node with what its dump says of it; it is never fetched, but the copy of its manifest is.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,13 +10,15 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from urllib.parse import urljoin
 
+from resourcesync.discovery.addresses import join
 from resourcesync.discovery.documents import Documents, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first
 from resourcesync.discovery.survey import Survey
 from resourcesync.documents.reading import Document
 from resourcesync.errors import DocumentError, ResourceSyncError, SourceError, StorageError
-from resourcesync.model.capabilities import CapabilityEntry, Header, Part
-from resourcesync.model.vocabulary import Capability, Dialect
+from resourcesync.model.capabilities import CapabilityEntry, Entry, Header, Package, Part
+from resourcesync.model.links import find_link
+from resourcesync.model.vocabulary import Capability, Dialect, Relation
 
 MAX_DEPTH: Final = 8
 """Levels of documents that are followed at most: an honest Source has five."""
@@ -40,7 +43,7 @@ class Reading:
         dialect: How it is written.
         media_type: How it was served.
         survey: What it holds.
-        children: The documents that it lists, in its order.
+        children: The documents or packages that it lists, in its order.
     """
 
     uri: str
@@ -54,11 +57,12 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A document that another one lists."""
+    """A document that another one lists, or a package."""
 
     uri: str
     capability: Capability | None = None
     label: str = ""
+    package: Package | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +78,7 @@ class Node:
         skipped: Why it was not fetched: met before, below the depth asked for, a channel of
             notifications, of a capability unknown here, too many documents.
         road: By what the first document was found, in words; empty when it is the very address.
+        package: What a dump says of a package, which is no document and is not fetched.
     """
 
     uri: str
@@ -83,6 +88,7 @@ class Node:
     error: ResourceSyncError | None = None
     skipped: Skipped = ""
     road: str = ""
+    package: Package | None = None
 
     @property
     def depth(self) -> int:
@@ -92,18 +98,20 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sum:
-    """What all parts of one index hold together; comes after the last of them.
+    """What all parts of an index, an archive or a dump hold together; comes after the last.
 
     Attributes:
-        uri: The index.
+        uri: The document that lists them.
         branches: Where the sum hangs.
-        parts: How many parts were read.
+        parts: How many parts were read; of a dump, how many copies of manifests.
+        listed: How many it lists.
         survey: What they hold.
     """
 
     uri: str
     branches: Branches
     parts: int
+    listed: int
     survey: Survey
 
 
@@ -150,23 +158,42 @@ class Tree:
         children = above.children
         if len(branches) + 1 >= self._depth:
             return
-        sums = (
-            above.header.is_index
-            and len(children) > 1
-            and above.header.capability not in (_LISTS_DOCUMENTS)
-        )
+        sums = _is_summed_up(above)
         count = _Count()
         for index, child in enumerate(children):
             here = (*branches, index == len(children) - 1 and not sums)
-            node = self._visit(child, here)
-            yield node
-            if node.reading is not None:
-                count.parts += 1
-                count.survey.add(node.reading.survey)
-                yield from self._below(node.reading, here)
+            if child.package is not None:
+                yield Node(uri=child.uri, branches=here, package=child.package)
+                yield from self._manifest(child.package, above.final_uri, here, count)
+            else:
+                yield from self._document(child, here, count)
         if sums:
             whole = (*branches, True)
-            yield Sum(uri=above.uri, branches=whole, parts=count.parts, survey=count.survey)
+            yield Sum(
+                uri=above.uri,
+                branches=whole,
+                parts=count.parts,
+                listed=len(children),
+                survey=count.survey,
+            )
+
+    def _document(self, child: Child, branches: Branches, count: "_Count") -> Iterator[Node | Sum]:
+        node = self._visit(child, branches)
+        yield node
+        if node.reading is not None:
+            count.parts += 1
+            count.survey.add(node.reading.survey)
+            yield from self._below(node.reading, branches)
+
+    def _manifest(
+        self, package: Package, base: str, branches: Branches, count: "_Count"
+    ) -> Iterator[Node | Sum]:
+        """Yield the copy of a package's manifest, if the dump names one (§11.1, §13.1)."""
+        link = find_link(package.links, Relation.CONTENTS)
+        uri = None if link is None else join(base, link.href)
+        if uri is not None and len(branches) + 1 < self._depth:
+            child = Child(uri, label=Relation.CONTENTS)
+            yield from self._document(child, (*branches, True), count)
 
     def _visit(self, child: Child, branches: Branches) -> Node:
         skipped = self._reason_to_skip(child)
@@ -186,8 +213,8 @@ class Tree:
             return "seen"
         if child.capability in _NOT_FETCHED:
             return "channel"
-        if child.label and child.capability is None:
-            return "unknown"
+        if child.label and child.capability is None and child.label != Relation.CONTENTS:
+            return "unknown"  # a copy of a manifest is known by its link
         return "budget" if len(self._seen) >= _MAX_DOCUMENTS else ""
 
 
@@ -202,12 +229,11 @@ def read_whole(document: Document, fetched: FetchedDocument) -> Reading:
         for row in document.rows():
             found.add_row(row)
     else:
-        is_archive = header.capability is not None and header.capability.is_archive
-        follows = header.capability in _LISTS_DOCUMENTS or (header.is_index and not is_archive)
         for entry in document.entries():
             found.add_entry(entry)
-            if follows and isinstance(entry, Part | CapabilityEntry):
-                children.append(_child(document.uri, entry))
+            child = _child(document.uri, entry)
+            if child is not None:
+                children.append(child)
     found.refused = document.refused
     return Reading(
         uri=fetched.uri,
@@ -220,8 +246,22 @@ def read_whole(document: Document, fetched: FetchedDocument) -> Reading:
     )
 
 
-def _child(base: str, entry: Part | CapabilityEntry) -> Child:
-    uri = urljoin(base, entry.uri)
-    if isinstance(entry, Part):
-        return Child(uri)
-    return Child(uri, entry.capability, entry.label)
+def _is_summed_up(above: Reading) -> bool:
+    """Whether what a document lists are several parts of one whole, and parts that can be read."""
+    if above.header.capability in _LISTS_DOCUMENTS or len(above.children) <= 1:
+        return False
+    packages = [it.package for it in above.children if it.package is not None]
+    return not packages or any(find_link(it.links, Relation.CONTENTS) for it in packages)
+
+
+def _child(base: str, entry: Entry) -> Child | None:
+    """Return the document or package that an entry points to; ``None`` when it is neither."""
+    match entry:
+        case CapabilityEntry():
+            return Child(urljoin(base, entry.uri), entry.capability, entry.label)
+        case Package():
+            return Child(urljoin(base, entry.uri), package=entry)
+        case Part():
+            return Child(urljoin(base, entry.uri))
+        case _:
+            return None
