@@ -86,7 +86,7 @@ def test_a_kept_copy_that_is_listed_again_counts_as_listed(world: World) -> None
 
 def test_copies_that_the_filters_do_not_want_are_not_counted(world: World) -> None:
     world.pull()
-    filters = Filters(exclude=("/objects/000?.html",))
+    filters = Filters(exclude=("000*.html",))
 
     assert _account(world.pull(filters=filters)) == (31, 31, 0, 0, 0)
     world.put("objects/0005.html", "not wanted")
