@@ -14,6 +14,7 @@
     ├── PackageError                 the bytes are not a usable dump package
     │   ├── TruncatedPackageError        the package stops before its end (transient)
     │   └── PackedMemberError            one member cannot be used; the rest of the package can
+    ├── PatchError                   a patch does not lead to what is listed
     ├── SourceError                  the remote Source did not give what it lists
     │   ├── SourceNotFoundError          no ResourceSync document and no sitemap at the address
     │   ├── SourceUnavailableError       it does not answer now (transient); carries ``retry_after``
@@ -173,6 +174,12 @@ class PackedMemberError(PackageError):
     """One member of a package cannot be used; the rest can, and the URI can be asked for it."""
 
     default_code = "package-member"
+
+
+class PatchError(ResourceSyncError):
+    """A patch cannot be applied to our copy; the whole resource is fetched instead."""
+
+    default_code = "patch"
 
 
 class SourceError(ResourceSyncError):

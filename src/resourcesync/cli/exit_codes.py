@@ -88,6 +88,7 @@ _BY_ERROR: Final[dict[type[errors.ResourceSyncError], ExitCode]] = {
     errors.PackageError: ExitCode.UNUSABLE,
     errors.TruncatedPackageError: ExitCode.UNREACHABLE,
     errors.PackedMemberError: ExitCode.PARTIAL,
+    errors.PatchError: ExitCode.PARTIAL,
     errors.SourceError: ExitCode.UNUSABLE,
     errors.SourceUnavailableError: ExitCode.UNREACHABLE,
     errors.SourceRefusedError: ExitCode.REFUSED,

@@ -20,10 +20,21 @@ EXPORTERS: Final = "resourcesync.exporters"
 _OURS: Final = "resourcesync"
 _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
     MAPPERS: {},
-    PATCHES: {},
-    EXPORTERS: {},
+    PATCHES: {
+        "application/json-patch+json": "resourcesync.documents.patches.json_patch:apply",
+        "application/json-patch": "resourcesync.documents.patches.json_patch:apply",
+        "application/xml-patch+xml": "resourcesync.documents.patches.xml_patch:apply",
+        "application/patch-ops-error+xml": "resourcesync.documents.patches.xml_patch:apply",
+    },
+    EXPORTERS: {
+        "bagit": "resourcesync.destination.bagging:export_bag",
+        "zip": "resourcesync.destination.packing:export_packages",
+    },
 }
-"""Ours, by group and name: where each is. No plug-in takes the place of one of these."""
+"""Ours, by group and name: where each is. No plug-in takes the place of one of these.
+
+The specification names two media types of patches that are none (§14.4); they mean these.
+"""
 
 GROUPS: Final = tuple(_BUILT_IN)
 

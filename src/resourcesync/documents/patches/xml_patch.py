@@ -1,0 +1,203 @@
+"""XML Patch (RFC 5261, RFC 7351) by cutting and pasting bytes: all else stays as it is written.
+
+No tree is built and nothing is written anew, so what the patch does not touch keeps its bytes. The
+place of each operation is found by one reading of the document. DOCTYPE is refused, and so there
+are no entities; documents and patches are in UTF-8.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+from resourcesync.documents.patches.limits import MAX_BYTES, MAX_OPERATIONS, read_all
+from resourcesync.documents.patches.locating import Place, attribute_span, locate
+from resourcesync.documents.patches.scanning import Scanner
+from resourcesync.documents.patches.selectors import Selector, parse_selector
+from resourcesync.errors import PatchError
+
+_MAX_READ: Final = 16 << 20
+"""Bytes that all operations of a patch may read again, together."""
+_BLANKS: Final = b" \t\r\n"
+_POSITIONS: Final = frozenset({"", "prepend", "before", "after"})
+
+
+def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> None:
+    """Write the version that a patch leads to.
+
+    Args:
+        previous: The version before.
+        patch: The patch.
+        result: Takes the bytes.
+        limit: Bytes that the result may have.
+
+    Raises:
+        PatchError: The patch is none, does not fit, asks for what we do not follow, or the version
+            before is too large.
+    """
+    document = read_all(previous, MAX_BYTES, "the version before")
+    most = max(limit, len(document))
+    read = 0
+    for number, operation in enumerate(_operations(read_all(patch, MAX_BYTES, "the patch")), 1):
+        read += len(document)
+        if number > MAX_OPERATIONS or read > _MAX_READ:
+            raise PatchError("the XML Patch has too many operations for a document of this size")
+        try:
+            document = _done(document, operation)
+        except PatchError as error:
+            raise PatchError(f"operation {number} of the XML Patch: {error.message}") from error
+        if len(document) > most:
+            raise PatchError("the result is larger than what is listed")
+    if len(document) > limit:
+        raise PatchError("the result is larger than what is listed")
+    result.write(document)
+
+
+# --- the patch ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Operation:
+    kind: str
+    attributes: Mapping[str, str]
+    content: bytes
+    selector: Selector
+    scope: Mapping[str, str]
+
+
+def _operations(patch: bytes) -> Iterator[_Operation]:
+    """Read the operations of a patch: the children of its root, whatever that is called."""
+    reader = _PatchReader(patch)
+    reader.run()
+    yield from reader.operations
+
+
+class _PatchReader(Scanner):
+    """Reads a patch."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data, "the patch")
+        self.operations: list[_Operation] = []
+        self._depth = 0
+        self._scopes: list[tuple[str, str | None]] = []
+        self._begun: tuple[str, dict[str, str], int, dict[str, str]] = ("", {}, 0, {})
+        parser = self.parser
+        parser.StartNamespaceDeclHandler = self._bind
+        parser.EndNamespaceDeclHandler = self._unbind
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+
+    def _bind(self, prefix: str | None, uri: str | None) -> None:
+        self._scopes.append((prefix or "", uri))
+
+    def _unbind(self, _prefix: str | None) -> None:
+        self._scopes.pop()
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth == 2:  # noqa: PLR2004 - a child of the root
+            scope = {prefix: uri or "" for prefix, uri in self._scopes}
+            self._begun = (self.local(name), attributes, self.at(), scope)
+
+    def _end(self, _name: str) -> None:
+        self._depth -= 1
+        if self._depth != 1:
+            return
+        kind, attributes, start, scope = self._begun
+        opened = self.tag_end(start)
+        is_empty = self.data[opened - 2 : opened] == b"/>"
+        content = b"" if is_empty else self.data[opened : self.at()]
+        if kind not in _DEEDS or len(self.operations) >= MAX_OPERATIONS:
+            raise PatchError(f"an XML Patch adds, replaces and removes, at most {MAX_OPERATIONS:,}")
+        self.operations.append(
+            _Operation(
+                kind=kind,
+                attributes=attributes,
+                content=content,
+                selector=parse_selector(attributes.get("sel", ""), scope),
+                scope=scope,
+            )
+        )
+
+
+# --- the operations ---
+
+
+def _done(document: bytes, operation: _Operation) -> bytes:
+    place = locate(document, operation.selector)
+    return _DEEDS[operation.kind](document, operation, place)
+
+
+def _add(document: bytes, operation: _Operation, place: Place) -> bytes:
+    selector, content = operation.selector, operation.content
+    kind = operation.attributes.get("type", "")
+    where = operation.attributes.get("pos", "")
+    if selector.attribute or where not in _POSITIONS:
+        raise PatchError("nothing can be added there")
+    if kind:
+        if not kind.startswith("@") or where or selector.text:
+            raise PatchError("only attributes are added by their type")
+        return _add_attribute(document, place, kind[1:], content)
+    if where in ("before", "after"):
+        at = place.start if where == "before" else place.end
+        return document[:at] + content + document[at:]
+    if selector.text:
+        raise PatchError("nothing can be added inside a text")
+    if place.is_empty:
+        head = document[: place.opened - 2].rstrip(_BLANKS)
+        name = place.tag_name(document)
+        return head + b">" + content + b"</" + name + b">" + document[place.opened :]
+    at = place.opened if where == "prepend" else place.closing
+    return document[:at] + content + document[at:]
+
+
+def _add_attribute(document: bytes, place: Place, name: str, value: bytes) -> bytes:
+    if attribute_span(document, place, name) is not None:
+        raise PatchError(f"the attribute {name} is there already")
+    at = place.opened - (2 if place.is_empty else 1)
+    while document[at - 1 : at].isspace():
+        at -= 1
+    added = b" " + name.encode() + b'="' + _attribute_value(value, b'"') + b'"'
+    return document[:at] + added + document[at:]
+
+
+def _replace(document: bytes, operation: _Operation, place: Place) -> bytes:
+    selector, content = operation.selector, operation.content
+    if selector.attribute:
+        start, end = _attribute(document, place, selector.attribute)
+        quote = document[end - 1 : end]
+        opening = document.index(quote, start) + 1
+        value = _attribute_value(content, quote)
+        return document[:opening] + value + document[end - 1 :]
+    if not selector.text:
+        content = content.strip(_BLANKS)
+    return document[: place.start] + content + document[place.end :]
+
+
+def _remove(document: bytes, operation: _Operation, place: Place) -> bytes:
+    selector, blanks = operation.selector, operation.attributes.get("ws", "")
+    start, end = place.start, place.end
+    if selector.attribute:
+        start, end = _attribute(document, place, selector.attribute)
+    elif len(selector.steps) == 1 and not selector.text:
+        raise PatchError("the root cannot be removed")
+    if blanks in ("before", "both"):
+        start = len(document[:start].rstrip(_BLANKS))
+    if blanks in ("after", "both"):
+        end = len(document) - len(document[end:].lstrip(_BLANKS))
+    return document[:start] + document[end:]
+
+
+_DEEDS: Final = {"add": _add, "replace": _replace, "remove": _remove}
+
+
+def _attribute(document: bytes, place: Place, name: str) -> tuple[int, int]:
+    span = attribute_span(document, place, name)
+    if span is None:
+        raise PatchError(f"there is no attribute {name}")
+    return span
+
+
+def _attribute_value(content: bytes, quote: bytes) -> bytes:
+    if b"<" in content:
+        raise PatchError("an attribute takes text alone")
+    return content.replace(quote, b"&quot;" if quote == b'"' else b"&apos;")
