@@ -8,10 +8,10 @@ from heapq import merge
 from operator import attrgetter
 from typing import Final
 
-from resourcesync.destination.change_lists import History
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.heeding import heeding
+from resourcesync.destination.history import History
 from resourcesync.destination.memory import encode
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (

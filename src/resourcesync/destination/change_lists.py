@@ -5,12 +5,18 @@ index, a list that was rewritten or reset. Only then does the mirror act on them
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from resourcesync.destination.archives import (
+    announced_span,
+    archived_lists,
+    is_archive,
+    read_archive,
+)
 from resourcesync.destination.cursor import (
     Prefix,
     Span,
@@ -21,6 +27,7 @@ from resourcesync.destination.cursor import (
     is_new,
     span_of,
 )
+from resourcesync.destination.history import History, open_list_key
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Offered, Packages
 from resourcesync.destination.plan import Listed
@@ -33,11 +40,10 @@ from resourcesync.destination.resource_lists import (
 from resourcesync.destination.selection import Selection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reading import Document
-from resourcesync.errors import SourceUnavailableError
-from resourcesync.model.capabilities import Part
+from resourcesync.errors import DocumentError, SourceError, SourceUnavailableError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.model.vocabulary import Capability, Dialect, Relation
+from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import Clock
 from resourcesync.ports.mirror import MirrorState, SeenDocument
 
@@ -45,42 +51,6 @@ _log = logging.getLogger(__name__)
 _REREADS: Final = (0.5, 1.0, 2.0)
 """Seconds to wait before an index and its lists are read again when they do not fit together."""
 _PASSING: Final = frozenset({"mixed-copies", "stale-copy"})
-
-
-@dataclass(slots=True, kw_only=True)
-class History:
-    """Change Lists as read.
-
-    Attributes:
-        spool: What is new, in the order of the lists. Close it after use.
-        since: The old T: everything up to it was known.
-        through: The new T: everything up to it is in the spool or was known.
-        reaches: Whether the lists reach back to the old T without a hole; without it the spool is
-            not whole.
-        changes: How many new changes were found.
-        undated: Whether one of them has no time: nobody knows how old it is, so all that stand
-            after it count as new, or an old one would have the last word on its URI.
-        seen: The lists, for the next time.
-        open_list: The list that further changes will be added to, if it is not the head itself.
-        unchanged: Whether the Source said that nothing is new.
-        dialect: How the last list is written.
-    """
-
-    spool: Spool[Listed]
-    since: int
-    through: int
-    reaches: bool = True
-    changes: int = 0
-    undated: bool = False
-    seen: list[SeenDocument] = field(default_factory=list)
-    open_list: str = ""
-    unchanged: bool = False
-    dialect: Dialect | None = None
-
-
-def open_list_key(head: str) -> str:
-    """Return the note under which the open list of an index is remembered."""
-    return f"open-list {head}"
 
 
 class ChangeListReader:
@@ -93,6 +63,8 @@ class ChangeListReader:
         new_spool: Opens an empty spool.
         packages: Gets the manifests of a Change Dump, which stand for the lists of a Source that
             has no others; ``None`` refuses a dump.
+        archive: Where the lists of the past are, if the Capability List says so. They are read
+            only where the others do not reach back to T.
     """
 
     def __init__(
@@ -102,7 +74,9 @@ class ChangeListReader:
         clock: Clock,
         new_spool: Callable[[], Spool[Listed]],
         packages: Packages | None = None,
+        archive: str = "",
     ) -> None:
+        self._archive = archive
         self._packages = packages
         self._documents = documents
         self._selection = selection
@@ -113,7 +87,7 @@ class ChangeListReader:
         """Read what is new in the Change List at ``uri``, or in the lists of its index.
 
         Args:
-            uri: The head: a Change List or a Change List Index.
+            uri: The head: a Change List, a Change List Index, or an archive that stands for one.
             since: T: everything up to here is known, microseconds.
             state: What is known of the lists; ``None`` reads all since T anew.
 
@@ -122,10 +96,42 @@ class ChangeListReader:
             SourceError: A document could not be had.
             DocumentError: A document cannot be used.
         """
+        mark = self._selection.refusals.mark()
+        history = self._read_patiently(uri, since, state)
+        archive = history.archive or self._archive
+        if history.reaches or not archive or archive == uri:
+            return history
+        with ExitStack() as stack:
+            stack.enter_context(history.spool)
+            self._selection.refusals.back_to(mark)
+            whole = self._read_with_archive(uri, archive, since, state)
+            if whole is None:
+                stack.pop_all()
+                return history
+        return whole
+
+    def _read_with_archive(
+        self, uri: str, archive: str, since: int, state: MirrorState | None
+    ) -> History | None:
+        """Read the lists together with those of the past; ``None`` if that does not help."""
+        try:
+            past = archived_lists(self._documents, archive)
+            history = self._read_patiently(uri, since, state, past)
+        except (SourceError, DocumentError) as error:
+            _log.warning("the archive of Change Lists at %s is of no use: %s", archive, error)
+            return None
+        if history.reaches:
+            return history
+        history.spool.close()
+        return None
+
+    def _read_patiently(
+        self, uri: str, since: int, state: MirrorState | None, past: Sequence[Span] = ()
+    ) -> History:
         waits = iter(_REREADS)
         while True:
             mark = self._selection.refusals.mark()
-            history = History(spool=self._new_spool(), since=since, through=since)
+            history = History(spool=self._new_spool(), since=since, through=since, past=tuple(past))
             try:
                 self._read_head(uri, history, state)
             except BaseException as error:
@@ -154,8 +160,10 @@ class ChangeListReader:
                 if not document.header.is_index:  # its dumps may change without it
                     history.seen.append(seen_document(head))
                 return
-            expect(document, Capability.CHANGE_LIST)
-            if document.header.is_index:
+            history.archive = document.header.link(Relation.ARCHIVES) or ""
+            if not is_archive(document.header):
+                expect(document, Capability.CHANGE_LIST)
+            if document.header.is_index or is_archive(document.header):
                 self._read_index(document, history, state)
                 history.seen.append(seen_document(head))
                 return
@@ -164,6 +172,8 @@ class ChangeListReader:
             index = document.header.link(Relation.INDEX)
             if index is not None and not history.reaches and not climbed:
                 self._read_head(index, history, state, climbed=True)
+            elif history.past and not history.reaches:
+                self._read_chain(_joined(history.past, [span]), self._get_list, history, state)
             else:
                 self._take(head, span, history, state)
 
@@ -196,8 +206,11 @@ class ChangeListReader:
 
     def _read_index(self, index: Document, history: History, state: MirrorState | None) -> None:
         history.dialect = index.dialect
-        spans = [_span(*item) for item in parts_of(index).items()]
-        self._read_chain(spans, self._get_list, history, state)
+        if is_archive(index.header):
+            spans = list(read_archive(self._documents, index))
+        else:
+            spans = [announced_span(*item) for item in parts_of(index).items()]
+        self._read_chain(_joined(history.past, spans), self._get_list, history, state)
 
     def _read_dump(
         self, dump: Document, packages: Packages, history: History, state: MirrorState | None
@@ -329,13 +342,11 @@ def _changes(document: Document) -> Iterator[Change]:
         yield entry
 
 
-def _span(uri: str, part: Part) -> Span:
-    return Span(
-        uri=uri,
-        from_=_us(part.from_),
-        until=_us(part.until),
-        announced=part.from_ is not None,
-    )
+def _joined(past: Iterable[Span], present: Iterable[Span]) -> list[Span]:
+    """Return the lists of an archive and those of the present, each once, as it is now."""
+    spans = {span.uri: span for span in past}
+    spans.update((span.uri, span) for span in present)
+    return list(spans.values())
 
 
 def _spans_of_packages(packages: Iterable[Offered], state: MirrorState | None) -> list[Span]:

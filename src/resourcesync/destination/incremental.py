@@ -5,10 +5,10 @@ from contextlib import closing
 from typing import Final
 
 from resourcesync.destination.baseline import Baseline, ignore_conflict
-from resourcesync.destination.change_lists import History
 from resourcesync.destination.cursor import DAY
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
+from resourcesync.destination.history import History
 from resourcesync.destination.memory import encode
 from resourcesync.destination.plan import (
     FILTERED,

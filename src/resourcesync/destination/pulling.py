@@ -5,8 +5,9 @@ import marshal
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
-from resourcesync.destination.change_lists import ChangeListReader, History, open_list_key
+from resourcesync.destination.change_lists import ChangeListReader
 from resourcesync.destination.deletion import Swept
+from resourcesync.destination.history import History, open_list_key
 from resourcesync.destination.landing import Tally, TransferPolicy
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.options import Equipment, PullOptions
@@ -85,7 +86,12 @@ class Pull:
         manifests = None if options.dumps == "never" else self.packages
         self.resource_lists = ResourceListReader(documents, selection, manifests)
         self.change_lists = ChangeListReader(
-            documents, selection, equipment.clock, self.new_spool, manifests
+            documents,
+            selection,
+            equipment.clock,
+            self.new_spool,
+            manifests,
+            found.change_list_archive or "",
         )
 
     @property

@@ -29,10 +29,12 @@ class Discovered:
         description: The Source Description, if there is one.
         capability_list: The Capability List of the set, if there is one.
         resource_list: The Resource List, its index, or a plain sitemap; ``None`` if there is none.
-        change_list: The Change List or its index; ``None`` if there is none.
+        change_list: The Change List or its index, or an archive where there is nothing else;
+            ``None`` if there is none.
         is_sitemap: Whether ``resource_list`` is a plain sitemap: it promises less.
         resource_dump: The Resource Dump or its index; ``None`` if there is none.
         change_dump: The Change Dump or its index; ``None`` if there is none.
+        change_list_archive: The archive of Change Lists; ``None`` if none is offered.
         road: By what the entry was found, in words; empty when it is the address itself.
     """
 
@@ -45,6 +47,7 @@ class Discovered:
     is_sitemap: bool = False
     resource_dump: str | None = None
     change_dump: str | None = None
+    change_list_archive: str | None = None
     road: str = field(default="", compare=False)
 
     @property
@@ -346,7 +349,8 @@ def _from_capability_list(document: Document, found: Discovered) -> Discovered:
         if isinstance(entry, CapabilityEntry) and entry.capability is not None:
             lists.setdefault(entry.capability, _absolute(document, entry.uri))
     resource_list = lists.get(Capability.RESOURCE_LIST, found.resource_list)
-    change_list = lists.get(Capability.CHANGE_LIST, found.change_list)
+    archive = lists.get(Capability.CHANGE_LIST_ARCHIVE)
+    change_list = lists.get(Capability.CHANGE_LIST, found.change_list) or archive
     resource_dump = lists.get(Capability.RESOURCE_DUMP, found.resource_dump)
     change_dump = lists.get(Capability.CHANGE_DUMP, found.change_dump)
     if not (resource_list or change_list or resource_dump or change_dump):
@@ -362,4 +366,5 @@ def _from_capability_list(document: Document, found: Discovered) -> Discovered:
         change_list=change_list,
         resource_dump=resource_dump,
         change_dump=change_dump,
+        change_list_archive=archive,
     )

@@ -1,0 +1,82 @@
+"""The Change Lists of the past, where those of the present do not reach back far enough.
+
+An archive lists closed documents (Archives §5). Drafts before 0.9 had nothing else: there the
+archive is what the Capability List offers, and stands for the index.
+"""
+
+from collections.abc import Iterator
+
+from resourcesync.destination.cursor import Span
+from resourcesync.destination.resource_lists import expect, parts_of
+from resourcesync.discovery import DocumentFetcher
+from resourcesync.documents.reading import Document
+from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
+from resourcesync.model.capabilities import Header, Part
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import Capability
+
+_MAX_LISTS = 50_000
+
+
+def is_archive(header: Header) -> bool:
+    """Whether a document is a Change List Archive, or its index."""
+    return header.capability is Capability.CHANGE_LIST_ARCHIVE
+
+
+def archived_lists(documents: DocumentFetcher, uri: str) -> list[Span]:
+    """Return the Change Lists of an archive, in its order, with the intervals that it tells.
+
+    Args:
+        documents: Gets documents.
+        uri: The archive, or its index.
+
+    Raises:
+        SourceError: A document could not be had.
+        DocumentError: One cannot be used, or they list too many.
+    """
+    spans: dict[str, Span] = {}
+    fetched = documents.get(uri)
+    assert fetched is not None, "an unconditional request is never answered with 304"
+    with fetched:
+        for span in read_archive(documents, fetched.open()):
+            spans.setdefault(span.uri, span)
+            if len(spans) > _MAX_LISTS:
+                raise DocumentLimitError(
+                    "an archive lists too many documents",
+                    uri=uri,
+                    evidence=(("limit", f"{_MAX_LISTS}"),),
+                )
+    return list(spans.values())
+
+
+def read_archive(documents: DocumentFetcher, archive: Document) -> Iterator[Span]:
+    """Yield the Change Lists of an archive that is open, or of the parts of its index.
+
+    Raises:
+        SourceError: A part could not be had.
+        DocumentError: A document cannot be used.
+    """
+    expect(archive, Capability.CHANGE_LIST_ARCHIVE)
+    if not archive.header.is_index:
+        for uri, part in parts_of(archive).items():
+            yield announced_span(uri, part)
+        return
+    for uri in parts_of(archive):
+        fetched = documents.get(uri)
+        assert fetched is not None, "an unconditional request is never answered with 304"
+        with fetched:
+            inner = fetched.open()
+            if inner.header.is_index:
+                raise UnexpectedDocumentError("an index lists another index", uri=inner.uri)
+            yield from read_archive(documents, inner)
+
+
+def announced_span(uri: str, part: Part) -> Span:
+    """Return the interval of a Change List as an index or an archive tells it."""
+    from_, until = part.from_, part.until
+    return Span(
+        uri=uri,
+        from_=None if from_ is None else to_microseconds(from_),
+        until=None if until is None else to_microseconds(until),
+        announced=from_ is not None,
+    )

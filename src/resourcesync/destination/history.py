@@ -1,0 +1,49 @@
+"""What was read of a Source's changes (§12)."""
+
+from dataclasses import dataclass, field
+
+from resourcesync.destination.cursor import Span
+from resourcesync.destination.ordering import Spool
+from resourcesync.destination.plan import Listed
+from resourcesync.model.vocabulary import Dialect
+from resourcesync.ports.mirror import SeenDocument
+
+
+@dataclass(slots=True, kw_only=True)
+class History:
+    """Change Lists as read.
+
+    Attributes:
+        spool: What is new, in the order of the lists. Close it after use.
+        since: The old T: everything up to it was known.
+        through: The new T: everything up to it is in the spool or was known.
+        reaches: Whether the lists reach back to the old T without a hole; without it the spool is
+            not whole.
+        changes: How many new changes were found.
+        undated: Whether one of them has no time: nobody knows how old it is, so all that stand
+            after it count as new, or an old one would have the last word on its URI.
+        seen: The lists, for the next time.
+        open_list: The list that further changes will be added to, if it is not the head itself.
+        archive: Where the lists of the past are, if a list says so.
+        past: Lists of the past that are read too.
+        unchanged: Whether the Source said that nothing is new.
+        dialect: How the last list is written.
+    """
+
+    spool: Spool[Listed]
+    since: int
+    through: int
+    reaches: bool = True
+    changes: int = 0
+    undated: bool = False
+    seen: list[SeenDocument] = field(default_factory=list)
+    open_list: str = ""
+    archive: str = ""
+    past: tuple[Span, ...] = ()
+    unchanged: bool = False
+    dialect: Dialect | None = None
+
+
+def open_list_key(head: str) -> str:
+    """Return the note under which the open list of an index is remembered."""
+    return f"open-list {head}"
