@@ -181,6 +181,12 @@ SNAPSHOTS: Final = [
     case("RL06", RL, f'<rs:md hash="{SHA}"', f'<rs:md change="created" hash="{SHA}"'),
     case("RL06", RL, f'<rs:md hash="{SHA}"', f'<rs:md at="2026-03-01T00:00:00Z" hash="{SHA}"'),
     case("RL07", RL, LASTMOD, ""),
+    Case(
+        rule="RL08",
+        good=RLI,
+        broken=RLI.replace("sitemapindex", "urlset").replace("sitemap>", "url>"),
+        also=frozenset({"RL06", "RL07"}),
+    ),
     case(
         "RI01",
         RLI,

@@ -10,6 +10,7 @@ from typing import Final
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.delivery import (
     Response,
+    judge_body,
     judge_document_response,
     judge_header_link,
     judge_page_link,
@@ -26,7 +27,7 @@ from resourcesync.validator.notifications import (
 from resourcesync.validator.packages import Member, judge_contents_copy, judge_package
 from resourcesync.validator.summaries import ListedResource, Place
 from resourcesync.validator.together import judge_again
-from tests.support.rule_documents import CAP, CDM, CH, CH_1_0, RDM, RL
+from tests.support.rule_documents import CAP, CDM, CH, CH_1_0, RDM, RL, RLI
 from tests.support.rule_source import summarize
 
 Judge = Callable[[], Iterable[Finding]]
@@ -150,6 +151,12 @@ FACTS: Final = [
         lambda: judge_resource(DELETED, ANSWER),
     ),
     *facts("HT04", answered(), headed("last-modified", "Mon, 02 Mar 2026 00:00:00 GMT")),
+    *facts(
+        "RL08",
+        lambda: judge_body(LISTED, b"<html><p>Hi"),
+        lambda: judge_body(LISTED, RL.encode()),
+        lambda: judge_body(LISTED, RLI.encode()[:-30]),
+    ),
     *facts("HT05", served_as("application/xml; charset=utf-8"), served_as("text/html")),
     *facts(
         "DI01",

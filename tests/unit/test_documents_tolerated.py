@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from resourcesync.errors import MalformedDocumentError
-from resourcesync.model.capabilities import CapabilityEntry, Package
-from resourcesync.model.resources import Change
+from resourcesync.model.capabilities import CapabilityEntry, Package, Part
+from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
 from tests.support.documents import (
     CHANGE_LIST,
@@ -34,6 +34,11 @@ FORGIVEN = {
         ),
         "packages-in-changelist",
         "CH03",
+    ),
+    "a resource list of resource lists": (
+        document(url("http://a/list", '<rs:md at="2013"/>')),
+        "parts-in-resourcelist",
+        "RL08",
     ),
     "the namespace of 0.9 with https": (
         document(url()).replace(SITEMAP_NS.encode(), SITEMAP_NS.replace("http", "https").encode()),
@@ -296,6 +301,45 @@ def test_a_change_list_whose_entries_are_packages_is_a_change_dump() -> None:
         "application/x-xz",
     )
     assert told.codes == ["packages-in-changelist", "time-zone"]
+
+
+def test_a_resource_list_whose_entries_are_resource_lists_is_their_index() -> None:
+    entry = '<url><rs:md at="2013-01-0{0}T00:00:00Z"/><loc>http://a/{0}</loc></url>'
+
+    told = tell(document(*map(entry.format, (1, 2))))
+
+    assert told.header.is_index
+    assert told.header.capability is Capability.RESOURCE_LIST
+    assert told.entries == [
+        Part(uri=f"http://a/{day}", at=datetime(2013, 1, day, tzinfo=UTC)) for day in (1, 2)
+    ]
+    assert told.codes == ["parts-in-resourcelist"]
+
+
+def test_an_entry_that_says_its_capability_is_a_list() -> None:
+    told = tell(document(url("http://a/1", '<rs:md capability="resourceList"/>')))
+
+    assert [type(entry) for entry in told.entries] == [Part]
+    assert told.codes == ["parts-in-resourcelist", "attribute-misplaced"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        url("http://a/2"),
+        url("http://a/2", '<rs:md at="2013" length="5"/>'),
+        url("http://a/2", '<rs:md capability="changelist"/>'),
+        url("http://a/2", '<rs:md at="2013"/><rs:ln rel="duplicate" href="http://b/2"/>'),
+        url("http://a/2", '<rs:md at="2013"/><lastmod>2013</lastmod>'),
+    ],
+)
+def test_a_list_with_any_sign_of_a_resource_at_its_start_is_a_list(other: str) -> None:
+    part = url("http://a/1", '<rs:md at="2013"/>')
+
+    for entries in ((part, other), (other, part)):
+        told = tell(document(*entries))
+        assert not told.header.is_index
+        assert [type(entry) for entry in told.entries] == [Resource, Resource]
 
 
 def test_a_relation_is_found_in_any_case() -> None:

@@ -76,4 +76,5 @@ def test_a_must_is_never_broken_beside_another_one() -> None:
         ("G15", "RM04"),
         ("G44", "G07"),
         ("G44", "G36"),
+        ("RL08", "RL06"),
     }

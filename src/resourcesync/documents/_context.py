@@ -23,6 +23,7 @@ _FORGIVEN: Final = {
     "capability-unknown": ("G07", "An entry has a capability that this version does not know"),
     "change-spelled": ("G33", "A change is spelled in another way"),
     "packages-in-changelist": ("CH03", "The entries of the Change List are packages"),
+    "parts-in-resourcelist": ("RL08", "The entries of the Resource List are Resource Lists"),
     "change-time-at": ("G37", "The time of a change is in its at"),
     "time-zone": ("G17", "A time has no time zone; it is taken as UTC"),
     "time-modified": ("G36", "The time of the document is in its modified"),

@@ -40,6 +40,7 @@ from resourcesync.model.vocabulary import SITEMAP_NS, ChangeKind
 
 _MD5_BYTES: Final = 16
 _INTERVAL: Final = frozenset({"from", "until"})
+_PART: Final = frozenset({"at", "completed", "capability"})
 _ROW_KNOWN: Final = CHANGE_KNOWN | {"path", "at"}
 
 
@@ -148,6 +149,20 @@ def is_package(item: Irregular) -> bool:
     """Whether an entry of a Change List tells an interval, and not what happened."""
     values, _ = parted(item.metadata, _INTERVAL)
     return row_of(item).change is None and values.keys() >= _INTERVAL
+
+
+def is_part(item: Irregular) -> bool:
+    """Whether an entry of a Resource List points to another one, as the entries of an index do.
+
+    Its ``rs:md`` tells the moment of a snapshot, or that capability, and nothing in the entry is
+    about a resource. No resource has either (Appendix A).
+    """
+    names = (item.metadata or [])[::2]
+    values, _ = parted(item.metadata, _PART)
+    told = values.get("capability", "resourcelist").strip(BLANKS).lower() == "resourcelist"
+    is_bare = len(names) == len(values) and item.texts.keys() == {LOC}
+    is_alone = not item.links and not item.foreign and item.fault is None
+    return is_bare and is_alone and told and bool(values)
 
 
 def irregular_of(row: Row, priority: str | None) -> Irregular:

@@ -16,7 +16,7 @@ from resourcesync.documents._assembling import Assembler, Irregular
 from resourcesync.documents._columns import changes_of, resources_of, uris_of
 from resourcesync.documents._context import Context, RefusalError, Tolerated
 from resourcesync.documents._dialects import DATETIME, LASTMOD, dialect_of
-from resourcesync.documents._entries import entry_uri, irregular_of, is_package, row_of
+from resourcesync.documents._entries import entry_uri, irregular_of, is_package, is_part, row_of
 from resourcesync.documents._families import family_of
 from resourcesync.documents._header import Root, header_of
 from resourcesync.documents._layouts import Row, Run
@@ -24,6 +24,7 @@ from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._octets import blocks
 from resourcesync.documents._order import Order
 from resourcesync.documents._scanning import Scanner
+from resourcesync.documents._sieve import Sieve
 from resourcesync.documents._tokens import LASTMOD as LASTMOD_ELEMENT
 from resourcesync.documents._values import change_kind
 from resourcesync.errors import MalformedDocumentError
@@ -39,6 +40,8 @@ T = TypeVar("T")
 _MAX_SHOWN: Final = 2_048
 _PLAIN_KINDS: Final = {kind.value: kind for kind in ChangeKind}
 _DEFAULT_LIMITS: Final = Limits()
+_MISTAKEN: Final = frozenset({Capability.CHANGE_LIST, Capability.RESOURCE_LIST})
+"""What some Sources call documents of another kind."""
 
 
 def read(
@@ -91,17 +94,19 @@ def read(
     )
     context.at(*scanner.header_place)
     header = header_of(root, context)
-    if header.capability is Capability.CHANGE_LIST and not header.is_index:
-        header = _as_dump(header, assembler, scanner, rest)
+    if header.capability in _MISTAKEN and not header.is_index:
+        header = _as_met(header, assembler, scanner, rest)
     return Document(header, assembler, scanner, rest, limits=limits, on_refused=on_refused)
 
 
-def _as_dump(
+def _as_met(
     header: Header, assembler: Assembler, scanner: Scanner, rest: Iterator[bytes]
 ) -> Header:
-    """Return the header of a Change Dump for a Change List whose entries are packages.
+    """Return the header of what a list is by its first entries; such lists are met in the wild.
 
-    Such lists are met in the wild. The first entry tells: it has an interval, and no change.
+    A Change List of packages is a Change Dump: the first entry has an interval, and no change. A
+    Resource List of Resource Lists is their index: the first entries have the moment of a
+    snapshot, and nothing of a resource.
     """
     while not assembler.items and not scanner.closed:
         block = next(rest, None)
@@ -109,10 +114,17 @@ def _as_dump(
             scanner.close()
         else:
             scanner.feed(block)
-    first = assembler.items[0] if assembler.items else None
-    if not isinstance(first, Irregular) or not is_package(first):
+    items = [it for it in assembler.items if isinstance(it, Irregular)]
+    if not items or len(items) != len(assembler.items):
         return header
-    scanner.context.at(first.line, first.column)
+    scanner.context.at(items[0].line, items[0].column)
+    if header.capability is Capability.RESOURCE_LIST:
+        if not all(map(is_part, items)):
+            return header
+        scanner.context.note("parts-in-resourcelist")
+        return replace(header, is_index=True)
+    if not is_package(items[0]):
+        return header
     scanner.context.note("packages-in-changelist")
     return replace(header, capability=Capability.CHANGE_DUMP)
 
@@ -152,6 +164,7 @@ class Document:
         self._tells_changes = self._family.tells_changes
         if self._family.is_regular:
             assembler.attributes = self._family.known
+        self._sieve = Sieve(scanner, assembler, limits)
         self._is_taken = False
         self._count = 0
 
@@ -238,9 +251,9 @@ class Document:
         self._is_taken = True
         yield self._counted()
         for block in self._rest:
-            self._scanner.feed(block)
+            self._sieve.feed(block)
             yield self._counted()
-        self._scanner.close()
+        self._sieve.close()
         yield self._counted()
 
     def _counted(self) -> list[Run | Irregular]:

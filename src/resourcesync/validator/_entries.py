@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from resourcesync.model.vocabulary import Capability
 from resourcesync.validator._nodes import TEXT, Node
 from resourcesync.validator._registry import is_uri
 from resourcesync.validator._subject import (
@@ -29,6 +30,7 @@ _FREQUENCIES: Final = frozenset(
     {"always", "hourly", "daily", "weekly", "monthly", "yearly", "never"}
 )
 _ORDER: Final = {"loc": 0, "lastmod": 1, "changefreq": 2, "priority": 3}
+_OF_PARTS: Final = frozenset({"at", "completed", "capability"})
 _METADATA: Final = 4
 _LINK: Final = 5
 
@@ -67,6 +69,14 @@ class EntrySeen:
     def linked(self, relation: str) -> list[LinkSeen]:
         """Return the links of a relation."""
         return [link for link in self.links if relation in link.relations]
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it tells what the entries of an index tell, and nothing of a resource."""
+        names = set() if self.md is None else set(self.md.attributes)
+        told = self.value("capability").lower() or Capability.RESOURCE_LIST
+        is_bare = names <= _OF_PARTS and told == Capability.RESOURCE_LIST
+        return bool(names) and is_bare and not self.links and self.lastmod_node is None
 
     @property
     def place(self) -> Node:

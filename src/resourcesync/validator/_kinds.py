@@ -30,6 +30,7 @@ class Entries:
         self._logs = LogEntries(kind, self._packages)
         self._capabilities: set[str] = set()
         self._seen = 0
+        self._parts = 0
         self._with_via = False
         logs = self._logs
         check: Mapping[Kind, Callable[[Subject, EntrySeen], None]] = {
@@ -63,6 +64,8 @@ class Entries:
             subject.tell_at("CA10", "the Capability List has no entry", root)
         if subject.kind in (Kind.NT, Kind.FN) and not self._seen:
             subject.tell_at("NT01", "the notification has no entry", root)
+        if self._parts and self._parts == self._seen:
+            subject.tell_at("RL08", "all entries are like those of an index", root)
         self._logs.finish(subject)
 
     # --- descriptions --------------------------------------------------------------------------
@@ -101,6 +104,7 @@ class Entries:
 
     def _resource(self, subject: Subject, entry: EntrySeen) -> None:
         self._repetition.see(subject, entry)
+        self._parts += entry.is_part
         end = subject.root_times.get("completed") or subject.root_times.get("at")
         lastmod, node = entry.lastmod, entry.lastmod_node
         if end and lastmod and node and lastmod.first > end.last:

@@ -4,8 +4,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from io import BytesIO
 from typing import Final
 
+from resourcesync.documents.reading import read
+from resourcesync.errors import DocumentError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator._telling import at_listed, at_root, without_place
 from resourcesync.validator.findings import Finding
@@ -80,6 +83,16 @@ def _judge_representation(listed: ListedResource, response: Response) -> Iterato
     if listed.encoding.strip().lower() != encoding and listed.encoding:
         message = f"{listed.uri} is coded {encoding or 'not at all'}, listed as {listed.encoding}"
         yield at_listed("HT01", message, listed)
+
+
+def judge_body(listed: ListedResource, start: bytes) -> Iterator[Finding]:
+    """Judge what a resource is, by how its body starts: no Resource List itself (§10.2)."""
+    try:
+        header = read(BytesIO(start), uri=listed.uri).header
+    except DocumentError:
+        return
+    if not listed.change and header.capability is Capability.RESOURCE_LIST:
+        yield at_listed("RL08", f"{listed.uri} is a {header.phrase} itself", listed)
 
 
 def _http_date(text: str) -> datetime | None:

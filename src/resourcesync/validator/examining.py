@@ -172,11 +172,21 @@ class Examination(Iterator[Finding]):
             self.summary.targets.append(_target(entry))
         else:
             self.summary.resources.append(hash(entry.uri))
+            self._remember_part(entry)
         if kind in _CHANGED:
             self._remember_change(entry)
         is_package = kind in (Kind.RD, Kind.CD)
         if self._on_resource is not None and entry.uri and (is_package or kind not in DOCUMENTS):
             self._on_resource(_listed(entry, self.summary.uri))
+
+    def _remember_part(self, entry: EntrySeen) -> None:
+        """Remember what a Resource List lists as if it were an index, as long as all do."""
+        targets = self.summary.targets
+        if self._subject.kind is Kind.RL and len(targets) == self.summary.entries - 1:
+            if entry.is_part:
+                targets.append(_target(entry))
+            else:
+                targets.clear()
 
     def _remember_change(self, entry: EntrySeen) -> None:
         moment = entry.times.get("datetime") or entry.lastmod

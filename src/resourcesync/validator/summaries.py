@@ -86,7 +86,8 @@ class DocumentSummary:
         entries: How many entries were read.
         size: Bytes, unpacked.
         complete: Whether the end of the document was reached.
-        targets: The documents or packages it lists, at most 50,000; empty for other kinds.
+        targets: The documents or packages it lists, at most 50,000; empty for other kinds, but for
+            a Resource List that lists nothing but Resource Lists.
         resources: A 64-bit mark of each resource's address in the order listed; at most 50,000.
         changes: A 64-bit mark of each change (address, kind, time) in the order listed; likewise.
         change_times: Microseconds since 1970 of each of ``changes``; -1 for one without a time.

@@ -174,7 +174,9 @@ def judge_delivery(
                     length=meter.length,
                     hashes=meter.hashes,
                 )
-                on_answer(uri, outcome.headers, bytes(meter.start))
+                start = bytes(meter.start)
+                on_answer(uri, outcome.headers, start)
+                yield from delivery.judge_body(meter.listed, start)
                 yield from delivery.judge_resource(meter.listed, answer)
             case Failure():
                 status = getattr(outcome.error, "status", 0)

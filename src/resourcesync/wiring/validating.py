@@ -357,7 +357,8 @@ def _below(summary: DocumentSummary) -> list[tuple[str, str]]:
             for it in summary.targets
             if it.uri and it.label not in _CHANNELS and (not it.label or it.label in _KNOWN)
         ]
-    if summary.is_index and not (capability is not None and capability.is_archive):
+    is_list = capability is Capability.RESOURCE_LIST  # its targets are lists: an index in disguise
+    if is_list or (summary.is_index and not (capability is not None and capability.is_archive)):
         return [(urljoin(summary.uri, it.uri), "") for it in summary.targets if it.uri]
     return [(urljoin(summary.uri, it.contents), "") for it in summary.targets if it.contents]
 
