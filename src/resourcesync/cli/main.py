@@ -31,6 +31,7 @@ GROUPS: Final = {
         "changes": "what changed here, for the next program",
         "audit": "compare every copy with the Source; write evidence",
         "repair": "fetch again what an audit found",
+        "export": "give the copies away: ZIP packages or a bag",
     },
     "Publish": {
         "publish": "write Resource Lists and Change Lists for a tree",
