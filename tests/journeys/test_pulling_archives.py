@@ -1,0 +1,152 @@
+"""Changes of the past: an archive closes a gap that would cost a baseline (Archives §5)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.documents.reading import read
+from resourcesync.documents.writing import write
+from resourcesync.errors import DiscontinuityError
+from resourcesync.model.capabilities import CapabilityEntry, Header, Part
+from resourcesync.model.links import Link
+from resourcesync.model.vocabulary import Capability
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+CHANGE_LIST = BASE + "resourcesync/changelist.xml"
+RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
+CAPABILITY_LIST = BASE + "resourcesync/capabilitylist.xml"
+ARCHIVE = BASE + "resourcesync/changelistarchive.xml"
+UP = Link(rel="up", href=CAPABILITY_LIST)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A Source whose every two changes fill a Change List, and a mirror from its beginning."""
+    world = World(tmp_path / "mirror", max_entries=2)
+    world.put("a.html", "a")
+    world.publish()
+    assert world.pull().state is MirrorState.IN_SYNC
+    for number in range(6):
+        world.put("a.html", f"version {number}")
+        world.put(f"{number}.html", "new")
+        world.publish()
+    world.remove("a.html")
+    world.publish()
+    return world
+
+
+def document(header: Header, entries: Sequence[Part] | Sequence[CapabilityEntry]) -> Answer:
+    return Answer(body=b"".join(write(header, entries)))
+
+
+def parts_of(world: World) -> tuple[Header, list[Part]]:
+    opened = read(BytesIO(world.honest(CHANGE_LIST).body), uri=CHANGE_LIST)
+    return opened.header, [entry for entry in opened.entries() if isinstance(entry, Part)]
+
+
+def archive_header(*, is_index: bool = False) -> Header:
+    return Header(capability=Capability.CHANGE_LIST_ARCHIVE, is_index=is_index, links=(UP,))
+
+
+def retire(world: World, *, is_linked: bool = True) -> list[Part]:
+    """Keep the last two lists in the index, and return the others, which belong in an archive."""
+    header, parts = parts_of(world)
+    kept = parts[-2:]
+    links = (*header.links, *((Link(rel="archives", href=ARCHIVE),) if is_linked else ()))
+    world.answers[CHANGE_LIST] = document(replace(header, from_=kept[0].from_, links=links), kept)
+    return parts[:-2]
+
+
+def assert_followed(world: World) -> None:
+    world.answers[RESOURCE_LIST] = Answer(status=500)  # a baseline would need it
+    report = world.pull()
+
+    assert report.mode is Mode.INCREMENTAL
+    assert report.state is MirrorState.IN_SYNC
+    assert world.told("warning") == []
+    assert (report.created, report.updated, report.deleted) == (6, 0, 1)
+    assert world.in_sync()
+
+
+def test_an_archive_closes_a_gap(world: World) -> None:
+    world.answers[ARCHIVE] = document(archive_header(), retire(world))
+
+    assert_followed(world)
+
+
+def test_an_archive_in_parts_closes_a_gap(world: World) -> None:
+    past = retire(world)
+    halves = {f"{BASE}resourcesync/half-{n}.xml": past[n::2] for n in range(2)}
+    for uri, half in halves.items():
+        world.answers[uri] = document(archive_header(), half)
+    world.answers[ARCHIVE] = document(
+        archive_header(is_index=True), [Part(uri=uri) for uri in halves]
+    )
+
+    assert_followed(world)
+
+
+def test_an_archive_that_only_the_capability_list_names_closes_a_gap(world: World) -> None:
+    world.answers[ARCHIVE] = document(archive_header(), retire(world, is_linked=False))
+    offer_archive(world, Capability.CHANGE_LIST, Capability.RESOURCE_LIST)
+    world.clock.advance(hours=25)  # where the lists are is looked for once a day
+
+    assert_followed(world)
+
+
+def test_an_archive_stands_for_the_lists_where_there_is_no_other(world: World) -> None:
+    _, parts = parts_of(world)
+    world.answers[ARCHIVE] = document(archive_header(), parts)
+    world.answers[CHANGE_LIST] = Answer(status=404)
+    offer_archive(world, Capability.RESOURCE_LIST)
+    world.clock.advance(hours=25)
+
+    assert_followed(world)
+    world.put("later.html", "x")
+    world.answers.pop(RESOURCE_LIST)
+    assert world.pull().state is MirrorState.IN_SYNC
+
+
+def offer_archive(world: World, *others: Capability) -> None:
+    opened = read(BytesIO(world.honest(CAPABILITY_LIST).body), uri=CAPABILITY_LIST)
+    entries = [it for it in opened.entries() if isinstance(it, CapabilityEntry)]
+    kept = [it for it in entries if it.capability in others]
+    entry = CapabilityEntry(
+        uri=ARCHIVE,
+        capability=Capability.CHANGE_LIST_ARCHIVE,
+        label=Capability.CHANGE_LIST_ARCHIVE.value,
+    )
+    world.answers[CAPABILITY_LIST] = document(opened.header, [*kept, entry])
+
+
+@pytest.mark.parametrize("answer", ["missing", "broken", "another", "hole", "endless"])
+def test_an_archive_that_is_of_no_use_is_as_good_as_none(world: World, answer: str) -> None:
+    past = retire(world)
+    world.answers[ARCHIVE] = {
+        "missing": Answer(status=404),
+        "broken": Answer(body=b"<urlset"),
+        "another": world.honest(RESOURCE_LIST),
+        "hole": document(archive_header(), past[:1] + past[2:]),
+        "endless": document(archive_header(is_index=True), [Part(uri=ARCHIVE + "?again")]),
+    }[answer]
+    world.answers[ARCHIVE + "?again"] = document(archive_header(is_index=True), [Part(uri=ARCHIVE)])
+
+    with pytest.raises(DiscontinuityError):  # a baseline, of a list that is no newer
+        world.pull()
+
+    assert [fields["code"] for fields in world.told("warning")] == ["change-gap"]
+    assert world.files() == {BASE + "a.html": b"a"}
+
+
+def test_no_archive_is_asked_for_while_the_lists_reach_back(world: World) -> None:
+    header, parts = parts_of(world)
+    links = (*header.links, Link(rel="archives", href=ARCHIVE))
+    world.answers[CHANGE_LIST] = document(replace(header, links=links), parts)
+
+    assert world.pull().mode is Mode.INCREMENTAL
+    assert ARCHIVE not in world.fetcher.asked
