@@ -128,6 +128,16 @@ def test_a_document_in_another_coding_is_refused(server: HostileServer, coding: 
     assert outcome.error.code == "encoding"
 
 
+def test_a_coding_is_told_before_a_size_that_is_only_that_of_the_coding(
+    server: HostileServer,
+) -> None:
+    uri = server.on("/x", answer(body=gzip.compress(b"abc"), Content_Encoding="gzip"))
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), request(uri, limit=3)))
+
+    assert outcome.error.code == "encoding"
+
+
 def test_a_document_that_only_claims_to_be_gzip_is_refused(server: HostileServer) -> None:
     uri = server.on("/x", answer(body=b"plain", Content_Encoding="gzip"))
 

@@ -42,6 +42,8 @@ _LATE: Final = 1_000
 _COMING: Final = 4_096
 _WORTH_RESUMING: Final = 1 << 20
 _PROGRESS_SECONDS: Final = 1.0
+_TELLING: Final = frozenset({"got", "tried"})
+"""The evidence that tells what the other side did."""
 
 
 class Transfer:
@@ -249,7 +251,7 @@ class Transfer:
         mismatch = code == "too-big" and known
         if mismatch:
             code = "length-mismatch"
-        self._go_on(attempt.failed(code, error.message, mismatch=mismatch, tries=outcome.tries))
+        self._go_on(attempt.failed(code, _reason(error), mismatch=mismatch, tries=outcome.tries))
 
     def _go_on(self, attempt: Attempt) -> None:
         """Try the next place that may help; where there is none, the resource is not to be had."""
@@ -349,6 +351,12 @@ def _part_of(uri: str, listed: Listed) -> str:
     """
     large = listed.length is None or listed.length >= _WORTH_RESUMING
     return f"{uri} {listed.hash}" if large and has_strong_digest(listed) else ""
+
+
+def _reason(error: ResourceSyncError) -> str:
+    """Return what went wrong, with what the server gave: it is all that is kept of the error."""
+    got = next((text for label, text in error.evidence if label in _TELLING), "")
+    return f"{error.message} ({got})" if got else error.message
 
 
 def _staged(request: Request) -> Staged:

@@ -164,6 +164,7 @@ class Transfer:
                 "the response has a coding that was not asked for",
                 f"Content-Encoding: {printable(coding)}",
             )
+            return  # its size says nothing of the resource's
         limit = request.limit
         self._limit = self._settings.body_limits[request.purpose] if limit is None else limit
         if head.length is not None and self.received + head.length > self._limit:

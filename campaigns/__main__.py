@@ -1,0 +1,42 @@
+"""``python -m campaigns NAME``: run one campaign, print a short table; exit 1 on a violation."""
+
+import argparse
+import importlib
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from campaigns.outcome import Asked, Campaign, table
+
+NAMES: Final = ("racer", "uris")
+
+
+def load(name: str) -> Campaign:
+    """Return a campaign; only its own module is imported."""
+    campaign: Campaign = importlib.import_module(f"campaigns.{name}").CAMPAIGN
+    return campaign
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m campaigns", description=__doc__)
+    parser.add_argument("name", choices=NAMES)
+    parser.add_argument("--size", type=int, help="how much")
+    parser.add_argument("--seed", type=int, default=2026, help="what all choices follow from")
+    parser.add_argument("--disk", type=Path, metavar="DIR", help="a folder to work in")
+    asked = parser.parse_args(words)
+    campaign = load(asked.name)
+    size: int = campaign.size if asked.size is None else asked.size
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="rs-campaign-", dir=asked.disk) as folder:
+        outcome = campaign.run(Asked(size=size, seed=asked.seed, folder=Path(folder)))
+    outcome.add("seconds in all", time.monotonic() - began)
+    title = f"{asked.name}: {size:,} {campaign.unit}, seed {asked.seed}"
+    print("\n".join(table(title, outcome)), flush=True)
+    return 1 if outcome.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

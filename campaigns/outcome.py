@@ -1,0 +1,75 @@
+"""What a campaign found: rows of a short table, and what was violated."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+_SHOWN: Final = 10
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """The result of one campaign.
+
+    Attributes:
+        rows: Pairs of what was counted or measured, and the figure.
+        violations: Sentences, one for each thing that must not be.
+    """
+
+    rows: list[tuple[str, object]] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+
+    def add(self, label: str, value: object) -> None:
+        """Add a row."""
+        self.rows.append((label, value))
+
+    def require(self, holds: object, otherwise: str) -> None:
+        """Note a violation unless something holds."""
+        if not holds:
+            self.violations.append(otherwise)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a campaign is asked to do.
+
+    Attributes:
+        size: How much: operations, URIs, resources or rounds.
+        seed: What all choices follow from.
+        folder: An empty folder on the disk to work in.
+    """
+
+    size: int
+    seed: int
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """A campaign by name.
+
+    Attributes:
+        run: Does it.
+        size: How much, unless it is told.
+        unit: What ``size`` counts.
+    """
+
+    run: Callable[[Asked], Outcome]
+    size: int
+    unit: str
+
+
+def table(title: str, outcome: Outcome) -> Sequence[str]:
+    """Return an outcome as the lines of a table."""
+    width = max((len(label) for label, _ in outcome.rows), default=0)
+    lines = [title, *(f"  {label:<{width}}  {_figure(value)}" for label, value in outcome.rows)]
+    lines += [f"  VIOLATED  {text}" for text in outcome.violations[:_SHOWN]]
+    more = len(outcome.violations) - _SHOWN
+    return [*lines, f"  and {more} more"] if more > 0 else lines
+
+
+def _figure(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

@@ -1,0 +1,23 @@
+"""Copies written, read and removed while another process swaps their folders for links."""
+
+from typing import Final
+
+from campaigns.outcome import Asked, Campaign, Outcome
+from tests.support.racing import race
+
+
+def run(asked: Asked) -> Outcome:
+    """Race, then look for what lies where it must not."""
+    result = race(asked.folder, operations=asked.size, seed=asked.seed)
+    outcome = Outcome()
+    outcome.add("operations", result.operations)
+    outcome.add("done", result.done)
+    outcome.add("refused, a link was in the way", result.refused)
+    outcome.add("swaps by the other process", result.swaps)
+    outcome.add("escapes", len(result.escapes))
+    outcome.violations += result.escapes
+    outcome.require(result.refused and result.swaps, "nobody raced: nothing was proven")
+    return outcome
+
+
+CAMPAIGN: Final = Campaign(run=run, size=30_000, unit="operations")

@@ -1,0 +1,51 @@
+"""A small run of each campaign: the long ones are commands, ``python -m campaigns NAME``."""
+
+from pathlib import Path
+
+import pytest
+
+from campaigns.__main__ import NAMES, load, main
+from campaigns.outcome import Outcome, table
+from tests.support.racing import race
+
+
+def test_every_campaign_has_a_name_and_can_be_started(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = Path(__file__).parents[2] / "campaigns"
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__", "outcome"}
+
+    assert set(NAMES) <= modules
+    assert all(load(name).size > 0 for name in NAMES)
+    with pytest.raises(SystemExit) as ended:
+        main(["no-such"])
+    assert ended.value.code == 2
+    assert "no-such" in capsys.readouterr().err
+
+
+def test_a_violation_is_told_and_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome()
+    outcome.require(1, "never")
+    outcome.require(0, "a file is gone")
+    outcome.add("files", 12_345)
+
+    assert list(table("title", outcome)) == [
+        "title",
+        "  files  12,345",
+        "  VIOLATED  a file is gone",
+    ]
+    assert main(["uris", "--size", "0"]) == 1
+    assert "nothing was proven" in capsys.readouterr().out
+
+
+def test_a_campaign_of_uris_finds_no_violation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["uris", "--size", "3000"]) == 0
+    assert "places checked" in capsys.readouterr().out
+
+
+def test_two_thousand_operations_are_not_led_out_of_the_mirror(tmp_path: Path) -> None:
+    result = race(tmp_path, operations=2_000, seed=1)
+
+    assert result.escapes == []
+    assert result.operations >= 2_000
+    assert result.refused > 20
+    assert result.swaps > 100
+    assert result.done > 500

@@ -1,0 +1,156 @@
+"""The mirror's files at work while somebody swaps its folders for links that lead out of it."""
+
+import hashlib
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.errors import StorageError
+from resourcesync.ports import Installation, Removal
+
+FOLDERS: Final = ("a", "b", "c", "a/deep", "b/deep")
+_SWAPPED: Final = ("a", "b", "c")
+_FILES: Final = 6
+_BATCH: Final = 10
+_SECRET: Final = b"nobody's business"
+_SECRET_DIGEST: Final = hashlib.sha256(_SECRET).hexdigest()
+_SWAPPER: Final = Path(__file__).with_name("swapping.py")
+
+
+@dataclass(slots=True, kw_only=True)
+class Race:
+    """What came of it.
+
+    Attributes:
+        operations: How many files were to be put, taken away, read or looked at.
+        done: How many were.
+        refused: How many were not, since a link was in the way.
+        swaps: How often a folder and a link changed places meanwhile.
+        escapes: What was done or read outside the mirror.
+    """
+
+    operations: int = 0
+    done: int = 0
+    refused: int = 0
+    swaps: int = 0
+    escapes: list[str] = field(default_factory=list)
+
+    def count(self, result: object) -> None:
+        self.operations += 1
+        self.done += not isinstance(result, StorageError)
+        self.refused += isinstance(result, StorageError) and result.code == "path-in-the-way"
+
+
+def race(folder: Path, *, operations: int, seed: int) -> Race:
+    """Do so many operations in ``folder / "mirror"`` while another process swaps its folders."""
+    luck, result = random.Random(seed), Race()
+    mirror, shadow, outside = folder / "mirror", folder / "shadow", folder / "outside"
+    for name in FOLDERS:
+        (mirror / name).mkdir(parents=True, exist_ok=True)
+        (outside / name).mkdir(parents=True, exist_ok=True)
+        for number in range(_FILES):
+            (outside / name / f"{number}.txt").write_bytes(_SECRET)
+    shadow.mkdir()
+    for name in _SWAPPED:
+        (shadow / name).symlink_to(outside / name)
+    before = _look(outside)
+    with MirrorFolder(mirror, SystemClock()) as opened:
+        assert opened.copies is not None
+        with _swapping(mirror, shadow, result):
+            while result.operations < operations:
+                _act(opened.copies, luck, result)
+    after = _look(outside)
+    result.escapes += [f"{path} was changed" for path in before if after.get(path) != before[path]]
+    result.escapes += [f"{path} was made" for path in after if path not in before]
+    result.escapes += [
+        f"{path} was made"
+        for path in _look(folder)
+        if path.parts[0] not in {"mirror", "shadow", "outside"}
+    ]
+    return result
+
+
+@contextmanager
+def _swapping(mirror: Path, shadow: Path, result: Race) -> Iterator[None]:
+    command = [sys.executable, "-I", "-S", str(_SWAPPER), str(mirror), str(shadow), *_SWAPPED]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as swapper:
+        assert swapper.stdout is not None
+        assert swapper.stdout.readline() == "ready\n"
+        try:
+            yield
+        finally:
+            told, _ = swapper.communicate(timeout=20)
+        result.swaps = int(told)
+
+
+def _act(copies: FileTreeCopies, luck: random.Random, result: Race) -> None:
+    paths = [f"{luck.choice(FOLDERS)}/{luck.randrange(_FILES)}.txt" for _ in range(_BATCH)]
+    what = luck.randrange(5)
+    if what == 0:
+        _install(copies, luck, list(dict.fromkeys(paths)), result)
+    elif what == 1:
+        batch = [Removal(path=path, signature=copies.signature(path) or "") for path in paths]
+        for removed in _or_error(lambda: copies.remove(batch, "raced"), len(batch)):
+            result.count(removed)
+    elif what == 2:
+        for path in paths:
+            _read(copies, path, result)
+    elif what == 3:
+        for path in paths:
+            _copy(copies, path, result)
+    else:
+        (listed,) = _or_error(lambda: [list(copies.paths())], 1)
+        result.count(listed)
+
+
+def _or_error(work: Callable[[], list[Any]], many: int) -> list[Any]:
+    try:
+        return work()
+    except StorageError as error:
+        return [error] * many
+
+
+def _install(copies: FileTreeCopies, luck: random.Random, paths: list[str], result: Race) -> None:
+    batch = []
+    for path in paths:
+        staged = copies.stage(["sha-256"])
+        staged.write(f"{path} {luck.random()}".encode())
+        staged.seal()
+        replaces = copies.signature(path)
+        batch.append(Installation(staged=staged, path=path, replaces=replaces))
+    for installed in _or_error(lambda: list(copies.install(batch)), len(batch)):
+        result.count(installed)
+
+
+def _read(copies: FileTreeCopies, path: str, result: Race) -> None:
+    (found,) = _or_error(lambda: [copies.digest(path, ["sha-256"])], 1)
+    result.count(found)
+    if isinstance(found, tuple) and found[1][0].value == _SECRET_DIGEST:
+        result.escapes.append(f"{path} was read outside")
+
+
+def _copy(copies: FileTreeCopies, path: str, result: Race) -> None:
+    (staged,) = _or_error(lambda: [copies.stage_copy(path, ["sha-256"])], 1)
+    result.count(staged)
+    if staged is not None and not isinstance(staged, StorageError):
+        if staged.seal()[1][0].value == _SECRET_DIGEST:
+            result.escapes.append(f"{path} was copied from outside")
+        staged.discard()
+
+
+def _look(root: Path) -> dict[Path, bytes]:
+    return {
+        path.relative_to(root): b"" if path.is_dir() else path.read_bytes()
+        for path in root.rglob("*")
+        if not path.is_symlink()
+    }
