@@ -1,0 +1,106 @@
+"""``resourcesync export``: give the copies of a mirror to other programs, as packages or a bag."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from resourcesync.cli import options, words
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.job import Job
+from resourcesync.cli.mirror_argument import OneMirror, mirror_argument
+from resourcesync.cli.options import option
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, Line
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.exporting import Exported
+
+
+@click.command("export")
+@mirror_argument
+@option("--format", metavar="zip|bagit", required=True, help="What to make; or a plug-in.")
+@option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE|DIR",
+    required=True,
+    help="Where it goes; nothing may be there. With .zip at its end it is one file.",
+)
+@option(
+    "--max-package",
+    type=options.SIZE,
+    default="1G",
+    show_default=True,
+    help="Most content of one package, for --format zip into a folder.",
+)
+@option("--url", default="", help="Where the folder will be served: adds a Resource Dump.")
+@option("--organization", default="", help="Who gives the copies away, for bag-info.txt.")
+@options.CONFIG
+@options.output_options
+def command(output: OutputOptions, mirror: OneMirror, out: Path, **values: Any) -> Job:
+    """Export the copies of a mirror.
+
+    MIRROR is a mirror's folder, or its name in the configuration file.
+    zip makes packages of a Resource Dump, which any unzip reads; bagit makes a bag (RFC 8493).
+    Every byte is hashed while it is copied. If a copy is damaged, all such are named and nothing
+    is written: exit 1. A pull may go on meanwhile; what is exported is the state of one moment.
+    """
+
+    form = values.pop("format")
+
+    def work(screen: Screen) -> Outcome:
+        from resourcesync.ports.exporting import ExportOptions  # noqa: PLC0415 - help stays quick
+        from resourcesync.wiring import exporting, machine  # noqa: PLC0415 - help stays quick
+
+        chosen = ExportOptions(name=out.name, **values)
+        done = exporting.export_mirror(
+            mirror.folder, form, out, chosen, report=screen.report, clock=machine.system_clock()
+        )
+        return _ended(done, mirror.folder, out)
+
+    return Job(
+        command="export",
+        output=output,
+        work=work,
+        words=_words,
+        subject=mirror.folder.name or str(mirror.folder),
+        fields={"mirror": str(mirror.folder), "format": form, "out": str(out)},
+        again=f"resourcesync export {mirror.folder} --format {form} --out {out}",
+    )
+
+
+def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+    if event == "finding":
+        yield Line(f"/{fields['path']}   {fields['reason']}", str(fields["kind"]), QUIET)
+
+
+def _ended(done: "Exported", folder: Path, out: Path) -> Outcome:
+    fields = {
+        "mirror": str(folder),
+        "out": str(out),
+        "copies": done.copies,
+        "bytes": done.size,
+        "source": done.source,
+        "as_of": done.as_of,
+        "missing": done.missing,
+        "damaged": done.damaged,
+    }
+    if done.damaged:
+        copies = words.counted(done.damaged, "resource")
+        lines = (
+            Line(f"{copies} of {folder} are not as fetched; nothing was written", "Refused", QUIET),
+            Line(f"  next   resourcesync repair {folder}, then export again"),
+        )
+        return Outcome(exit=ExitCode.FINDINGS, closing=lines, fields=fields)
+    as_of = "" if done.as_of is None else f", state as of {words.moment(done.as_of)}"
+    copies = words.counted(done.copies, "resource")
+    line = Line(
+        f"{copies} in {out}, {words.size(done.size)}{as_of}; all hashes verified", "Exported", QUIET
+    )
+    more: tuple[Line, ...] = ()
+    if done.missing:
+        missing = words.counted(done.missing, "listed resource")
+        more = (Line(f"          {missing} not in it: not here as listed (resourcesync status)"),)
+    return Outcome(closing=(line, *more), fields=fields)
