@@ -47,7 +47,6 @@ def command(output: OutputOptions, mirror: OneMirror, out: Path, **values: Any) 
     Every byte is hashed while it is copied. If a copy is damaged, all such are named and nothing
     is written: exit 1. A pull may go on meanwhile; what is exported is the state of one moment.
     """
-
     form = values.pop("format")
 
     def work(screen: Screen) -> Outcome:
