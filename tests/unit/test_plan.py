@@ -21,11 +21,10 @@ from resourcesync.destination.plan import (
     decide,
     judge_bytes,
     match_copy,
-    next_try,
-    pending_fetch,
     settle,
 )
 from resourcesync.destination.reports import Mode
+from resourcesync.destination.tasks import next_try, pending_fetch
 from resourcesync.ports.mirror import Copy, Fixity
 
 SHA = "sha-256:" + "a" * 64

@@ -185,7 +185,9 @@ class Destination:
             max_size=filters.max_size,
             since=filters.since,
         )
-        selection = Selection(scope, identity.mapping(), Refusals(self._tell_refused))
+        largest = {name: it.largest for name, it in equipment.patches.items()}
+        refusals = Refusals(self._tell_refused)
+        selection = Selection(scope, identity.mapping(), refusals, largest)
         return Pull(equipment, options, found, selection)
 
     def _new_identity(self, address: str, found: Discovered, options: PullOptions) -> Identity:

@@ -10,6 +10,7 @@ from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.history import History
 from resourcesync.destination.memory import encode
+from resourcesync.destination.patch_links import is_version_before
 from resourcesync.destination.plan import (
     FILTERED,
     Fetch,
@@ -17,17 +18,17 @@ from resourcesync.destination.plan import (
     Match,
     count,
     is_proven,
-    listed_again,
     match_copy,
-    pending_fetch,
     settle,
+    whole,
 )
 from resourcesync.destination.pulling import Pull, Pulled
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.reviewing import decide_changes, show_decisions
+from resourcesync.destination.tasks import listed_again, pending_fetch
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Pending, Step, Task
+from resourcesync.ports.mirror import Copy, Pending, Step, Task
 
 _CHUNK: Final = 1_000
 
@@ -131,12 +132,19 @@ class Incremental:
             elif row.change in (ChangeKind.DELETED, FILTERED) or is_proven(copy, row):
                 settled.append(row.uri)
             else:
-                pending.append(self._task(row, history.through))
+                known = not history.undated and self._is_version_before(row, copy)
+                pending.append(self._task(row if known else whole(row), history.through))
             if len(pending) + len(settled) >= _CHUNK:
                 self._pull.state.commit(Step(pending=pending, settled=settled))
                 pending, settled = [], []
         self._pull.state.commit(Step(pending=pending, settled=settled))
         return unlisted
+
+    def _is_version_before(self, row: Listed, copy: Copy | None) -> bool:
+        """Whether a patch of the new change may begin with the copy: nothing is missing between."""
+        if row.patch is None or self._pull.memory.hole:
+            return False
+        return is_version_before(copy, self._pull.state.pending_of(row.uri))
 
     def _task(self, row: Listed, at: int) -> Pending:
         return pending_fetch(

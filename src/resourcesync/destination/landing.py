@@ -1,10 +1,12 @@
 """Put what was fetched in place, in groups: durable first, then remembered in one transaction."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from resourcesync.destination.plan import Fetch, forgotten, pending_fetch
+from resourcesync.destination.plan import Fetch, Listed, forgotten
 from resourcesync.destination.reports import Failing
+from resourcesync.destination.tasks import pending_fetch
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import Clock, Copies, Installation, Reporter, Staged
@@ -44,6 +46,8 @@ class Tally:
     same: int = 0
     failed: int = 0
     useful: int = 0
+    patched: int = 0
+    unpatched: int = 0
     fixity: dict[str, int] = field(default_factory=dict)
     failures: list[Failing] = field(default_factory=list)
 
@@ -63,6 +67,7 @@ class Ready:
         staged: The bytes; ``None`` when they are in place already.
         counts: Whether it is news: not so when the Source said that our copy is still good.
         local: Whether the bytes are those of another copy here, and were not fetched.
+        patched: Bytes of the patch that made it of the copy before; ``None`` when none did.
     """
 
     fetch: Fetch
@@ -70,6 +75,7 @@ class Ready:
     staged: Staged | None
     counts: bool = True
     local: bool = False
+    patched: int | None = None
 
 
 class Landing:
@@ -106,6 +112,37 @@ class Landing:
     def now(self) -> int:
         """Return the present moment in microseconds."""
         return to_microseconds(self._clock.now())
+
+    def copy(
+        self,
+        listed: Listed,
+        length: int,
+        digests: str,
+        headers: Mapping[str, str],
+        fixity: Fixity,
+    ) -> Copy:
+        """Return what is remembered of a resource whose bytes are good.
+
+        Args:
+            listed: What the Source says of it.
+            length: Bytes.
+            digests: Their digests.
+            headers: Of the answer that brought them; none when its server said nothing of it.
+            fixity: How well they are proven.
+        """
+        return Copy(
+            uri=listed.uri,
+            path=listed.path,
+            length=length,
+            digests=digests,
+            listed=listed.hash,
+            lastmod=listed.lastmod,
+            etag=headers.get("etag", ""),
+            last_modified=headers.get("last-modified", ""),
+            signature="",
+            fixity=fixity,
+            installed=self.now(),
+        )
 
     def add(self, ready: Ready) -> None:
         """Take a resource whose bytes are good."""
@@ -148,6 +185,12 @@ class Landing:
             },
         )
 
+    def patch_failed(self, fetch: Fetch, reason: str) -> None:
+        """Take a patch that was of no use; the whole resource is fetched instead."""
+        self.tally.unpatched += 1
+        listed = fetch.listed
+        self._report("patch", {"uri": listed.loc, "path": listed.path, "reason": reason})
+
     def flush_when_due(self) -> None:
         """Finish the group when it is large or old enough."""
         waiting = len(self._group) + len(self._failed) + len(self._settled)
@@ -179,7 +222,7 @@ class Landing:
         for ready, result in zip(staged, results, strict=True):
             if isinstance(result, str):
                 copy = ready.copy._replace(signature=result)
-                installed.append(Ready(ready.fetch, copy, ready.staged, ready.counts, ready.local))
+                installed.append(replace(ready, copy=copy))
             elif result.code in _OF_ONE_RESOURCE:
                 refused[ready.copy.uri] = befores[ready.copy.uri]
                 self.fail(ready.fetch, result.code, result.message, 1)
@@ -217,6 +260,7 @@ class Landing:
         else:
             tally.updated += 1
         tally.useful += copy.length if ready.staged is not None else 0
+        tally.patched += ready.patched is not None
         tally.fixity[copy.fixity] = tally.fixity.get(copy.fixity, 0) + 1
         self._report(
             "item",
@@ -232,6 +276,7 @@ class Landing:
                 "fixity": copy.fixity,
                 "adopted": ready.staged is None,
                 "local": ready.local,
+                "patched": ready.patched,
             },
         )
 

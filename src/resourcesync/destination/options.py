@@ -1,6 +1,6 @@
 """What the operator may choose for a pull, and what the Destination works with."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO, Literal
@@ -10,6 +10,7 @@ from resourcesync.destination.plan import Decision, DeletionLimit
 from resourcesync.destination.reports import Mode
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
 from resourcesync.ports.mirror import MirrorState
+from resourcesync.ports.patching import PatchFormat
 
 Deletion = Literal["auto", "signalled", "absent", "never"]
 PullMode = Literal["auto", "baseline", "incremental"]
@@ -91,6 +92,7 @@ class Equipment:
         tells_case: Whether the mirror's file system tells upper from lower case.
         traffic: Returns requests sent and bytes received so far.
         room: Returns how many bytes are free on the mirror's disk; ``None`` when nobody knows.
+        patches: The formats of patches that can be applied, by media type.
     """
 
     folder: str
@@ -105,3 +107,4 @@ class Equipment:
     tells_case: bool = True
     traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)
     room: Callable[[], int | None] = lambda: None
+    patches: Mapping[str, PatchFormat] = field(default_factory=dict)

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from resourcesync.destination.plan import Fetch, Listed
+from resourcesync.destination.patch_links import PatchLink
+from resourcesync.destination.plan import Fetch, Listed, whole
 from resourcesync.destination.uris import origin
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.digests import STRONG, disagree, parse_digests, usable
@@ -12,6 +13,7 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 
 MOST_MIRRORS: Final = 8
+_WORTH_RESUMING: Final = 1 << 20
 
 
 class Place(NamedTuple):
@@ -22,12 +24,14 @@ class Place(NamedTuple):
         is_own: Whether it is the resource's own URI; the Source's word on it counts.
         uncached: Whether caches on the way are to be passed by.
         after_mismatch: Whether it helps only when the resource's own URI gave other bytes.
+        is_patch: Whether it is not the resource, but what makes it of the copy that is here.
     """
 
     uri: str
     is_own: bool = True
     uncached: bool = False
     after_mismatch: bool = False
+    is_patch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Attempt:
 
 
 def first_attempt(fetch: Fetch) -> Attempt:
-    """Return a fetch at its first place: mirrors by priority, then the resource's own URI.
+    """Return a fetch at its first place: patch, mirrors by priority, the resource's own URI.
 
     When that gives other bytes than listed, a cache may be old, or the resource may have moved
     on; then it is asked once more, uncached, and then the memento of the listed version.
@@ -84,6 +88,10 @@ def first_attempt(fetch: Fetch) -> Attempt:
     listed = fetch.listed
     loc = listed.loc
     own = (Place(loc), Place(loc, uncached=True, after_mismatch=True))
+    if listed.patch is not None and fetch.before is not None:
+        uri = PatchLink._make(listed.patch).uri
+        rest = first_attempt(fetch._replace(listed=whole(listed))).places
+        return Attempt(fetch, (Place(uri, is_own=False, is_patch=True), *rest))
     if not listed.mirrors and not listed.memento:
         return Attempt(fetch, own)
     mirrors = (Place(uri, is_own=False) for uri in listed.mirrors)
@@ -102,6 +110,15 @@ def digest_by(listed: Listed, algorithm: str) -> str:
 def has_strong_digest(listed: Listed) -> bool:
     """Whether a digest is listed that proves bytes, wherever they come from."""
     return any(d.algorithm in STRONG for d in usable(parse_digests(listed.hash)))
+
+
+def part_name(uri: str, listed: Listed) -> str:
+    """Return what a part of a copy is kept under for a later run; empty when it is not worth it.
+
+    Only a strong digest of the whole can prove what was put together from parts.
+    """
+    large = listed.length is None or listed.length >= _WORTH_RESUMING
+    return f"{uri} {listed.hash}" if large and has_strong_digest(listed) else ""
 
 
 def mirrors_of(resource: Resource, allowed: frozenset[str]) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
+from resourcesync.destination.patch_links import Plain
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.model.digests import STRONG, agree, disagree, parse_digests, usable
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy, Fixity, Pending, Task
+from resourcesync.ports.mirror import Copy, Fixity
 
 FILTERED: Final = "filtered"
 """In ``Listed.change``: the Source lists it, the operator's filters do not want it."""
@@ -19,9 +20,6 @@ _NOT_HERE: Final = frozenset({FILTERED, ChangeKind.DELETED})
 ALWAYS_ALLOWED_DELETIONS: Final = 25
 _CONFIRMED_AFTER: Final = 3_600_000_000  # an hour, in microseconds
 _ONE_STRONG: Final = "sha-256:"
-_PATIENT_TRIES: Final = 5
-_MINUTE: Final = 60_000_000
-_LONGEST_WAIT: Final = 24 * 60 * _MINUTE
 
 
 class Listed(NamedTuple):
@@ -37,6 +35,7 @@ class Listed(NamedTuple):
         change: Empty in a Resource List, else a ``ChangeKind``, or ``FILTERED``.
         mirrors: Other addresses of the same bytes, the preferred one first (§14.2).
         memento: The address of the very version that is listed (§14.6); empty for none.
+        patch: What leads to it from the version before (§14.4); a ``PatchLink``'s fields.
     """
 
     uri: str
@@ -48,6 +47,7 @@ class Listed(NamedTuple):
     change: str
     mirrors: tuple[str, ...] = ()
     memento: str = ""
+    patch: Plain | None = None
 
 
 class Match(Enum):
@@ -173,7 +173,12 @@ def _decide_updated(copy: Copy, row: Listed, *, obeying: bool) -> Decision:
         return Keep(copy, listed=True)
     if row.change == ChangeKind.DELETED:
         return TakeAway(copy, "deleted by the Source") if obeying else Keep(copy)
-    return Fetch(row, copy, ask=match_copy(copy, row) is Match.UNKNOWN)
+    return Fetch(whole(row), copy, ask=match_copy(copy, row) is Match.UNKNOWN)
+
+
+def whole(listed: Listed) -> Listed:
+    """Return it without a patch: the version that the patch begins with is not here."""
+    return listed if listed.patch is None else listed._replace(patch=None)
 
 
 def _is_same(copy: Copy, row: Listed) -> bool:
@@ -232,8 +237,10 @@ def settle(
         if current is not None and row.uri != current.uri:
             yield current
             current = None
-        if current is None or row.change:
+        if current is None:
             current = row
+        elif row.change:
+            current = whole(row)  # we do not hold the version between
         elif not current.change and _content(row) != _content(current):
             on_conflict(current, row)
             current = current._replace(change=FILTERED)
@@ -281,17 +288,6 @@ def algorithms_for(listed: Listed, own: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((own, *(claim.algorithm for claim in claims))))
 
 
-def next_try(tries: int, now: int) -> int:
-    """Return when a resource that failed ``tries`` times is due again, in microseconds.
-
-    The first five tries come with the next runs; then the wait doubles, from a minute to a day.
-    """
-    if tries < _PATIENT_TRIES:
-        return now
-    doublings = min(tries - _PATIENT_TRIES, 16)
-    return now + min(_LONGEST_WAIT, _MINUTE << doublings)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionLimit:
     """How many copies one run may delete.
@@ -317,72 +313,3 @@ class DeletionLimit:
 def confirmed_before(now: int) -> int:
     """Return the moment before which a deletion must have been met to count as confirmed."""
     return now - _CONFIRMED_AFTER
-
-
-def pending_fetch(  # noqa: PLR0913 - a row has that many columns
-    listed: Listed,
-    *,
-    known: Pending | None,
-    now: int,
-    at: int,
-    generation: int,
-    code: str = "",
-    reason: str = "",
-    failed: bool = True,
-) -> Pending:
-    """Return the row for a resource to fetch, after a failure or before a try."""
-    before = known.tries if known is not None and known.task == Task.FETCH else 0
-    tries = before + 1 if failed else before
-    return Pending(
-        uri=listed.uri,
-        loc=listed.loc,
-        path=listed.path,
-        task=Task.FETCH,
-        listed=listed.hash,
-        length=listed.length,
-        lastmod=listed.lastmod,
-        code=code,
-        reason=reason,
-        tries=tries,
-        due=next_try(tries, now) if failed else now,
-        first=now,
-        first_at=at,
-        generation=generation,
-        elsewhere="\n".join((listed.memento, *listed.mirrors)),
-    )
-
-
-def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: int) -> Pending:
-    """Return the row for a copy that is to be taken away."""
-    return Pending(
-        uri=copy.uri,
-        loc=copy.uri,
-        path=copy.path,
-        task=Task.DELETE,
-        listed="",
-        length=None,
-        lastmod=None,
-        code="",
-        reason=reason,
-        tries=0,
-        due=now,
-        first=now,
-        first_at=at,
-        generation=generation,
-    )
-
-
-def listed_again(pending: Pending) -> Listed:
-    """Return what the Source lists of a resource that is pending."""
-    memento, *mirrors = pending.elsewhere.split("\n")
-    return Listed(
-        uri=pending.uri,
-        loc=pending.loc,
-        path=pending.path,
-        hash=pending.listed,
-        length=pending.length,
-        lastmod=pending.lastmod,
-        change=ChangeKind.UPDATED,
-        mirrors=tuple(mirrors),
-        memento=memento,
-    )

@@ -13,10 +13,11 @@ from resourcesync.destination.memory import Memory
 from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Packages
-from resourcesync.destination.plan import Listed, pending_delete
+from resourcesync.destination.plan import Listed
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.resource_lists import ResourceListReader
 from resourcesync.destination.selection import Selection
+from resourcesync.destination.tasks import pending_delete
 from resourcesync.destination.transfer import Transfer
 from resourcesync.discovery import Discovered, DocumentFetcher
 from resourcesync.model.timestamps import to_microseconds
@@ -142,6 +143,7 @@ class Pull:
             clock=equipment.clock,
             policy=self.policy(at),
             report=equipment.report,
+            patches=equipment.patches,
         )
 
     def deletion(self, copy: Copy, reason: str, at: int) -> Pending:

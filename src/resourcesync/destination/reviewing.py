@@ -15,11 +15,11 @@ from resourcesync.destination.plan import (
     Match,
     TakeAway,
     is_proven,
-    listed_again,
     match_copy,
 )
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import Mode
+from resourcesync.destination.tasks import listed_again
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import TO_DO, Copy, Pending, Task
 

@@ -1,9 +1,10 @@
 """From what a Source lists to what this mirror wants, each with its place; pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from resourcesync.destination.mapping import TreeMapping, normalise
+from resourcesync.destination.patch_links import patch_of
 from resourcesync.destination.places import memento_of, mirrors_of
 from resourcesync.destination.plan import FILTERED, Listed
 from resourcesync.destination.scope import Scope, Verdict
@@ -12,6 +13,7 @@ from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Refused
 
 _REMEMBERED: Final = 1_000
@@ -54,12 +56,20 @@ class Selection:
         scope: Which origins the Source speaks for, and the operator's filters.
         mapping: From URI to path.
         refusals: Takes what cannot be used.
+        patches: Bytes of the largest version that each known format of patches can patch.
     """
 
-    def __init__(self, scope: Scope, mapping: TreeMapping, refusals: Refusals) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        mapping: TreeMapping,
+        refusals: Refusals,
+        patches: Mapping[str, int | None] | None = None,
+    ) -> None:
         self._scope = scope
         self._mapping = mapping
         self.refusals = refusals
+        self._patches = patches or {}
 
     def resource(self, resource: Resource) -> Listed | None:
         """Return the row for an entry of a Resource List; ``None`` when it cannot be used."""
@@ -110,5 +120,9 @@ class Selection:
         )
         if not resource.links:
             return listed
-        mirrors = mirrors_of(resource, self._scope.origins)
-        return listed._replace(mirrors=mirrors, memento=memento_of(resource))
+        patched = change == ChangeKind.UPDATED and resource.patches
+        return listed._replace(
+            mirrors=mirrors_of(resource, self._scope.origins),
+            memento=memento_of(resource),
+            patch=patch_of(resource, self._patches) if patched else None,
+        )

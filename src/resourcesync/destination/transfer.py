@@ -11,19 +11,20 @@ from dataclasses import replace
 from typing import Final
 
 from resourcesync.destination.landing import Landing, Ready, Tally, TransferPolicy
+from resourcesync.destination.patching import Patching
 from resourcesync.destination.places import (
     Attempt,
     digest_by,
     first_attempt,
-    has_strong_digest,
+    part_name,
 )
 from resourcesync.destination.plan import (
     Fetch,
-    Listed,
     algorithms_for,
     judge_bytes,
+    whole,
 )
-from resourcesync.errors import ResourceSyncError, SourceUnavailableError, StorageError
+from resourcesync.errors import PatchError, ResourceSyncError, SourceUnavailableError, StorageError
 from resourcesync.model.digests import STRONG, agree, format_digests, parse_digests, usable
 from resourcesync.ports import (
     Clock,
@@ -37,10 +38,10 @@ from resourcesync.ports import (
     Staged,
 )
 from resourcesync.ports.mirror import LARGE, Copy, Fixity, MirrorState
+from resourcesync.ports.patching import PatchFormat
 
 _LATE: Final = 1_000
 _COMING: Final = 4_096
-_WORTH_RESUMING: Final = 1 << 20
 _PROGRESS_SECONDS: Final = 1.0
 _TELLING: Final = frozenset({"got", "tried"})
 """The evidence that tells what the other side did."""
@@ -56,9 +57,10 @@ class Transfer:
         clock: Time.
         policy: How strict.
         report: Takes events.
+        patches: The formats of patches that can be applied, by media type.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - everything a transfer touches is given to it
         self,
         *,
         fetcher: Fetcher,
@@ -67,6 +69,7 @@ class Transfer:
         clock: Clock,
         policy: TransferPolicy,
         report: Reporter,
+        patches: Mapping[str, PatchFormat] | None = None,
     ) -> None:
         self._fetcher = fetcher
         self._copies = copies
@@ -78,6 +81,7 @@ class Transfer:
         self._landing = Landing(
             copies=copies, state=state, clock=clock, policy=policy, report=report
         )
+        self._patching = Patching(copies, patches or {}, policy.own_algorithm)
         self._told = 0.0
         self._soon: deque[Attempt] = deque()
         self._late: list[Attempt] = []
@@ -131,6 +135,8 @@ class Transfer:
                         self._take_failure(attempt, outcome)
                     case Response(status=304):
                         self._take_unchanged(attempt.fetch, outcome)
+                    case Response() if attempt.place.is_patch:
+                        self._take_patch(attempt, _staged(outcome.request))
                     case Response():
                         self._take_bytes(attempt, _staged(outcome.request), outcome.headers)
                 self._landing.flush_when_due()
@@ -164,7 +170,9 @@ class Transfer:
         listed, before = fetch.listed, fetch.before
         if not attempt.at and (self._adopt(fetch) or self._take_local(attempt)):
             return None
-        of = "" if place.uncached else _part_of(place.uri, listed)
+        if place.is_patch:
+            return self._begin_patch(attempt)
+        of = "" if place.uncached else part_name(place.uri, listed)
         algorithms = algorithms_for(listed, self._policy.own_algorithm)
         staged = self._copies.stage(algorithms, of)
         if staged.part is not None and staged.part.length == listed.length:
@@ -183,6 +191,14 @@ class Transfer:
             on_start=staged.begin if of else None,
         )
 
+    def _begin_patch(self, attempt: Attempt) -> Request | None:
+        """Return the request for a patch; ``None`` when our copy is not what it begins with."""
+        try:
+            return self._patching.request(attempt.fetch)
+        except PatchError as error:
+            self._go_on(self._unpatched(attempt, error, tries=0))
+            return None
+
     # --- how a fetch may end ---
 
     def _adopt(self, fetch: Fetch) -> bool:
@@ -199,7 +215,7 @@ class Transfer:
         found = self._copies.digest(listed.path, algorithms_for(listed, self._policy.own_algorithm))
         if found is None or not agree(found[1], claims):
             return False
-        copy = self._copy(listed, found[0], format_digests(found[1]), {}, Fixity.VERIFIED)
+        copy = self._landing.copy(listed, found[0], format_digests(found[1]), {}, Fixity.VERIFIED)
         self._landing.add(Ready(fetch, copy._replace(signature=signature), None))
         return True
 
@@ -234,7 +250,7 @@ class Transfer:
         if wrong is not None:
             staged.discard()  # somebody changed that copy
             return False
-        copy = self._copy(listed, length, digests, {}, fixity)
+        copy = self._landing.copy(listed, length, digests, {}, fixity)
         self._landing.add(Ready(fetch, copy, staged, local=True))
         return True
 
@@ -247,6 +263,9 @@ class Transfer:
             staged.discard()
         if isinstance(error, StorageError):
             raise error
+        if attempt.place.is_patch:
+            self._go_on(self._unpatched(attempt, error, tries=outcome.tries))
+            return
         code, known = error.code, attempt.fetch.listed.length is not None
         mismatch = code == "too-big" and known
         if mismatch:
@@ -288,30 +307,28 @@ class Transfer:
             return
         listed = fetch.listed if wrong is None else fetch.listed._replace(hash="")
         # What another server said of its copy means nothing to this one.
-        copy = self._copy(listed, length, digests, headers if own else {}, fixity)
+        copy = self._landing.copy(listed, length, digests, headers if own else {}, fixity)
         self._landing.add(Ready(fetch, copy, staged))
 
-    def _copy(
-        self,
-        listed: Listed,
-        length: int,
-        digests: str,
-        headers: Mapping[str, str],
-        fixity: Fixity,
-    ) -> Copy:
-        return Copy(
-            uri=listed.uri,
-            path=listed.path,
-            length=length,
-            digests=digests,
-            listed=listed.hash,
-            lastmod=listed.lastmod,
-            etag=headers.get("etag", ""),
-            last_modified=headers.get("last-modified", ""),
-            signature="",
-            fixity=fixity,
-            installed=self._landing.now(),
-        )
+    def _take_patch(self, attempt: Attempt, patch: Staged) -> None:
+        fetch = attempt.fetch
+        try:
+            staged, length, digests = self._patching.result(fetch, patch)
+            size = patch.seal()[0]
+        except PatchError as error:
+            self._go_on(self._unpatched(attempt, error, tries=1))
+            return
+        finally:
+            patch.discard()
+        copy = self._landing.copy(fetch.listed, length, digests, {}, Fixity.VERIFIED)
+        self._landing.add(Ready(fetch, copy, staged, patched=size))
+
+    def _unpatched(self, attempt: Attempt, error: ResourceSyncError, *, tries: int) -> Attempt:
+        """Tell why a patch was of no use; return the attempt, without it from now on."""
+        self._landing.patch_failed(attempt.fetch, error.message)
+        fetch = attempt.fetch._replace(listed=whole(attempt.fetch.listed))
+        failed = attempt.failed("patch", error.message, mismatch=False, tries=tries)
+        return replace(failed, fetch=fetch)
 
     def _fail(self, fetch: Fetch, code: str, reason: str, tries: int) -> None:
         self._landing.fail(fetch, code, reason, tries)
@@ -342,15 +359,6 @@ class Transfer:
                 "failed": self._landing.tally.failed,
             },
         )
-
-
-def _part_of(uri: str, listed: Listed) -> str:
-    """Return what a part of a copy is kept under for a later run; empty when it is not worth it.
-
-    Only a strong digest of the whole can prove what was put together from parts.
-    """
-    large = listed.length is None or listed.length >= _WORTH_RESUMING
-    return f"{uri} {listed.hash}" if large and has_strong_digest(listed) else ""
 
 
 def _reason(error: ResourceSyncError) -> str:

@@ -32,6 +32,7 @@ from resourcesync.errors import (
 )
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.mirror import MirrorState
+from resourcesync.wiring import plugins
 from resourcesync.wiring.credentials import Credentials
 
 
@@ -177,6 +178,7 @@ def open_destination(
                         tells_case=not (folder / OWN_FOLDER / "STATE.DB").exists(),
                         traffic=lambda: (fetcher.stats.requests, fetcher.stats.received),
                         room=lambda: shutil.disk_usage(folder).free,
+                        patches=plugins.patch_formats(),
                     )
                 )
         finally:

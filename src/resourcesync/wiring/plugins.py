@@ -7,11 +7,14 @@ listed here.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from resourcesync import __version__
+from resourcesync.documents.patches.limits import MAX_BYTES
 from resourcesync.errors import ConfigurationError
+from resourcesync.ports.patching import PatchFormat
 
 MAPPERS: Final = "resourcesync.mappers"
 PATCHES: Final = "resourcesync.patches"
@@ -100,6 +103,17 @@ def load(group: str, name: str) -> Callable[..., Any]:
             code="ambiguous-plugin",
         )
     return _import(found[0])
+
+
+def patch_formats() -> dict[str, PatchFormat]:
+    """Return the formats of patches that can be applied, by media type; none is imported yet."""
+    ours = _BUILT_IN[PATCHES]
+    return {
+        name.lower(): PatchFormat(
+            load=partial(load, PATCHES, name), largest=MAX_BYTES if name in ours else None
+        )
+        for name in names(PATCHES)
+    }
 
 
 def _of(group: str) -> list[Plugin]:

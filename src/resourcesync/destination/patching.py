@@ -1,0 +1,139 @@
+"""Make a version out of the one before and a patch; on any doubt the whole resource is fetched."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from typing import BinaryIO, Final, cast
+
+from resourcesync.destination.patch_links import PatchLink
+from resourcesync.destination.plan import Fetch, Listed, algorithms_for, judge_bytes
+from resourcesync.errors import PatchError, ResourceSyncError, StorageError
+from resourcesync.model.digests import disagree, format_digests, parse_digests, usable
+from resourcesync.ports import Copies, Request, Staged
+from resourcesync.ports.mirror import Fixity
+from resourcesync.ports.patching import PatchFormat
+
+_REASON: Final = 300
+
+
+class Patching:
+    """Applies patches to copies.
+
+    Args:
+        copies: The mirror's files.
+        formats: The known formats, by media type.
+        own_algorithm: The digest recorded of every copy.
+    """
+
+    def __init__(
+        self, copies: Copies, formats: Mapping[str, PatchFormat], own_algorithm: str
+    ) -> None:
+        self._copies = copies
+        self._formats = formats
+        self._own = own_algorithm
+
+    def request(self, fetch: Fetch) -> Request:
+        """Return the request for the patch.
+
+        Raises:
+            PatchError: The copy is not there any more as it was fetched.
+        """
+        patch, before = _patch(fetch.listed), fetch.before
+        if before is None or self._copies.signature(before.path) != before.signature:
+            raise PatchError("our copy was changed here since it was fetched")
+        claims = usable(parse_digests(patch.hash))
+        sink = self._copies.stage(tuple(dict.fromkeys(it.algorithm for it in claims)))
+        return Request(uri=patch.uri, sink=sink, limit=patch.length)
+
+    def result(self, fetch: Fetch, patch: Staged) -> tuple[Staged, int, str]:
+        """Return the version that the patch leads to, proven; its length and its digests.
+
+        Args:
+            fetch: What is wanted, and the copy that the patch begins with.
+            patch: The patch as it was received.
+
+        Raises:
+            PatchError: It does not lead to what is listed.
+            StorageError: The mirror cannot be written.
+        """
+        self._check_patch(fetch.listed, patch)
+        previous = self._previous(fetch)
+        result = self._copies.stage(algorithms_for(fetch.listed, self._own))
+        try:
+            self._apply(fetch.listed, previous, patch, result)
+            length, digests = _proven(fetch.listed, result)
+        except BaseException:
+            result.discard()
+            raise
+        finally:
+            previous.discard()
+        return result, length, digests
+
+    def _check_patch(self, listed: Listed, staged: Staged) -> None:
+        patch = _patch(listed)
+        length, found = staged.seal()
+        if patch.is_exact and length != patch.length:
+            raise PatchError(f"it has {length} B, not {patch.length} B")
+        if disagree(found, usable(parse_digests(patch.hash))):
+            raise PatchError("it is not what its link says")
+
+    def _previous(self, fetch: Fetch) -> Staged:
+        before = fetch.before
+        assert before is not None, "a request was made for it"
+        known = parse_digests(before.digests)
+        staged = self._copies.stage_copy(before.path, [it.algorithm for it in known])
+        if staged is None:
+            raise PatchError("our copy cannot be read")
+        length, found = staged.seal()
+        if length != before.length or found != known:
+            staged.discard()
+            raise PatchError("our copy was changed here since it was fetched")
+        return staged
+
+    def _apply(self, listed: Listed, previous: Staged, patch: Staged, result: Staged) -> None:
+        assert listed.length is not None, "without a length there is no patch"
+        sink = cast("BinaryIO", _Bounded(result, listed.length))
+        try:
+            apply = self._formats[_patch(listed).media_type].load()
+            with closing(previous.reading()) as before, closing(patch.reading()) as changes:
+                before.seek(0)
+                changes.seek(0)
+                apply(before, changes, sink, listed.length)
+        except StorageError:
+            raise
+        except ResourceSyncError as error:
+            raise PatchError(error.message) from error
+        except Exception as error:  # a plug-in is foreign code, which may raise anything
+            raise PatchError(f"{type(error).__name__}: {error}"[:_REASON]) from error
+
+
+class _Bounded:
+    """Takes the bytes of a result, and no more of them than are listed."""
+
+    def __init__(self, staged: Staged, limit: int) -> None:
+        self._staged = staged
+        self._left = limit
+
+    def write(self, data: bytes) -> int:
+        """Take the next bytes."""
+        self._left -= len(data)
+        if self._left < 0:
+            raise PatchError("the result is larger than what is listed")
+        self._staged.write(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: no bytes wait here."""
+
+
+def _proven(listed: Listed, result: Staged) -> tuple[int, str]:
+    length, found = result.seal()
+    digests = format_digests(found)
+    fixity, wrong = judge_bytes(listed, length, digests)
+    if wrong is not None or fixity != Fixity.VERIFIED:
+        raise PatchError("what it leads to is not what is listed")
+    return length, digests
+
+
+def _patch(listed: Listed) -> PatchLink:
+    assert listed.patch is not None, "asked only about what has a patch"
+    return PatchLink._make(listed.patch)

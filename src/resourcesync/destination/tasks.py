@@ -1,0 +1,94 @@
+"""What is still to be done for a resource, as a row of the mirror's memory and back. Pure."""
+
+from typing import Final
+
+from resourcesync.destination.patch_links import line_of, of_line
+from resourcesync.destination.plan import Listed
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.mirror import Copy, Pending, Task
+
+_PATIENT_TRIES: Final = 5
+_MINUTE: Final = 60_000_000
+_LONGEST_WAIT: Final = 24 * 60 * _MINUTE
+
+
+def next_try(tries: int, now: int) -> int:
+    """Return when a resource that failed ``tries`` times is due again, in microseconds.
+
+    The first five tries come with the next runs; then the wait doubles, from a minute to a day.
+    """
+    if tries < _PATIENT_TRIES:
+        return now
+    doublings = min(tries - _PATIENT_TRIES, 16)
+    return now + min(_LONGEST_WAIT, _MINUTE << doublings)
+
+
+def pending_fetch(  # noqa: PLR0913 - a row has that many columns
+    listed: Listed,
+    *,
+    known: Pending | None,
+    now: int,
+    at: int,
+    generation: int,
+    code: str = "",
+    reason: str = "",
+    failed: bool = True,
+) -> Pending:
+    """Return the row for a resource to fetch, after a failure or before a try."""
+    before = known.tries if known is not None and known.task == Task.FETCH else 0
+    tries = before + 1 if failed else before
+    return Pending(
+        uri=listed.uri,
+        loc=listed.loc,
+        path=listed.path,
+        task=Task.FETCH,
+        listed=listed.hash,
+        length=listed.length,
+        lastmod=listed.lastmod,
+        code=code,
+        reason=reason,
+        tries=tries,
+        due=next_try(tries, now) if failed else now,
+        first=now,
+        first_at=at,
+        generation=generation,
+        elsewhere="\n".join((listed.memento, *listed.mirrors, *line_of(listed.patch))),
+    )
+
+
+def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: int) -> Pending:
+    """Return the row for a copy that is to be taken away."""
+    return Pending(
+        uri=copy.uri,
+        loc=copy.uri,
+        path=copy.path,
+        task=Task.DELETE,
+        listed="",
+        length=None,
+        lastmod=None,
+        code="",
+        reason=reason,
+        tries=0,
+        due=now,
+        first=now,
+        first_at=at,
+        generation=generation,
+    )
+
+
+def listed_again(pending: Pending) -> Listed:
+    """Return what the Source lists of a resource that is pending."""
+    memento, *mirrors = pending.elsewhere.split("\n")
+    patch = of_line(mirrors[-1]) if mirrors else None
+    return Listed(
+        uri=pending.uri,
+        loc=pending.loc,
+        path=pending.path,
+        hash=pending.listed,
+        length=pending.length,
+        lastmod=pending.lastmod,
+        change=ChangeKind.UPDATED,
+        mirrors=tuple(mirrors if patch is None else mirrors[:-1]),
+        memento=memento,
+        patch=patch,
+    )

@@ -1,0 +1,25 @@
+"""What a Destination needs to make a version out of the one before and a patch (§14.4)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import BinaryIO
+
+Patcher = Callable[[BinaryIO, BinaryIO, BinaryIO, int], None]
+"""Called with the version before, the patch, what takes the result, and the most bytes of it.
+
+The version before and the patch can be read and sought. It raises when the patch does not fit; it
+need not prove that the result is right, which the caller does by digest.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchFormat:
+    """A format of patches.
+
+    Attributes:
+        load: Returns what applies them; it may be costly, and it may raise a ConfigurationError.
+        largest: Bytes of the largest version that can be patched; ``None`` for no such bound.
+    """
+
+    load: Callable[[], Patcher]
+    largest: int | None = None
