@@ -1,4 +1,4 @@
-"""``resourcesync audit``: compare every copy with what the Source lists; write nothing."""
+"""``resourcesync audit``: compare every copy with what the Source lists; change no copy."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -112,7 +112,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     MIRROR is a mirror's folder, or its name in the configuration file.
     Symbols: + missing here, * different, - extra here, ! failed, ? not proven by a hash.
-    Exit 0 in sync, 1 not. No copy is changed; findings are kept for a repair. With
+    Exit 0 in sync, 1 not. No copy is changed; findings are kept for a repair. A copy that is not
+    what was put there is in doubt from then on: `status` says so, the next pull mends it. With
     --sample, --oldest-first or --max-duration the other files are compared by memory only.
     """
     lists = {name: target for name in _LISTS if (target := values.pop(name)) is not None}

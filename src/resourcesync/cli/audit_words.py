@@ -145,6 +145,7 @@ def fields_of(report: AuditReport, mirror: Path) -> dict[str, object]:
         "coverage": report.coverage,
         "accuracy": report.accuracy,
         "read_bytes": report.read,
+        "doubted": report.doubted,
         "proven": report.proven,
         "proven_since": report.proven_since,
         "stopped": report.stopped,

@@ -1,4 +1,7 @@
-"""Audit: what the mirror really holds against what the Source lists (§5.2). Nothing is written."""
+"""Audit: what the mirror really holds against what the Source lists (§5.2).
+
+No copy is changed. What is not as it was put there is in doubt from then on: see `Doubts`.
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,8 +13,18 @@ from typing import Final, Literal
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.baseline import ignore_conflict
+from resourcesync.destination.doubting import Doubts
 from resourcesync.destination.heeding import heeding
-from resourcesync.destination.plan import FILTERED, Listed, Match, match_copy, settle
+from resourcesync.destination.plan import (
+    FILTERED,
+    NOT_KNOWN_GOOD,
+    Listed,
+    Match,
+    is_doubted,
+    is_forgotten,
+    match_copy,
+    settle,
+)
 from resourcesync.destination.proving import Bad, Proven, Prover, Rolling
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import AuditReport, Finding, FindingKind
@@ -68,6 +81,7 @@ class Audit:
         self._bad: dict[str, Bad] = {}
         self._looks_around = method != "lists"
         self._counts = _Counts()
+        self._doubts = Doubts(pull, offline=False)
 
     def run(self, run: str, *, offline: bool, rolling: Rolling | None = None) -> AuditReport:
         """Compare and count.
@@ -83,8 +97,9 @@ class Audit:
             StorageError: The mirror cannot be read.
         """
         proven: Proven | None = None
+        self._doubts = Doubts(self._pull, offline=offline)
         if rolling is not None or self._method == "remote":
-            proven = Prover(self._pull, self._method, run).prove(rolling or Rolling())
+            proven = Prover(self._pull, self._method, run, self._doubts).prove(rolling or Rolling())
             self._bad, self._counts.read = proven.bad, proven.read
             self._method = "lists"
             self._looks_around = rolling is None
@@ -97,6 +112,7 @@ class Audit:
                 at, rows = self._listed(held)
             look = held.enter_context(self._pull.equipment.copies.looking())
             self._compare(rows, look)
+        self._doubts.flush()
         self._look_for_foreign_files()
         counts = self._counts
         all_read = self._method == "hash" and counts.present == self._pull.state.count()
@@ -113,6 +129,7 @@ class Audit:
             foreign=counts.foreign,
             refused=self._pull.selection.refusals.count,
             read=counts.read,
+            doubted=self._doubts.count,
             findings=tuple(counts.findings),
             proven=None if proven is None else proven.count,
             proven_since=_moment(None if proven is None else proven.oldest),
@@ -166,25 +183,34 @@ class Audit:
         if self._method == "stat":
             signature = look.signature(copy.path)
             if signature is None:
-                self._find(FindingKind.MISSING, copy.uri, copy.path, "missing")
+                self._damaged(FindingKind.MISSING, copy, row, "missing")
                 return
             if signature != copy.signature:
-                self._counts.present += 1
                 reason = "changed here since it was fetched"
-                self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
+                self._damaged(FindingKind.DIFFERENT, copy, row, reason)
                 return
         bad = self._bad.get(copy.uri)
-        if bad is not None:
-            self._counts.present += bad.kind is not FindingKind.MISSING
-            self._find(bad.kind, copy.uri, copy.path, bad.reason)
+        if bad is not None and bad.is_here:
+            self._damaged(bad.kind, copy, row, bad.reason)
             return
         self._counts.present += 1
-        self._check_memory(copy, row)
+        if bad is None:
+            self._check_memory(copy, row)
+        else:
+            self._find(bad.kind, copy.uri, copy.path, bad.reason)
+
+    def _damaged(self, kind: FindingKind, copy: Copy, row: Listed, reason: str) -> None:
+        """Tell of a copy whose file is not what was put there, and put it in doubt."""
+        self._counts.present += kind is not FindingKind.MISSING
+        self._find(kind, copy.uri, copy.path, reason)
+        self._doubts.doubt(copy, row, reason)
 
     def _check_memory(self, copy: Copy, row: Listed) -> None:
         match match_copy(copy, row):
             case Match.DIFFERENT:
-                self._find(FindingKind.DIFFERENT, copy.uri, copy.path, "the Source lists another")
+                known = not (is_forgotten(copy) or is_doubted(copy))
+                reason = "the Source lists another" if known else NOT_KNOWN_GOOD
+                self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
             case Match.UNKNOWN:
                 self._counts.unproven += 1
                 self._counts.accurate += 1
@@ -201,23 +227,30 @@ class Audit:
             wanted = tuple(dict.fromkeys(digest.algorithm for digest in known))
         found = look.digest(copy.path, wanted)
         if found is None:
-            self._find(FindingKind.MISSING, copy.uri, copy.path, "missing")
+            self._damaged(FindingKind.MISSING, copy, row, "missing")
             return
         length, digests = found
-        self._counts.present += 1
         self._counts.read += length
+        if is_doubted(copy) and not self._is_damaged(copy, length, digests):
+            copy = self._doubts.proven(copy, look)
         if format_digests(digests) == row.hash == copy.digests and row.length in (None, length):
+            self._counts.present += 1
             self._counts.accurate += 1  # the common case, without taking the digests apart
-        else:
-            self._judge(copy, row, length, digests)
-
-    def _judge(self, copy: Copy, row: Listed, length: int, digests: tuple[Digest, ...]) -> None:
-        claims, ours = usable(parse_digests(row.hash)), parse_digests(copy.digests)
-        if disagree(digests, ours):
+        elif self._is_damaged(copy, length, digests):
             same = " (same length)" if length == copy.length else ""
             reason = f"{digests[0].algorithm} differs{same}: silent corruption or local edit"
-            self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
-        elif row.length is not None and row.length != length:
+            self._damaged(FindingKind.DIFFERENT, copy, row, reason)
+        else:
+            self._counts.present += 1
+            self._judge(copy, row, length, digests)
+
+    @staticmethod
+    def _is_damaged(copy: Copy, length: int, digests: tuple[Digest, ...]) -> bool:
+        return length != copy.length >= 0 or disagree(digests, parse_digests(copy.digests))
+
+    def _judge(self, copy: Copy, row: Listed, length: int, digests: tuple[Digest, ...]) -> None:
+        claims = usable(parse_digests(row.hash))
+        if row.length is not None and row.length != length:
             reason = f"{length} B here, the Source lists {row.length} B"
             self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
         elif claims and not agree(digests, claims):

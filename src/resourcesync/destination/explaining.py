@@ -8,6 +8,7 @@ from typing import Final
 from resourcesync.destination.baseline import Baseline, ignore_conflict
 from resourcesync.destination.mapping import normalise
 from resourcesync.destination.plan import (
+    DAMAGED,
     FILTERED,
     Listed,
     Match,
@@ -107,7 +108,7 @@ class Explanation:
 
     def _of_task(self) -> Verdict | None:
         pending = self.pending
-        if pending is None:
+        if pending is None or pending.code == DAMAGED:
             return None
         if pending.task == Task.DELETE:
             return Verdict.HELD

@@ -15,6 +15,14 @@ from resourcesync.ports.mirror import Copy, Fixity
 FILTERED: Final = "filtered"
 """In ``Listed.change``: the Source lists it, the operator's filters do not want it."""
 
+ALTERED: Final = "altered"
+"""In place of a copy's signature: no file has it, so whatever is there goes to quarantine."""
+
+DAMAGED: Final = "damaged"
+"""In ``Pending.code``: an audit found that the file is not what was put there."""
+
+NOT_KNOWN_GOOD: Final = "its content is not known to be good"
+
 _NOT_HERE: Final = frozenset({FILTERED, ChangeKind.DELETED})
 
 ALWAYS_ALLOWED_DELETIONS: Final = 25
@@ -61,6 +69,8 @@ class Match(Enum):
 
 def match_copy(copy: Copy, listed: Listed) -> Match:
     """Compare a copy with what the Source lists: by hash, else by length and ``lastmod`` (§5.2)."""
+    if is_doubted(copy):
+        return Match.DIFFERENT
     if listed.length is not None and listed.length != copy.length:
         return Match.DIFFERENT
     if listed.hash:
@@ -93,6 +103,16 @@ def forgotten(copy: Copy) -> Copy:
 def is_forgotten(copy: Copy) -> bool:
     """Whether nothing is known of a copy: a run was killed while its file was changed."""
     return copy.length < 0
+
+
+def doubted(copy: Copy) -> Copy:
+    """Return a copy whose file is not what was put there; what was put there stays known."""
+    return copy._replace(signature=ALTERED)
+
+
+def is_doubted(copy: Copy) -> bool:
+    """Whether an audit found the file of a copy altered or gone, and nothing mended it yet."""
+    return copy.signature == ALTERED
 
 
 class Fetch(NamedTuple):

@@ -7,8 +7,9 @@ from itertools import islice
 from math import ceil
 from typing import Final, NamedTuple
 
+from resourcesync.destination.doubting import Doubts
 from resourcesync.destination.heeding import heeding
-from resourcesync.destination.plan import is_forgotten
+from resourcesync.destination.plan import NOT_KNOWN_GOOD, is_forgotten
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import FindingKind
 from resourcesync.model.digests import disagree, parse_digests
@@ -36,10 +37,17 @@ class Rolling:
 
 
 class Bad(NamedTuple):
-    """A copy that could not be proven."""
+    """A copy that could not be proven.
+
+    Attributes:
+        kind: What is found.
+        reason: The same in a sentence.
+        is_here: Whether the file here is not what was put there, whatever the Source serves.
+    """
 
     kind: FindingKind
     reason: str
+    is_here: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,12 +76,14 @@ class Prover:
         pull: What it works with; of the mirror's memory only the times of proof are written.
         method: ``stat``, ``hash`` or ``remote``.
         run: The run's id: another run takes another sample.
+        doubts: Told of copies that are proven.
     """
 
-    def __init__(self, pull: Pull, method: str, run: str) -> None:
+    def __init__(self, pull: Pull, method: str, run: str, doubts: Doubts) -> None:
         self._pull = pull
         self._method = method
         self._run = run
+        self._doubts = doubts
         self._proven = Proven()
 
     def prove(self, rolling: Rolling) -> Proven:
@@ -92,6 +102,7 @@ class Prover:
                 if late or len(proven.bad) >= _MOST_BAD:
                     proven.stopped = True
                     break
+        self._doubts.flush()
         first = next(self._pull.state.oldest_proofs(), None)
         proven.oldest = None if first is None else first[1]
         return proven
@@ -128,7 +139,7 @@ class Prover:
         if signature is None:
             return Bad(FindingKind.MISSING, "missing")
         if is_forgotten(copy):
-            return Bad(FindingKind.DIFFERENT, "its content is not known to be good")
+            return Bad(FindingKind.DIFFERENT, NOT_KNOWN_GOOD)
         if self._method == "stat":
             if signature == copy.signature:
                 return None
@@ -139,6 +150,7 @@ class Prover:
             return Bad(FindingKind.MISSING, "missing")
         self._proven.read += found[0]
         if found[0] == copy.length and not disagree(found[1], known):
+            self._doubts.proven(copy, look)
             return None
         same = " (same length)" if found[0] == copy.length else ""
         algorithm = known[0].algorithm if known else "content"
@@ -174,11 +186,12 @@ class Prover:
 def _judge(copy: Copy, sink: Staged, outcome: Response | Failure) -> Bad | None:
     match outcome:
         case Failure():
-            return Bad(FindingKind.FAILED, f"the Source: {outcome.error.message}")
+            return Bad(FindingKind.FAILED, f"the Source: {outcome.error.message}", is_here=False)
         case Response(status=304):
             return None
         case Response():
             length, found = sink.seal()
             if length == copy.length and not disagree(found, parse_digests(copy.digests)):
                 return None
-            return Bad(FindingKind.DIFFERENT, "the Source serves other bytes than are here")
+            reason = "the Source serves other bytes than are here"
+            return Bad(FindingKind.DIFFERENT, reason, is_here=False)

@@ -14,6 +14,7 @@ from resourcesync.destination.plan import (
     Listed,
     Match,
     TakeAway,
+    doubted,
     forgotten,
     is_forgotten,
     match_copy,
@@ -28,9 +29,6 @@ from resourcesync.ports import Look
 from resourcesync.ports.mirror import Copy, Pending, Step
 
 _CHUNK: Final = 256
-_ALTERED: Final = "altered"
-"""In place of a signature: no file has it, so whatever is there goes to quarantine."""
-
 _UNLISTED: Final = "no longer listed"
 _TO_FETCH: Final = frozenset({FindingKind.MISSING, FindingKind.DIFFERENT})
 
@@ -135,7 +133,7 @@ class Repair:
             return Fetch(row, None)
         if not _is_sound(copy, look):
             is_missing = look.signature(copy.path) is None
-            altered = forgotten(copy)._replace(signature=_ALTERED)
+            altered = doubted(forgotten(copy))
             return Fetch(row, altered, is_missing=is_missing)
         if match_copy(copy, row) is Match.DIFFERENT:
             return Fetch(row, copy)

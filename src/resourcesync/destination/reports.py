@@ -134,7 +134,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
-    """The outcome of one audit (§5.2). Nothing was written.
+    """The outcome of one audit (§5.2). No copy was changed.
 
     Attributes:
         run: The run's id.
@@ -146,6 +146,7 @@ class AuditReport:
         extra: Copies here that the Source does not list.
         foreign: Files here that we did not fetch.
         read: Bytes of copies that were read.
+        doubted: How many copies are not what was put there; the next pull fetches them again.
         seconds: Duration.
         findings: The first findings, at most 10,000; the counts are complete.
         proven: How many copies a rolling audit looked at; ``None`` when all were.
@@ -163,6 +164,7 @@ class AuditReport:
     foreign: int = 0
     refused: int = 0
     read: int = 0
+    doubted: int = 0
     seconds: float = 0.0
     findings: tuple[Finding, ...] = ()
     proven: int | None = None

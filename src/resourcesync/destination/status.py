@@ -25,12 +25,13 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     """
     memory = Memory(state)
     identity, last = memory.identity, state.last_run()
+    pending = state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL)
     return MirrorStatus(
         folder=folder,
         source="" if identity is None else identity.source,
-        state=Word.SYNCING if running else memory.word,
+        state=Word.SYNCING if running else _word(memory, pending),
         resources=state.count(),
-        pending=state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL),
+        pending=pending,
         refused=memory.refused,
         held=state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL),
         as_of=memory.as_of,
@@ -38,6 +39,12 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
         outcome="" if last is None else last.outcome,
         failures=failures_of(state, _SHOWN),
     )
+
+
+def _word(memory: Memory, pending: int) -> Word:
+    """Return the state after the last run, or what an audit made of it since."""
+    word = memory.word
+    return Word.BEHIND if word is Word.IN_SYNC and pending else word
 
 
 def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:

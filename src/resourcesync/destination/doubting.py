@@ -1,0 +1,101 @@
+"""Put copies in doubt that an audit could not prove, and take the doubt back when one is proven.
+
+Only the mirror's memory is written, never a copy. What is in doubt equals nothing that is listed,
+so every later run fetches it again; the file that is here then goes to quarantine.
+"""
+
+from typing import Final
+
+from resourcesync.destination.plan import (
+    DAMAGED,
+    Listed,
+    doubted,
+    is_doubted,
+    is_forgotten,
+    pending_fetch,
+)
+from resourcesync.destination.pulling import Pull
+from resourcesync.ports import Look
+from resourcesync.ports.mirror import Copy, Pending, Step, Task
+
+_GROUP: Final = 256
+
+
+class Doubts:
+    """Remembers what an audit thinks of copies.
+
+    Args:
+        pull: What the audit works with.
+        offline: Whether what is listed now is not known.
+
+    Attributes:
+        count: How many copies were found that are not as they were put there.
+    """
+
+    def __init__(self, pull: Pull, *, offline: bool) -> None:
+        self._pull = pull
+        self._offline = offline
+        self._through = pull.memory.through or 0
+        self._generation = pull.memory.generation
+        self._copies: list[Copy] = []
+        self._pending: list[Pending] = []
+        self._settled: list[str] = []
+        self.count = 0
+
+    def doubt(self, copy: Copy, row: Listed, reason: str) -> None:
+        """Take a copy that is not what was put in place.
+
+        Args:
+            copy: The copy.
+            row: What the Source lists of it.
+            reason: What is wrong with it.
+        """
+        self.count += 1
+        known = self._pull.state.pending_of(copy.uri)
+        if known is None or known.task == Task.KEEP:
+            self._pending.append(self._task(copy, row, reason))
+        if not is_doubted(copy) and not is_forgotten(copy):
+            self._copies.append(doubted(copy))
+        self._flush_when_full()
+
+    def _task(self, copy: Copy, row: Listed, reason: str) -> Pending:
+        if self._offline:  # not what is listed now, but what was, as far as we know
+            length = copy.length if copy.listed else None
+            row = row._replace(hash=copy.listed, length=length)
+        task = pending_fetch(
+            row,
+            known=None,
+            now=self._pull.now,
+            at=self._through,
+            generation=self._generation,
+            failed=False,
+        )
+        return task._replace(code=DAMAGED, reason=reason)
+
+    def proven(self, copy: Copy, look: Look) -> Copy:
+        """Take a copy whose bytes were proven; return it without the doubt, if there was one."""
+        signature = look.signature(copy.path) if is_doubted(copy) else None
+        if signature is None:
+            return copy
+        sound = copy._replace(signature=signature)
+        self._copies.append(sound)
+        known = self._pull.state.pending_of(copy.uri)
+        if known is not None and known.code == DAMAGED:
+            self._settled.append(copy.uri)
+        self._flush_when_full()
+        return sound
+
+    def _flush_when_full(self) -> None:
+        if len(self._copies) + len(self._pending) >= _GROUP:
+            self.flush()
+
+    def flush(self) -> None:
+        """Remember what was taken.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        if self._copies or self._pending:
+            step = Step(doubted=self._copies, pending=self._pending, settled=self._settled)
+            self._pull.state.commit(step)
+        self._copies, self._pending, self._settled = [], [], []

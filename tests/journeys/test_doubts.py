@@ -1,0 +1,183 @@
+"""What an audit could not prove is in doubt until it is fetched again or proven."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.proving import Rolling
+from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.destination.status import status_of
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+NAME = "objects/0002.html"
+
+
+def damage(world: World, text: str = "Content of 2") -> Path:
+    """Change bytes so that neither size nor time tells."""
+    path = world.folder / NAME
+    stat = path.stat()
+    assert len(text) == stat.st_size
+    path.write_text(text)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    return path
+
+
+def status(world: World) -> MirrorStatus:
+    with world.destination() as destination:
+        return status_of("mirror", destination._equipment.state, running=False)
+
+
+def quarantined(world: World) -> list[bytes]:
+    folder = world.folder / ".resourcesync" / "quarantine"
+    return [path.read_bytes() for path in folder.iterdir() if path.suffix != ".note"]
+
+
+@pytest.fixture
+def damaged(world: World) -> World:
+    world.pull()
+    damage(world)
+    assert not world.audit().in_sync
+    return world
+
+
+def test_a_damaged_copy_that_an_audit_found_is_no_longer_called_in_sync(damaged: World) -> None:
+    found = status(damaged)
+
+    assert found.state is MirrorState.BEHIND
+    assert found.pending == 1
+    assert [failing.uri for failing in found.failures] == [BASE + NAME]
+    assert "differs" in found.failures[0].reason
+
+
+@pytest.mark.parametrize("options", [{}, {"mode": "baseline"}, {"mode": "incremental"}])
+def test_the_next_pull_mends_it_and_keeps_the_altered_file(
+    damaged: World, options: dict[str, str]
+) -> None:
+    report = damaged.pull(**options)
+
+    assert report.state is MirrorState.IN_SYNC
+    assert report.updated == 1
+    assert damaged.asked_resources() == [NAME]
+    assert damaged.in_sync()
+    assert quarantined(damaged) == [b"Content of 2"]
+    assert status(damaged).state is MirrorState.IN_SYNC
+    assert damaged.audit().in_sync
+
+
+def test_a_repair_without_findings_mends_it(damaged: World) -> None:
+    with damaged.destination() as destination:
+        from resourcesync.destination.options import PullOptions
+
+        report = destination.repair(None, PullOptions())
+
+    assert report.state is MirrorState.IN_SYNC
+    assert damaged.in_sync()
+    assert quarantined(damaged) == [b"Content of 2"]
+
+
+@pytest.mark.parametrize("method", ["stat", "hash"])
+def test_a_file_that_is_gone_is_fetched_by_the_next_pull_after_an_audit(
+    world: World, method: str
+) -> None:
+    world.pull()
+    (world.folder / NAME).unlink()
+    world.audit(method=method)
+
+    assert status(world).state is MirrorState.BEHIND
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+    assert quarantined(world) == []
+
+
+def test_bytes_that_were_put_back_are_taken_as_they_are(damaged: World) -> None:
+    damage(damaged, "content of 2")
+
+    report = damaged.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert damaged.asked_resources() == []
+    assert damaged.audit(method="stat").in_sync
+
+
+@pytest.mark.parametrize("rolling", [None, Rolling(oldest_first=True)])
+@pytest.mark.parametrize("offline", [False, True])
+def test_an_audit_that_proves_the_copy_ends_the_doubt(
+    damaged: World, rolling: Rolling | None, offline: bool
+) -> None:
+    damage(damaged, "content of 2")
+
+    assert damaged.audit(rolling=rolling, offline=offline).in_sync
+    assert status(damaged).state is MirrorState.IN_SYNC
+    assert status(damaged).pending == 0
+    assert damaged.audit(method="stat").in_sync
+    damaged.pull()
+    assert damaged.asked_resources() == []
+
+
+def test_an_audit_by_lists_knows_of_the_doubt(damaged: World) -> None:
+    report = damaged.audit(method="lists")
+
+    assert not report.in_sync
+    assert [finding.path for finding in report.findings] == [NAME]
+
+
+def test_a_copy_that_cannot_be_fetched_again_stays_in_doubt(damaged: World) -> None:
+    damaged.answers[BASE + NAME] = Answer(status=404)
+
+    assert damaged.pull().state is MirrorState.BEHIND
+    assert damaged.pull(mode="baseline").state is MirrorState.BEHIND
+    assert (damaged.folder / NAME).read_text() == "Content of 2"
+    damaged.answers.clear()
+    damaged.clock.advance(hours=1)
+    assert damaged.pull().state is MirrorState.IN_SYNC
+    assert damaged.in_sync()
+
+
+def test_a_rolling_audit_puts_in_doubt_what_it_finds(world: World) -> None:
+    world.pull()
+    damage(world)
+
+    report = world.audit(rolling=Rolling(oldest_first=True))
+
+    assert report.doubted == 1
+    assert status(world).pending == 1
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_an_offline_audit_asks_nobody_and_doubts_all_the_same(world: World) -> None:
+    world.pull()
+    damage(world)
+    world.fetcher.asked.clear()
+
+    assert world.audit(offline=True).doubted == 1
+    assert world.fetcher.asked == []
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_what_the_source_changed_or_serves_otherwise_is_no_damage_here(world: World) -> None:
+    world.pull()
+    world.put(NAME, "another one")
+    world.publish()
+
+    assert world.audit().doubted == 0
+    assert world.audit(method="remote").doubted == 0
+    assert status(world).pending == 0
+
+
+def test_a_doubt_does_not_hurry_what_rests_after_many_failures(world: World) -> None:
+    world.pull()
+    world.put(NAME, "content of two")
+    world.publish()
+    world.answers[BASE + NAME] = Answer(status=404)
+    for _ in range(6):
+        world.pull()
+        world.clock.advance(hours=1)
+    before = status(world).failures[0]
+    damage(world)
+    world.audit()
+
+    assert status(world).failures[0] == before
