@@ -41,6 +41,7 @@ _SKIPPED: Final = {
     "seen": "shown above",
     "channel": "a channel to subscribe to; not fetched",
     "unknown": "a capability that is not known here; not fetched",
+    "unread": "a capability that is not known here; not read",
     "budget": "too many documents; not fetched",
 }
 
@@ -275,7 +276,10 @@ class ExploreWords:
 
 
 def _origin(uri: str) -> str:
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:  # such as http://[
+        return ""
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
 

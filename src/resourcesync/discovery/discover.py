@@ -9,7 +9,12 @@ from resourcesync.discovery.documents import Documents, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first
 from resourcesync.discovery.sets import ANY, Choice, OfferedSet, choose
 from resourcesync.documents.reading import Document
-from resourcesync.errors import DocumentError, NotAListError, SourceError
+from resourcesync.errors import (
+    DocumentError,
+    NotAListError,
+    SourceError,
+    UnexpectedDocumentError,
+)
 from resourcesync.model.capabilities import CapabilityEntry, Header, Part
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 
@@ -254,7 +259,11 @@ class _Interpreter:
         if self._descriptions > _MAX_DESCRIPTIONS:
             raise NotAListError("an index of too many Source Descriptions", uri=uri)
         with fetch(self._documents, uri) as fetched:
-            document = fetched.open()
+            try:
+                document = fetched.open()
+            except UnexpectedDocumentError as error:  # of a capability that is not known here
+                self._search.note(uri, error)
+                return
             header = document.header
             if header.capability is Capability.CAPABILITY_LIST and not header.is_index:
                 described_by = header.link(Relation.DESCRIBED_BY) or ""
@@ -281,11 +290,23 @@ class _Interpreter:
         return self._follow(self._choose(self._apart(offered)).uri, 0)
 
     def _apart(self, offered: tuple[OfferedSet, ...]) -> tuple[OfferedSet, ...]:
-        """Return the sets that documents belong to: several may be of one."""
+        """Return the sets that documents belong to: several may be of one.
+
+        Raises:
+            UnexpectedDocumentError: All of them are of a capability that is not known here.
+        """
         sets: dict[str, OfferedSet] = {}
+        unknown: UnexpectedDocumentError | None = None
         for one in offered:
-            uri = one.uri if one.is_sitemap else self._follow(one.uri, 0).set_uri
-            sets.setdefault(uri, replace(one, uri=uri))
+            try:
+                uri = one.uri if one.is_sitemap else self._follow(one.uri, 0).set_uri
+            except UnexpectedDocumentError as error:
+                self._search.note(one.uri, error)
+                unknown = error
+            else:
+                sets.setdefault(uri, replace(one, uri=uri))
+        if unknown is not None and not sets:
+            raise unknown
         return tuple(sets.values())
 
 

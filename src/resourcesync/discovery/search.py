@@ -23,6 +23,7 @@ from resourcesync.errors import (
     SourceError,
     SourceNotFoundError,
     SourceRefusedError,
+    UnexpectedDocumentError,
 )
 from resourcesync.model.capabilities import Part
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Relation
@@ -257,7 +258,7 @@ class Search:
                 size += fetched.stream.seek(0, SEEK_END)
                 try:
                     document = _open(fetched)
-                except NotAListError as error:
+                except (NotAListError, UnexpectedDocumentError) as error:
                     self.note(target, error)
                     continue
                 if document.header.capability is None:

@@ -8,14 +8,19 @@ a node with what its dump says of it; it is never fetched, but the copy of its m
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
-from urllib.parse import urljoin
 
 from resourcesync.discovery.addresses import join
 from resourcesync.discovery.documents import Documents, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first
 from resourcesync.discovery.survey import Survey
 from resourcesync.documents.reading import Document
-from resourcesync.errors import DocumentError, ResourceSyncError, SourceError, StorageError
+from resourcesync.errors import (
+    DocumentError,
+    ResourceSyncError,
+    SourceError,
+    StorageError,
+    UnexpectedDocumentError,
+)
 from resourcesync.model.capabilities import CapabilityEntry, Entry, Header, Package, Part
 from resourcesync.model.links import find_link
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
@@ -29,7 +34,7 @@ _ROWS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST
 
 Branches = tuple[bool, ...]
 """For each level below the first document: whether the node's ancestor is the last one there."""
-Skipped = Literal["", "seen", "depth", "channel", "unknown", "budget"]
+Skipped = Literal["", "seen", "channel", "unknown", "unread", "budget"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +80,8 @@ class Node:
         label: What the document above calls it; empty when it does not say.
         reading: What was read of it; ``None`` when it was not read.
         error: Why it could not be read.
-        skipped: Why it was not fetched: met before, below the depth asked for, a channel of
-            notifications, of a capability unknown here, too many documents.
+        skipped: Why it was not read: met before, a channel of notifications, of a capability
+            unknown here (as it was announced, or as its own root says), too many documents.
         road: By what the first document was found, in words; empty when it is the very address.
         package: What a dump says of a package, which is no document and is not fetched.
     """
@@ -204,6 +209,9 @@ class Tree:
             with fetch(self._documents, child.uri) as fetched:
                 self._seen.add(fetched.final_uri)
                 reading = read_whole(fetched.open(), fetched)
+        except UnexpectedDocumentError as error:  # what it offers is not known here
+            label = dict(error.evidence).get("got", child.label)
+            return Node(uri=child.uri, branches=branches, label=label, skipped="unread")
         except (SourceError, DocumentError, StorageError) as error:
             return Node(uri=child.uri, branches=branches, label=child.label, error=error)
         return Node(uri=child.uri, branches=branches, label=child.label, reading=reading)
@@ -256,12 +264,13 @@ def _is_summed_up(above: Reading) -> bool:
 
 def _child(base: str, entry: Entry) -> Child | None:
     """Return the document or package that an entry points to; ``None`` when it is neither."""
+    if not isinstance(entry, CapabilityEntry | Package | Part):
+        return None
+    uri = join(base, entry.uri) or entry.uri  # what is no address is said to be none where it hangs
     match entry:
         case CapabilityEntry():
-            return Child(urljoin(base, entry.uri), entry.capability, entry.label)
+            return Child(uri, entry.capability, entry.label)
         case Package():
-            return Child(urljoin(base, entry.uri), package=entry)
+            return Child(uri, package=entry)
         case Part():
-            return Child(urljoin(base, entry.uri))
-        case _:
-            return None
+            return Child(uri)

@@ -90,6 +90,7 @@ def _capability(label: str, context: Context) -> tuple[Capability, bool]:
             line=context.line,
             column=context.column,
             evidence=(("got", label[:64]),),
+            hint="resourcesync explore shows what else the Source offers",
         )
     if label.lower() == _OLD_DESCRIPTION:
         context.shows.add(BEFORE_0_9_1)

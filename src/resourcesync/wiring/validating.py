@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import BinaryIO, Final
-from urllib.parse import urljoin
 
 from resourcesync.adapters.local_documents import LocalDocuments
+from resourcesync.discovery.addresses import join
 from resourcesync.discovery.documents import FetchedDocument
 from resourcesync.discovery.search import Documents, Search, fetch, use_first
 from resourcesync.errors import DocumentError, SourceError, StorageError
@@ -219,8 +219,8 @@ class Judge:
             if dump.capability is None or not dump.capability.is_dump or dump.is_index:
                 continue
             for package in random.sample(dump.targets, size.of(len(dump.targets))):
-                uri = urljoin(dump.uri, package.uri)
-                copy = known.get(urljoin(dump.uri, package.contents)) if package.contents else None
+                uri = _joined(dump.uri, package.uri)
+                copy = known.get(_joined(dump.uri, package.contents)) if package.contents else None
                 try:
                     yield from self._judge_package(walk.documents, uri, dump.capability, copy)
                 except (SourceError, StorageError) as error:
@@ -345,7 +345,7 @@ def _above(first: DocumentSummary) -> list[tuple[str, str]]:
     above = first.link("up")
     if first.capability is not Capability.CAPABILITY_LIST or above is None:
         return []
-    return [(urljoin(first.uri, above), Capability.DESCRIPTION.value)]
+    return [(_joined(first.uri, above), Capability.DESCRIPTION.value)]
 
 
 def _below(summary: DocumentSummary) -> list[tuple[str, str]]:
@@ -353,14 +353,19 @@ def _below(summary: DocumentSummary) -> list[tuple[str, str]]:
     capability = summary.capability
     if capability in _FOLLOWED:
         return [
-            (urljoin(summary.uri, it.uri), it.label)
+            (_joined(summary.uri, it.uri), it.label)
             for it in summary.targets
             if it.uri and it.label not in _CHANNELS and (not it.label or it.label in _KNOWN)
         ]
     is_list = capability is Capability.RESOURCE_LIST  # its targets are lists: an index in disguise
     if is_list or (summary.is_index and not (capability is not None and capability.is_archive)):
-        return [(urljoin(summary.uri, it.uri), "") for it in summary.targets if it.uri]
-    return [(urljoin(summary.uri, it.contents), "") for it in summary.targets if it.contents]
+        return [(_joined(summary.uri, it.uri), "") for it in summary.targets if it.uri]
+    return [(_joined(summary.uri, it.contents), "") for it in summary.targets if it.contents]
+
+
+def _joined(base: str, target: str) -> str:
+    """Return what a document names as an address, or as it is when it is none."""
+    return join(base, target) or target
 
 
 def _name_first(walk: _Walk) -> None:

@@ -180,7 +180,7 @@ class WaysIn:
         waiting = [it.uri for it in target.targets if it.label in _LISTS]
         seen: set[str] = set()
         while waiting:
-            uri = urljoin(target.uri, waiting.pop())
+            uri = _joined(target.uri, waiting.pop())
             if uri in seen:
                 continue
             seen.add(uri)
@@ -188,7 +188,7 @@ class WaysIn:
             if document is None or not document.complete or summary_full(document):
                 return None
             if document.is_index:
-                waiting += [urljoin(uri, it.uri) for it in document.targets]
+                waiting += [_joined(uri, it.uri) for it in document.targets]
             else:
                 lists.append(document)
         return lists

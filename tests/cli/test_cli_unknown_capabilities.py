@@ -1,0 +1,149 @@
+"""Capabilities that this version does not know: named, and in the way of nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.command_line import MIRRORED, Said, rows
+from tests.support.commands import files_of
+from tests.support.tiny_source import TinySource
+
+WELL_KNOWN = "/.well-known/resourcesync"
+
+
+@pytest.fixture
+def gifted(source: TinySource) -> TinySource:
+    """Offer what nobody knows beside the Resource List: announced, unannounced, and broken."""
+    source.put_document("/telepathy.xml", '<rs:md capability="telepathy"/>', [])
+    source.put("/levitation.xml", b"no document at all")
+    entries = [
+        source.pointer("/telepathy.xml", "telepathy"),
+        source.pointer("/levitation.xml", "levitation"),
+        source.pointer("/resourcelist.xml", "resourcelist"),
+        f"<url><loc>{source.url}/telepathy.xml</loc></url>",
+        '<url><loc>http://[</loc><rs:md capability="telekinesis"/></url>',
+    ]
+    source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', entries)
+    return source
+
+
+def test_they_do_not_stop_a_pull(gifted: TinySource) -> None:
+    for _ in range(2):
+        assert run(["pull", gifted.url, "museum"]) == 0
+
+    assert files_of(Path("museum")) == MIRRORED
+    assert not {"/telepathy.xml", "/levitation.xml"} & {it.target for it in gifted.asked}
+
+
+def test_they_are_named_in_the_tree_and_are_no_failure(gifted: TinySource, said: Said) -> None:
+    first, *_ = gifted.answers["/capabilitylist.xml"].body.decode().split("<url>")
+    unlabelled = f"{first}<url><loc>{gifted.url}/telepathy.xml</loc></url></urlset>"
+
+    assert run(["explore", gifted.url]) == 0
+    text = said.readouterr().out
+    for name in ("telepathy", "levitation", "telekinesis"):
+        assert f"{name}  a capability that is not known here; not fetched" in text
+
+    gifted.put("/capabilitylist.xml", unlabelled.encode(), "application/xml")
+    assert run(["explore", gifted.url]) == 0
+    assert "telepathy  a capability that is not known here; not read" in said.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("pull", "{}", "museum"), ("explore", "{}"), ("diff", "{}", "{}")],
+    ids=lambda command: command[0],
+)
+def test_who_points_to_one_is_told_what_it_is(
+    gifted: TinySource, said: Said, command: tuple[str, ...]
+) -> None:
+    assert run([word.format(f"{gifted.url}/telepathy.xml") for word in command]) == 5
+
+    told = said.readouterr().err
+    assert told.startswith("error[unexpected-document]: The document's capability is 'telepathy'")
+    assert "resourcesync explore " in told
+    assert not Path("museum").exists()
+
+
+def test_the_judge_names_one_and_goes_on(gifted: TinySource, said: Said) -> None:
+    assert run(["validate", f"{gifted.url}/telepathy.xml", "--json"]) == 0
+
+    assert "G07" in {row["rule"] for row in rows(said) if row["type"] == "finding"}
+
+
+def test_among_the_documents_of_robots_they_are_passed_over(gifted: TinySource) -> None:
+    del gifted.answers[WELL_KNOWN]
+    gifted.put("/robots.txt", b"Sitemap: /telepathy.xml\nSitemap: /resourcelist.xml\n")
+
+    assert run(["pull", gifted.url, "museum"]) == 0
+
+    assert files_of(Path("museum")) == MIRRORED
+
+
+def test_among_the_links_of_a_page_they_are_passed_over(gifted: TinySource) -> None:
+    del gifted.answers[WELL_KNOWN]
+    links = "".join(
+        f"<link rel=resourcesync href={it}>" for it in ("telepathy.xml", "capabilitylist.xml")
+    )
+    gifted.put("/", f"<!DOCTYPE html><html lang=en>{links}".encode(), "text/html")
+
+    assert run(["pull", gifted.url, "museum"]) == 0
+
+    assert files_of(Path("museum")) == MIRRORED
+
+
+def test_in_an_index_of_descriptions_they_are_passed_over(gifted: TinySource) -> None:
+    gifted.answers["/sd.xml"] = gifted.answers[WELL_KNOWN]
+    parts = "".join(
+        f"<sitemap><loc>{gifted.url}{it}</loc></sitemap>" for it in ("/telepathy.xml", "/sd.xml")
+    )
+    gifted.put(
+        WELL_KNOWN,
+        b'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+        b' xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="description"/>'
+        + parts.encode()
+        + b"</sitemapindex>",
+    )
+
+    assert run(["pull", gifted.url, "museum"]) == 0
+
+    assert files_of(Path("museum")) == MIRRORED
+
+
+def test_where_nothing_else_is_offered_the_unknown_is_named(gifted: TinySource, said: Said) -> None:
+    del gifted.answers[WELL_KNOWN]
+    gifted.put_document("/other.xml", '<rs:md capability="telekinesis"/>', [])
+    links = "".join(f"<link rel=resourcesync href={it}>" for it in ("telepathy.xml", "other.xml"))
+    gifted.put("/", f"<!DOCTYPE html><html lang=en>{links}".encode(), "text/html")
+
+    assert run(["pull", gifted.url, "museum"]) == 5
+    assert "error[unexpected-document]: " in said.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "shown"),
+    [
+        (("explore", "{}"), 3, "12 resources"),
+        (("validate", "{}", "--live"), 3, "Checked 3 documents, 15 entries, 1 not to be had"),
+        (("diff", "{}/index.xml", "{}"), 6, "error["),
+    ],
+    ids=lambda it: it[0] if isinstance(it, tuple) else "",
+)
+def test_what_is_no_address_is_told_and_costs_nothing_else(
+    source: TinySource, said: Said, command: tuple[str, ...], code: int, shown: str
+) -> None:
+    entries = ['<url><loc>http://[</loc><rs:md capability="changelist"/></url>']
+    entries.append(source.pointer("/resourcelist.xml", "resourcelist"))
+    source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', entries)
+    index = (
+        '<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+        "<sitemap><loc>http://[</loc></sitemap></sitemapindex>"
+    )
+    source.put("/index.xml", index.encode(), "application/xml")
+
+    assert run([word.format(source.url) for word in command]) == code
+
+    captured = said.readouterr()
+    assert "http://[" in captured.out + captured.err
+    assert shown in captured.out + captured.err
