@@ -97,6 +97,11 @@ class Assembler:
         self._layouts: list[Layout] = []
         self._lessons = 0
 
+    @property
+    def is_between_entries(self) -> bool:
+        """Whether the root alone is open, and its first entry was there."""
+        return self.began and self.depth == 1 and self._entry is None
+
     def take(self) -> list[Run | Irregular]:
         """Return the complete entries and forget them."""
         items, self.items = self.items, []

@@ -8,7 +8,7 @@ element names, attribute names and counts must all be equal, and a value is what
 them. Any entry that differs takes the general road (`_assembling`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any, Final, NamedTuple
@@ -78,8 +78,8 @@ class Run(NamedTuple):
     changefreqs: list[str] | None
     changes: list[str] | None
     datetimes: list[str] | None
-    lines: list[int]
-    columns: list[int]
+    lines: Sequence[int]
+    columns: Sequence[int]
     paths: list[str] | None
     priorities: list[str] | None
 

@@ -7,6 +7,7 @@ list of tokens, by C code calling C code; only the start of an element runs Pyth
 import pyexpat
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from resourcesync.documents._assembling import Assembler
@@ -75,10 +76,15 @@ class Scanner:
         self._keeping: list[str] | None = None  # what the elements of others are added to
         self._room = 0  # characters that it may still get
         self._prefixes: set[str | None] = set()
+        self._start_element: Callable[[str, list[str]], None] | None = None  # past the header
+        self._in_section = 0  # CDATA
         parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
         parser.ordered_attributes = True
         parser.StartNamespaceDeclHandler = self._namespace
         parser.StartElementHandler = self._start_root
+        set_section = partial(setattr, self, "_in_section")
+        parser.StartCdataSectionHandler = partial(set_section, 1)
+        parser.EndCdataSectionHandler = partial(set_section, 0)
         self._parser = parser
 
     def feed(self, block: bytes) -> None:
@@ -123,6 +129,21 @@ class Scanner:
         self._drain()
         self.closed = True
 
+    def place(self) -> tuple[int, int]:
+        """Return line and column of what comes next, or of what is being read; 1-based."""
+        return self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
+
+    @property
+    def is_between_entries(self) -> bool:
+        """Whether all bytes so far are read, and the next ones stand right under the root."""
+        parser = self._parser
+        return (
+            parser.StartElementHandler is self._start_element
+            and parser.CurrentByteIndex == self._fed
+            and not self._in_section
+            and self._assembler.is_between_entries
+        )
+
     # --- what expat calls ----------------------------------------------------------------------
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
@@ -138,7 +159,7 @@ class Scanner:
     def _doctype(self, name: str, *_identifiers: object) -> None:
         if name.lower() == "html":
             raise self._not_a_list("html")
-        line, column = self._place()
+        line, column = self.place()
         raise MalformedDocumentError(
             "The document has a DOCTYPE, which no list needs",
             uri=self._uri,
@@ -161,7 +182,7 @@ class Scanner:
         self._look_at_root(name, attributes)
         self.is_index = ROOTS[name]
         self._marks = marks(is_index=self.is_index)
-        start_element = self._make_start()
+        self._start_element = start_element = self._make_start()
 
         def start(name: str, attributes: list[str]) -> None:
             # Before the first entry every element is handed on at once, so that its place is known.
@@ -170,7 +191,7 @@ class Scanner:
             if self._assembler.began:
                 self._parser.StartElementHandler = start_element
             elif self._marks.get(name) == MD:
-                self.header_place = self._place()
+                self.header_place = self.place()
                 self._look_at_namespace(name)
 
         self._parser.StartElementHandler = start
@@ -218,7 +239,7 @@ class Scanner:
         if mark in (MD, LN):  # without attributes
             self._tokens += (mark, 0)
         elif mark == MISPLACED:
-            self._tokens += (mark, *self._place())
+            self._tokens += (mark, *self.place())
         elif mark in OLD:
             if name.startswith(ALL_RS_NAMESPACES):  # expires is in plain sitemaps, too
                 self.context.shows.add(P1)
@@ -232,7 +253,7 @@ class Scanner:
         self._drain()
         self._check_name(name)
         self._look_at_meta(name, attributes)
-        place = self._place()
+        place = self.place()
         keep = self._assembler.enter_foreign()
         depth = outside = self._assembler.depth + 1
         self._check_depth(depth)
@@ -312,10 +333,10 @@ class Scanner:
         if told.get("name", "").lower() == "dcterms.modified":
             self.context.shows.add(P1)
             self.modified = self.modified or told.get("content", "")
-            self.header_place = self._place()
+            self.header_place = self.place()
 
     def _note(self, code: str, about: str = "") -> None:
-        self.context.at(*self._place())
+        self.context.at(*self.place())
         self.context.note(code, about=about)
 
     # --- faults --------------------------------------------------------------------------------
@@ -325,12 +346,9 @@ class Scanner:
             self._assembler.consume(self._tokens)
         except DocumentError as error:
             if not error.line:
-                error.line, error.column = self._place()
+                error.line, error.column = self.place()
             raise
         self._tokens.clear()
-
-    def _place(self) -> tuple[int, int]:
-        return self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
 
     def _check_depth(self, depth: int) -> None:
         if depth > self._limits.depth:
@@ -348,7 +366,7 @@ class Scanner:
             raise self._over(self._limits.text, "characters in one name or attribute")
 
     def _over(self, limit: int, what: str) -> DocumentError:
-        line, column = self._place()
+        line, column = self.place()
         return over(limit, what, uri=self._uri, line=line, column=column)
 
     def _malformed(self, error: pyexpat.ExpatError) -> MalformedDocumentError:
@@ -361,7 +379,7 @@ class Scanner:
 
     def _not_a_list(self, root: str) -> NotAListError:
         namespace, _, local = root.rpartition(SEPARATOR)
-        line, column = self._place()
+        line, column = self.place()
         title = _TITLE.search(self._head)
         evidence = [("root", f"<{local[:100]}>")]
         if namespace or local in {"urlset", "sitemapindex"}:

@@ -1,0 +1,172 @@
+"""Parts a long document: what fits a stencil becomes columns, everything else goes to expat.
+
+The first block of a document is always read by expat, and so is whatever the sieve does not know.
+In place of what it takes out expat gets as many blanks and line feeds, so every place it tells is
+right. When little fits, the sieve steps aside.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from resourcesync.documents._assembling import Assembler
+from resourcesync.documents._entries import irregular_of
+from resourcesync.documents._layouts import Run
+from resourcesync.documents._limits import Limits
+from resourcesync.documents._scanning import Scanner
+from resourcesync.documents._stencils import OPENING, Stencil, learn
+
+_TRIES: Final = 4
+"""Stencils that are learnt from one document."""
+_WORTH: Final = 8
+"""Entries that must fit for each place that does not."""
+_MOST_HELD: Final = 16_384
+"""Characters that wait for the rest of their entry."""
+_FILLING: Final = 65_536
+
+
+class Sieve:
+    """Feeds a document to a scanner, and to its assembler what the scanner need not see.
+
+    Args:
+        scanner: Has read the header, and is not past the end.
+        assembler: Takes the entries.
+        limits: What the document may cost.
+    """
+
+    def __init__(self, scanner: Scanner, assembler: Assembler, limits: Limits) -> None:
+        self._scanner = scanner
+        self._assembler = assembler
+        self._longest = min(limits.uri, limits.text)
+        self._stencil: Stencil | None = None
+        self._tries = _TRIES
+        self._is_off = assembler.attributes is None  # then no entry fits into columns
+        self._held = ""  # what may be the start of an entry, and comes right after what was taken
+        # How far the entries that were taken out reach; ``None`` when the scanner is there, too.
+        self._reached: tuple[int, int] | None = None
+
+    def feed(self, block: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            DocumentError: They cannot be used.
+        """
+        held, self._held = self._held, ""
+        if self._is_off or not block.isascii():
+            self._pass(held.encode())
+            self._pass(block)
+            return
+        text = held + block.decode("ascii")
+        while text:
+            text = self._sift(text)
+
+    def close(self) -> None:
+        """Tell that the document ends here.
+
+        Raises:
+            TruncatedDocumentError: It is not complete.
+            MalformedDocumentError: It is broken at its very end.
+        """
+        if not self._scanner.closed:
+            self._catch_up()
+            self._pass(self._held.encode())
+        self._scanner.close()
+
+    def _sift(self, text: str) -> str:
+        """Take a text to its end, or to where another stencil is needed; return what is left."""
+        start = OPENING.search(text)
+        if start is None:
+            return self._hold(text)
+        self._pass(text[: start.start()].encode())
+        text = text[start.start() :]
+        if self._stencil is None and not self._tries:
+            self._is_off = True
+        if self._is_off or (self._reached is None and not self._scanner.is_between_entries):
+            self._pass(text.encode())  # when it is inside of something, the next block may do
+            return ""
+        if self._stencil is None:
+            return self._learn(text, start[0])
+        return self._cut(text, self._stencil)
+
+    def _learn(self, text: str, start: str) -> str:
+        """Let the scanner read one entry, and see how it is written; return what follows it."""
+        after = text.find(start, len(start))
+        if after < 0:
+            return self._hold(text)
+        self._tries -= 1
+        before = len(self._assembler.items)
+        self._pass(text[:after].encode())
+        found = self._assembler.items[before:]
+        if len(found) == 1 and self._scanner.is_between_entries:
+            item = found[0]
+            if isinstance(item, Run):
+                first = None if item.priorities is None else item.priorities[0]
+                item = irregular_of(next(item.rows()), first)
+            assert self._assembler.attributes is not None
+            self._stencil = learn(text[:after], item, self._assembler.attributes)
+        return text[after:]
+
+    def _cut(self, text: str, stencil: Stencil) -> str:
+        """Take out the entries that fit, and pass on what stands between them."""
+        pieces = stencil.pattern.split(text)
+        width = stencil.groups + 1
+        *gaps, rest = pieces[::width]
+        values = [pieces[place::width] for place in range(1, width)]
+        strays = [index for index, gap in enumerate(gaps) if gap]
+        if len(strays) * _WORTH > len(gaps) or (not gaps and len(rest) > _MOST_HELD):
+            self._stencil = None  # the next entries are written in another way
+            if not gaps:
+                return rest
+        if any(max(map(len, texts), default=0) > self._longest for texts in values):
+            self._pass(text.encode())
+            return ""
+        first = at = 0
+        for index in (*strays, len(gaps)):
+            at += self._take(stencil, [texts[first:index] for texts in values])
+            first = index
+            if index < len(gaps):
+                self._pass(gaps[index].encode())
+                at += len(gaps[index])
+                if not self._scanner.is_between_entries:
+                    return text[at:]
+        return self._hold(rest)
+
+    def _take(self, stencil: Stencil, values: list[list[str]]) -> int:
+        """Take entries out; return how many characters they were."""
+        if not values[0]:
+            return 0
+        line, column = self._reached or self._scanner.place()
+        run, *reached = stencil.run(values, line, column)
+        self._assembler.items.append(run)
+        self._reached = reached[0], reached[1]
+        return stencil.size * len(values[0]) + sum(sum(map(len, texts)) for texts in values)
+
+    def _hold(self, text: str) -> str:
+        if len(text) > _MOST_HELD:
+            self._pass(text.encode())
+        else:
+            self._held = text
+        return ""
+
+    def _pass(self, data: bytes) -> None:
+        """Let the scanner read."""
+        if data:
+            self._catch_up()
+            self._scanner.feed(data)
+
+    def _catch_up(self) -> None:
+        """Bring the scanner to where the entries end that were taken out."""
+        if self._reached is not None:
+            for filling in _filling(self._scanner.place(), self._reached):
+                self._scanner.feed(filling)
+            self._reached = None
+
+
+def _filling(here: tuple[int, int], there: tuple[int, int]) -> Iterator[bytes]:
+    """Yield the blanks and line feeds from one place to a later one."""
+    lines, columns = there[0] - here[0], there[1] - here[1]
+    if lines:
+        yield b" "  # so that a carriage return before it stays a line end of its own
+        columns = there[1] - 1
+    for mark, count in ((b"\n", lines), (b" ", columns)):
+        for done in range(0, count, _FILLING):
+            yield mark * min(_FILLING, count - done)
