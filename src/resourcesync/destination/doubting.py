@@ -12,9 +12,9 @@ from resourcesync.destination.plan import (
     doubted,
     is_doubted,
     is_forgotten,
-    pending_fetch,
 )
 from resourcesync.destination.pulling import Pull
+from resourcesync.destination.tasks import pending_fetch
 from resourcesync.ports import Look
 from resourcesync.ports.mirror import Copy, Pending, Step, Task
 
