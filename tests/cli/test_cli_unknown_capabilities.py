@@ -126,7 +126,7 @@ def test_where_nothing_else_is_offered_the_unknown_is_named(gifted: TinySource, 
     [
         (("explore", "{}"), 3, "12 resources"),
         (("validate", "{}", "--live"), 3, "Checked 3 documents, 15 entries, 1 not to be had"),
-        (("diff", "{}/index.xml", "{}"), 6, "error["),
+        (("diff", "{}/index.xml", "{}"), 5, "error[no-address]"),
     ],
     ids=lambda it: it[0] if isinstance(it, tuple) else "",
 )

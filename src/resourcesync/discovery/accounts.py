@@ -11,8 +11,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from resourcesync.discovery.addresses import join
-from resourcesync.discovery.discover import Discovered, discover, discover_locally
+from resourcesync.discovery.discover import Discovered, absolute, discover, discover_locally
 from resourcesync.discovery.documents import FetchedDocument
 from resourcesync.discovery.search import Documents, Search, fetch, use_first
 from resourcesync.documents.reading import Document
@@ -137,7 +136,7 @@ class AccountReader:
             self._add_resources(document)
             return
         for part in _parts(document):
-            with fetch(self._documents, _address(document, part)) as fetched:
+            with fetch(self._documents, absolute(document, part.uri)) as fetched:
                 inner = fetched.open()
                 _expect(inner, document.header.capability)
                 self._add_resources(inner)
@@ -174,7 +173,7 @@ class AccountReader:
         for part in _parts(document):
             if part.until is not None and to_microseconds(part.until) <= at:
                 continue
-            with fetch(self._documents, _address(document, part)) as fetched:
+            with fetch(self._documents, absolute(document, part.uri)) as fetched:
                 inner = fetched.open()
                 _expect(inner, Capability.CHANGE_LIST)
                 start = inner.header.from_
@@ -279,11 +278,6 @@ def _parts(index: Document) -> list[Part]:
                 "an index lists too many documents", uri=index.uri, evidence=limit
             )
     return parts
-
-
-def _address(index: Document, part: Part) -> str:
-    """Return where a part is; one without a usable address is missing."""
-    return join(index.uri, part.uri) or part.uri
 
 
 def _expect(document: Document, capability: Capability | None) -> None:

@@ -344,31 +344,31 @@ def _targets(document: Document) -> Iterator[tuple[str, str]]:
         if number > _MAX_SETS:
             raise NotAListError("this Source offers too many sets", uri=document.uri)
         about = "" if link is None else join(document.uri, link.href) or ""
-        yield _absolute(document, entry.uri), about
+        yield absolute(document, entry.uri), about
 
 
-def _absolute(document: Document, target: str) -> str:
+def absolute(document: Document, target: str) -> str:
     """Return an address that a document names.
 
     Raises:
         NotAListError: It is none.
     """
-    absolute = join(document.uri, target)
-    if absolute is None:
+    address = join(document.uri, target)
+    if address is None:
         raise NotAListError(
             "it names what is no address",
             uri=document.uri,
             evidence=(("loc", target[:2_048]),),
             code="no-address",
         )
-    return absolute
+    return address
 
 
 def _from_capability_list(document: Document, found: Discovered) -> Discovered:
     lists: dict[Capability, str] = {}
     for entry in document.entries():
         if isinstance(entry, CapabilityEntry) and entry.capability is not None:
-            lists.setdefault(entry.capability, _absolute(document, entry.uri))
+            lists.setdefault(entry.capability, absolute(document, entry.uri))
     resource_list = lists.get(Capability.RESOURCE_LIST, found.resource_list)
     archive = lists.get(Capability.CHANGE_LIST_ARCHIVE)
     change_list = lists.get(Capability.CHANGE_LIST, found.change_list) or archive
