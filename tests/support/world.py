@@ -20,6 +20,7 @@ from resourcesync.ports import Request
 from resourcesync.source.paging import Limits
 from resourcesync.source.publisher import Publisher
 from resourcesync.source.scan import scan
+from resourcesync.wiring import plugins
 from tests.support.memory_fetcher import Answer, MemoryFetcher
 
 BASE = "http://source.example/"
@@ -36,6 +37,7 @@ class World:
         self.limits = Limits(max_entries=max_entries)
         self.folder = folder
         self.room: int | None = None
+        self.patches = plugins.patch_formats()
         self.before: Callable[[Any], Any] = lambda port: port  # stands before files and state
         self.events: list[tuple[str, Mapping[str, object]]] = []
         self.answers: dict[str, Answer | Exception | Callable[[Request], Answer | Exception]] = {}
@@ -95,6 +97,7 @@ class World:
                     check_folder=mirror.check_marker,
                     purge=mirror.copies.purge,
                     room=lambda: self.room,
+                    patches=self.patches,
                 )
             )
 

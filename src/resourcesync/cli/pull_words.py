@@ -42,6 +42,10 @@ class PullWords:
                 yield self._plan(fields)
             case "item":
                 yield from self._item(fields)
+            case "patch":
+                text = f"{_name(fields)}   fetched whole: its patch is of no use: "
+                level = NORMAL if self.itemize else DETAIL
+                yield Line(f"{text}{fields.get('reason')}", "*", level)
             case "sets":
                 yield from _sets(fields)
             case "mirror":
@@ -105,7 +109,9 @@ class PullWords:
         amount = f"{words.count(size)} B"
         if isinstance(before, int) and before >= 0:  # less: nobody knows what is there
             amount = f"{words.count(before)} → {amount}"
-        return f"{amount}   {_proof(fields)}"
+        patch = fields.get("patched")
+        how = f"   by a patch of {words.count(patch)} B" if isinstance(patch, int) else ""
+        return f"{amount}{how}   {_proof(fields)}"
 
 
 def _mirror(fields: Mapping[str, object]) -> Line:
@@ -183,6 +189,8 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "verified": report.verified,
         "weak": report.weak,
         "unverified": report.unverified,
+        "patched": report.patched,
+        "unpatched": report.unpatched,
         "requests": report.requests,
         "bytes": report.received,
         "useful_bytes": report.useful,

@@ -97,6 +97,8 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
         verified=tally.fixity.get(Fixity.VERIFIED, 0),
         weak=tally.fixity.get(Fixity.WEAK, 0),
         unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
+        patched=tally.patched,
+        unpatched=tally.unpatched,
         requests=requests,
         received=received,
         useful=tally.useful,

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from contextlib import closing
-from typing import BinaryIO, Final, cast
+from io import RawIOBase
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from resourcesync.destination.patch_links import PatchLink
 from resourcesync.destination.plan import Fetch, Listed, algorithms_for, judge_bytes
@@ -11,6 +12,9 @@ from resourcesync.model.digests import disagree, format_digests, parse_digests, 
 from resourcesync.ports import Copies, Request, Staged
 from resourcesync.ports.mirror import Fixity
 from resourcesync.ports.patching import PatchFormat
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 _REASON: Final = 300
 
@@ -106,23 +110,23 @@ class Patching:
             raise PatchError(f"{type(error).__name__}: {error}"[:_REASON]) from error
 
 
-class _Bounded:
+class _Bounded(RawIOBase):
     """Takes the bytes of a result, and no more of them than are listed."""
 
     def __init__(self, staged: Staged, limit: int) -> None:
         self._staged = staged
         self._left = limit
 
-    def write(self, data: bytes) -> int:
-        """Take the next bytes."""
-        self._left -= len(data)
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: "Buffer", /) -> int:
+        chunk = bytes(data)
+        self._left -= len(chunk)
         if self._left < 0:
             raise PatchError("the result is larger than what is listed")
-        self._staged.write(bytes(data))
-        return len(data)
-
-    def flush(self) -> None:
-        """Do nothing: no bytes wait here."""
+        self._staged.write(chunk)
+        return len(chunk)
 
 
 def _proven(listed: Listed, result: Staged) -> tuple[int, str]:

@@ -76,6 +76,8 @@ class RunReport:
         held: Deletions that wait for a second list or for the operator.
         unlisted: Resources here that the Source lists no more and that policy keeps.
         verified, weak, unverified: How the resources fetched in this run were proven.
+        patched: Resources that were made of the copy before by a patch.
+        unpatched: Patches that were of no use; their resources were fetched whole.
         requests: Requests sent.
         received: Bytes received, documents included.
         useful: Bytes of the resources installed.
@@ -104,6 +106,8 @@ class RunReport:
     verified: int = 0
     weak: int = 0
     unverified: int = 0
+    patched: int = 0
+    unpatched: int = 0
     requests: int = 0
     received: int = 0
     useful: int = 0

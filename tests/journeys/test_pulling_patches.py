@@ -1,0 +1,309 @@
+"""Patches: the newest version made of the very version before, or else fetched whole (§14.4)."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.errors import StorageError
+from resourcesync.ports.patching import PatchFormat
+from tests.support.linking_world import LinkingWorld
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE
+
+NAME = "a.json"
+URI, PATCH = BASE + NAME, f"{BASE}patches/{NAME}"
+JSON = "application/json-patch+json"
+PADDING = "x" * 400
+
+
+def version(number: int) -> bytes:
+    return json.dumps({"number": number, "padding": PADDING}).encode()
+
+
+def to(number: int) -> bytes:
+    return json.dumps([{"op": "replace", "path": "/number", "value": number}]).encode()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> LinkingWorld:
+    """A mirror that holds version 1."""
+    world = LinkingWorld(tmp_path / "mirror")
+    world.put(NAME, version(1))
+    world.put("other.txt", b"other")
+    world.publish()
+    assert world.pull().state is MirrorState.IN_SYNC
+    return world
+
+
+def update(world: LinkingWorld, number: int, patch: bytes | None = None) -> None:
+    world.put(NAME, version(number))
+    if patch is not None:
+        world.patch(NAME, JSON, patch)
+    world.publish()
+
+
+def check_whole(world: LinkingWorld, report: RunReport, number: int) -> None:
+    """The resource is here, and was fetched whole."""
+    assert report.state is MirrorState.IN_SYNC
+    assert (report.updated, report.patched) == (1, 0)
+    assert world.files()[URI] == version(number)
+    assert URI in world.fetcher.asked
+
+
+def test_a_patch_from_the_version_before_is_fetched_instead_of_the_resource(
+    world: LinkingWorld,
+) -> None:
+    update(world, 2, to(2))
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert (report.updated, report.patched, report.unpatched, report.verified) == (1, 1, 0, 1)
+    assert world.files()[URI] == version(2)
+    assert world.asked_resources() == [f"patches/{NAME}"]
+    (item,) = world.told("item")
+    assert (item["patched"], item["verified"], item["bytes"]) == (len(to(2)), True, len(version(2)))
+    assert world.audit().in_sync
+    assert world.pull().updated == 0
+
+
+def test_patches_go_on_from_a_version_that_a_patch_made(world: LinkingWorld) -> None:
+    for number in (2, 3, 4):
+        update(world, number, to(number))
+        report = world.pull()
+        assert (report.patched, world.files()[URI]) == (1, version(number))
+
+
+def test_after_two_changes_no_patch_is_asked_for(world: LinkingWorld) -> None:
+    update(world, 2, to(2))
+    update(world, 3, to(3))
+    check_whole(world, world.pull(), 3)
+    assert PATCH not in world.fetcher.asked
+
+
+def test_a_resource_that_is_not_here_is_fetched_whole(world: LinkingWorld, tmp_path: Path) -> None:
+    update(world, 2, to(2))
+    world.folder = tmp_path / "another"
+    report = world.pull()
+    assert (report.created, report.patched) == (2, 0)
+    assert PATCH not in world.fetcher.asked
+
+
+def test_a_version_that_failed_before_is_not_taken_for_the_version_before(
+    world: LinkingWorld,
+) -> None:
+    world.answers[URI] = Answer(status=500)
+    update(world, 2)
+    assert world.pull().failed == 1
+    del world.answers[URI]
+    update(world, 3, to(3))
+    check_whole(world, world.pull(), 3)
+    assert PATCH not in world.fetcher.asked
+
+
+def test_a_copy_that_was_altered_here_is_not_patched(world: LinkingWorld) -> None:
+    (world.folder / NAME).write_bytes(version(1).replace(b"x", b"y"))
+    update(world, 2, to(2))
+    check_whole(world, world.pull(), 2)
+    assert PATCH not in world.fetcher.asked
+
+
+def test_a_copy_whose_bytes_were_altered_behind_its_back_is_not_patched(
+    world: LinkingWorld,
+) -> None:
+    path = world.folder / NAME
+    known: dict[str, str] = {}
+
+    def blinded(port: Any) -> Any:
+        if hasattr(port, "signature"):
+            honest = port.signature
+            known.setdefault(NAME, honest(NAME))
+            port.signature = lambda path: known.get(path) or honest(path)
+        return port
+
+    world.before = blinded
+    world.pull()
+    path.write_bytes(version(1).replace(b"x", b"y"))
+    update(world, 2, to(2))
+    report = world.pull()
+    assert (report.patched, report.unpatched) == (0, 1)
+    assert "changed here" in str(world.told("patch")[0]["reason"])
+    assert path.read_bytes() == version(2)
+
+
+@pytest.mark.parametrize(
+    ("patch", "more", "why"),
+    [
+        (to(3), None, "not what is listed"),
+        (b'[{"op": "test", "path": "/number", "value": 7}]', None, "its test fails"),
+        (b"no patch", None, "no JSON"),
+        (to(2), f' hash="sha-256:{"0" * 64}" length="{len(to(2))}"', "not what its link says"),
+        (to(2), f' length="{len(to(2)) + 1}"', "B, not"),
+        (to(2), ' length="10"', "more bytes than allowed"),
+    ],
+)
+def test_a_patch_of_no_use_costs_a_request_and_the_resource_is_fetched_whole(
+    world: LinkingWorld, patch: bytes, more: str | None, why: str
+) -> None:
+    world.put(NAME, version(2))
+    world.patch(NAME, JSON, patch, more)
+    world.publish()
+    report = world.pull()
+    check_whole(world, report, 2)
+    assert report.unpatched == 1
+    (told,) = world.told("patch")
+    assert (told["uri"], told["path"]) == (URI, NAME)
+    assert why in str(told["reason"])
+
+
+def test_a_patch_that_is_not_there_is_passed_over(world: LinkingWorld) -> None:
+    update(world, 2, to(2))
+    world.answers[PATCH] = Answer(status=404)
+    report = world.pull()
+    check_whole(world, report, 2)
+    assert report.unpatched == 1
+
+
+@pytest.mark.parametrize(
+    "media_type", ["application/x-unknown", "", "application/json-patch+jsonx"]
+)
+def test_a_patch_of_an_unknown_format_is_not_asked_for(
+    world: LinkingWorld, media_type: str
+) -> None:
+    world.put(NAME, version(2))
+    world.patch(NAME, media_type, to(2))
+    world.publish()
+    check_whole(world, world.pull(), 2)
+    assert PATCH not in world.fetcher.asked
+
+
+@pytest.mark.parametrize("media_type", ["application/json-patch", f"{JSON.upper()}; charset=utf-8"])
+def test_a_format_is_known_by_its_old_name_and_with_parameters(
+    world: LinkingWorld, media_type: str
+) -> None:
+    world.put(NAME, version(2))
+    world.patch(NAME, media_type, to(2))
+    world.publish()
+    assert world.pull().patched == 1
+
+
+def test_a_patch_as_large_as_the_resource_is_not_asked_for(world: LinkingWorld) -> None:
+    update(world, 2, to(2) + b" " * (len(version(2)) - len(to(2))))
+    check_whole(world, world.pull(), 2)
+    assert PATCH not in world.fetcher.asked
+
+
+def test_a_patch_without_a_length_is_stopped_when_it_is_as_large_as_the_resource(
+    world: LinkingWorld,
+) -> None:
+    world.put(NAME, version(2))
+    world.patch(NAME, JSON, to(2) + b" " * len(version(2)), "")
+    world.publish()
+    report = world.pull()
+    check_whole(world, report, 2)
+    assert report.unpatched == 1
+    update(world, 3)
+    world.pull()
+    world.put(NAME, version(4))
+    world.patch(NAME, JSON, to(4), "")
+    world.publish()
+    assert world.pull().patched == 1
+
+
+def test_without_a_strong_hash_of_the_result_nothing_is_patched(tmp_path: Path) -> None:
+    world = LinkingWorld(tmp_path / "mirror", hashes=False)
+    world.put(NAME, version(1))
+    world.publish()
+    world.pull()
+    update(world, 2, to(2))
+    assert (world.pull().patched, PATCH in world.fetcher.asked) == (0, False)
+    assert world.files()[URI] == version(2)
+
+
+def test_changes_without_times_are_never_patched(tmp_path: Path) -> None:
+    world = LinkingWorld(tmp_path / "mirror", times=False, lastmods=False)
+    world.put(NAME, version(1))
+    world.publish()
+    world.pull()
+    update(world, 2, to(2))
+    assert (world.pull().patched, PATCH in world.fetcher.asked) == (0, False)
+    assert world.files()[URI] == version(2)
+
+
+def test_a_patch_waits_with_its_resource_and_is_used_in_a_later_run(world: LinkingWorld) -> None:
+    update(world, 2, to(2))
+    world.answers[PATCH] = StorageError("no more")
+    with pytest.raises(StorageError):
+        world.pull()
+    world.answers[PATCH] = Answer(body=to(2))
+    assert URI not in world.fetcher.asked
+    report = world.pull()
+    assert (report.patched, report.updated, world.files()[URI]) == (1, 1, version(2))
+
+
+def test_a_baseline_never_patches(world: LinkingWorld) -> None:
+    update(world, 2, to(2))
+    check_whole(world, world.pull(mode="baseline"), 2)
+    assert PATCH not in world.fetcher.asked
+
+
+Apply = Callable[[BinaryIO, BinaryIO, BinaryIO, int], None]
+
+
+def plug_in(apply: Apply) -> dict[str, PatchFormat]:
+    return {"application/x-own": PatchFormat(load=lambda: apply)}
+
+
+def replaced(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> None:
+    old, new = patch.read().split(b">")
+    data = previous.read().replace(old, new)
+    assert len(data) <= limit
+    result.writelines(bytes([byte]) for byte in data)
+
+
+def failing(_previous: BinaryIO, _patch: BinaryIO, result: BinaryIO, _limit: int) -> None:
+    result.write(b"half")
+    raise ZeroDivisionError("a plug-in may raise anything")
+
+
+def endless(_previous: BinaryIO, _patch: BinaryIO, result: BinaryIO, _limit: int) -> None:
+    while True:
+        result.write(b"more" * 100)
+
+
+@pytest.mark.parametrize(
+    ("apply", "patched", "why"),
+    [
+        (replaced, 1, ""),
+        (failing, 0, "ZeroDivisionError: a plug-in may raise anything"),
+        (endless, 0, "larger than what is listed"),
+    ],
+)
+def test_a_plug_in_makes_the_result_and_a_bad_one_harms_nothing(
+    world: LinkingWorld, apply: Apply, patched: int, why: str
+) -> None:
+    world.patches = plug_in(apply)
+    world.put(NAME, version(2))
+    world.patch(NAME, "application/x-own", b'"number": 1>"number": 2')
+    world.publish()
+    report = world.pull()
+    assert (report.patched, report.unpatched) == (patched, 1 - patched)
+    assert (report.state, world.files()[URI]) == (MirrorState.IN_SYNC, version(2))
+    assert [why in str(told["reason"]) for told in world.told("patch")] == [True] * (1 - patched)
+    assert not list((world.folder / ".resourcesync/tmp").iterdir())
+
+
+def test_xml_is_patched_too(world: LinkingWorld) -> None:
+    one = b"<r><n a='1'>one</n>" + b" " * 300 + b"</r>"
+    world.put("b.xml", one)
+    world.publish()
+    world.pull()
+    world.put("b.xml", one.replace(b"one", b"two"))
+    patch = b"<p><replace sel='r/n/text()'>two</replace></p>"
+    world.patch("b.xml", "application/xml-patch+xml", patch)
+    world.publish()
+    assert world.pull().patched == 1
+    assert world.files()[BASE + "b.xml"] == one.replace(b"one", b"two")
