@@ -131,7 +131,7 @@ def test_text_csv_and_paths_say_the_same(source: TinySource, museum: str, said: 
         ["+ /objects/0099.txt", "* /objects/0001.txt", "- /objects/0002.txt"]
     )
     assert sorted((row["change"], row["path"]) for row in table) == NEWS
-    assert sorted(paths) == ["", *sorted(path for _, path in NEWS)]
+    assert sorted(paths) == ["", *sorted(path for kind, path in NEWS if kind != "deleted")]
 
 
 def test_the_same_bytes_anew_are_shown_only_when_asked_for(
@@ -177,3 +177,45 @@ def test_a_cursor_is_a_small_file(museum: str, said: Said) -> None:
     folder = Path(museum, ".resourcesync/consumers")
     assert [path.name for path in folder.iterdir()] == ["rag.json"]
     assert json.loads((folder / "rag.json").read_text()) == {"acknowledged": len(FILES)}
+
+
+def test_paths_are_those_that_are_here_and_deleted_ones_are_asked_for(
+    source: TinySource, museum: str, said: Said
+) -> None:
+    pull_news(source, said)
+    since = ["changes", museum, "--since", str(len(FILES))]
+
+    assert run([*since, "--paths0"]) == 0
+    assert sorted(said.readouterr().out.split("\0")) == [
+        "",
+        "objects/0001.txt",
+        "objects/0099.txt",
+    ]
+    assert run([*since, "--deleted-paths0"]) == 0
+    assert said.readouterr().out == "objects/0002.txt\0"
+
+
+def test_what_came_again_is_not_among_the_deleted(
+    source: TinySource, museum: str, said: Said
+) -> None:
+    pull_news(source, said)
+    source.offer(FILES, at="2026-01-03T00:00:00Z")
+    assert run(["pull", museum]) == 0
+    said.readouterr()
+    since = ["changes", museum, "--since", str(len(FILES))]
+
+    assert run([*since, "--deleted-paths0"]) == 0
+    assert said.readouterr().out == "objects/0099.txt\0"
+    assert run([*since, "--paths0"]) == 0
+    assert "objects/0099.txt" not in said.readouterr().out
+
+
+def test_a_cursor_beyond_the_end_is_called_that_and_the_way_out_works(
+    museum: str, said: Said
+) -> None:
+    assert run(["changes", museum, "--since", "999"]) == 7
+
+    told = said.readouterr().err
+    assert "cursor 999 lies beyond the end of the mirror's log of changes" in told
+    assert "begin anew: without --since" in told
+    assert run(["changes", museum]) == 0

@@ -104,6 +104,7 @@ def test_every_mistake_is_told_at_once(said: Said) -> None:
     found = rows(said)
     told = [it["message"] for it in found if it["type"] == "error"]
     assert told == [
+        "`dest` in [mirror.museum] is the folder of [mirror.b] too",
         "unknown key `jbs` in [mirror.a]",
         "`retries` in [mirror.a] must be a whole number",
         "`dest` in [mirror.b] is the folder of [mirror.museum] too",
@@ -115,7 +116,7 @@ def test_every_mistake_is_told_at_once(said: Said) -> None:
         ),
         "`token` in [auth.three] needs the command and its arguments, as a list of texts",
     ]
-    assert found[-1]["mistakes"] == 7
+    assert found[-1]["mistakes"] == 8
 
 
 def test_mistakes_that_all_share_are_told_first(said: Said) -> None:
@@ -204,3 +205,51 @@ def test_origins_are_for_show_only(said: Said) -> None:
     assert run(["config", "check", "--origin"]) == 2
 
     assert "--origin is for show" in said.readouterr().err
+
+
+def test_an_example_that_is_there_is_not_written_over_and_what_to_do_is_said(said: Said) -> None:
+    assert run(["config", "init"]) == 0
+    Path("resourcesync.toml").write_text("# mine")
+
+    assert run(["config", "init"]) == 2
+
+    assert "edit it, then: resourcesync config check" in said.readouterr().err
+    assert Path("resourcesync.toml").read_text() == "# mine"
+
+
+def test_a_secret_that_is_not_there_is_a_warning_with_its_name(
+    said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("THE_TOKEN", raising=False)
+    put(GOOD + '[auth.two]\ntype = "bearer"\ntoken = { file = "nowhere/token" }\n')
+
+    assert run(["config", "check", "--json"]) == 0
+
+    assert [it["message"] for it in rows(said) if it["type"] == "warning"] == [
+        (
+            "`token` in [auth.key] comes from the environment variable THE_TOKEN, "
+            "which is not set or is empty"
+        ),
+        "`token` in [auth.two] comes from the file nowhere/token, which is not there",
+    ]
+    monkeypatch.setenv("THE_TOKEN", "abc")
+    Path("nowhere").mkdir()
+    Path("nowhere/token").write_text("abc")
+    assert run(["config", "check", "--json"]) == 0
+    assert [it for it in rows(said) if it["type"] == "warning"] == []
+
+
+def test_the_variable_for_the_file_is_the_same_for_all_commands(
+    said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("etc").mkdir()
+    Path("etc/some.toml").write_text(GOOD)
+    monkeypatch.setenv("RESOURCESYNC_CONFIG", "etc/some.toml")
+
+    assert run(["config", "path"]) == 0
+    assert said.readouterr().out == "etc/some.toml\n"
+    run(["config", "--help"])
+    assert "env var: RESOURCESYNC_CONFIG]" in " ".join(said.readouterr().out.split())
+    monkeypatch.setenv("RESOURCESYNC_CONFIG", "nowhere.toml")
+    assert run(["config", "path"]) == 2
+    assert "named by RESOURCESYNC_CONFIG" in said.readouterr().err

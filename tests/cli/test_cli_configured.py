@@ -295,3 +295,49 @@ def test_what_makes_no_sense_is_refused(arguments: list[str], message: str, said
     assert run(arguments) == 2
 
     assert message in said.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("dest", "told"),
+    [
+        ("copies/museum", "`dest` in [mirror.museum] is the folder of [mirror.two] too"),
+        ("copies/x/../museum/", "`dest` in [mirror.museum] is the folder of [mirror.two] too"),
+        ("link", "`dest` in [mirror.museum] is the folder of [mirror.two] too"),
+        ("copies", "`dest` in [mirror.museum] lies in the folder of [mirror.two]"),
+        ("copies/museum/a/b", "`dest` in [mirror.museum] has the folder of [mirror.two] in it"),
+    ],
+)
+def test_two_mirrors_in_each_others_folder_are_refused_before_anything_runs(
+    source: TinySource, said: Said, dest: str, told: str
+) -> None:
+    Path("link").symlink_to("copies/museum")
+    put(
+        f'{museum(source)}[mirror.two]\nsource = "{source.url}"\ndest = "{dest}"\n'
+        f'[mirror.three]\nsource = "{source.url}"\ndest = "copies3"\n'
+    )
+
+    for command in (["pull", "museum"], ["pull", "two"], ["audit", "museum"], ["status", "two"]):
+        assert run(command) == 2
+    assert source.asked == []
+    assert told in said.readouterr().err
+    assert run(["config", "check"]) == 2
+
+    assert run(["pull", "--all"]) == 2
+    assert not Path("copies").exists()
+    assert files_of(Path("copies3")) == MIRRORED
+
+
+def test_folders_that_only_begin_alike_are_no_clash(source: TinySource, said: Said) -> None:
+    put(f'{museum(source)}[mirror.two]\nsource = "{source.url}"\ndest = "copies/museum2"\n')
+
+    assert run(["pull", "--all"]) == 0
+
+
+def test_a_folder_that_the_environment_moves_may_clash_too(
+    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(f'{museum(source)}[mirror.two]\nsource = "{source.url}"\ndest = "elsewhere"\n')
+    monkeypatch.setenv("RESOURCESYNC_MIRROR__TWO__DEST", "copies")
+
+    assert run(["pull", "museum"]) == 2
+    assert "lies in the folder of [mirror.two]" in said.readouterr().err

@@ -54,7 +54,8 @@ def changes_of(
             before = _start(opened, since)
         else:
             before = None if restart else opened.consumers.cursor(consumer)
-        reader = ChangeReader(state=opened.state, cursor=before, touched=touched)
+        anew = "restart=True" if consumer else "without since"
+        reader = ChangeReader(state=opened.state, cursor=before, touched=touched, anew=anew)
         for row in reader.new():
             yield _change(folder, row)
         if consumer is not None and reader.cursor is not None and reader.cursor != before:

@@ -10,6 +10,7 @@ from resourcesync.cli.output import OutputLostError, Screen
 from resourcesync.cli.words import Line, count, escape, moment, stamp
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.changes import Logged, LoggedKind
+from resourcesync.ports.mirror import MirrorState
 
 _SYMBOLS: Final = {
     LoggedKind.CREATED.value: "+",
@@ -44,15 +45,29 @@ def words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
         yield Line(f"/{fields['path']}   {amount}   {at}", _SYMBOLS[str(fields["change"])])
 
 
-def writer(form: str, screen: Screen) -> Callable[[Logged], None]:
-    """Return what writes one change, and raises when nobody takes it."""
+def writer(form: str, screen: Screen, state: MirrorState) -> Callable[[Logged], None]:
+    """Return what writes one change, and raises when nobody takes it.
+
+    Args:
+        form: How it is written.
+        screen: Where it is told, in the forms that have no own.
+        state: The mirror's memory: a bare path cannot say whether something is there.
+    """
     match form:
         case "paths0":
-            return lambda change: _write(f"{change.path}\0")
+            return lambda change: _write_path(change, there=True, state=state)
+        case "deleted-paths0":
+            return lambda change: _write_path(change, there=False, state=state)
         case "csv":
             return _Table()
         case _:
             return lambda change: screen.report("change", fields_of(change))
+
+
+def _write_path(change: Logged, *, there: bool, state: MirrorState) -> None:
+    was_deleted = change.kind == LoggedKind.DELETED
+    if was_deleted is not there and (state.copy(change.uri) is not None) is there:
+        _write(f"{change.path}\0")
 
 
 class _Table:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from resourcesync.ports import Clock
     from resourcesync.wiring.mirrors import OpenChanges
 
-Form = Literal["screen", "paths0", "csv"]
+Form = Literal["screen", "paths0", "deleted-paths0", "csv"]
 _CURSOR: Final = re.compile(r"[0-9]{1,18}")
 _MICROSECONDS: Final = 1_000_000
 
@@ -54,15 +54,14 @@ class Arguments:
     help="How often --follow looks.",
 )
 @option("--touched", is_flag=True, help="Also what was fetched anew with the same bytes.")
-@option("--paths0", is_flag=True, help="Write paths only, each ended by a NUL character.")
+@option("--paths0", is_flag=True, help="Write paths only, of what is here, each ended by a NUL.")
+@option("--deleted-paths0", is_flag=True, help="The same of what is here no more.")
 @option("--csv", is_flag=True, help="Write comma-separated values with a head line.")
 @options.CONFIG
 @options.output_options
 def command(
     output: OutputOptions,
     mirror: OneMirror,
-    paths0: bool,  # noqa: FBT001 - click calls it
-    csv: bool,  # noqa: FBT001 - click calls it
     **values: Any,
 ) -> Job:
     """Show what changed in a mirror, for the next program.
@@ -73,10 +72,16 @@ def command(
     stopped half-way, gives the same changes again. Changes are remembered for 90 days, at most
     1,000,000 of them.
     """
-    form: Form = "paths0" if paths0 else "csv" if csv else "screen"
+    flags: dict[Form, bool] = {
+        "paths0": values.pop("paths0"),
+        "deleted-paths0": values.pop("deleted_paths0"),
+        "csv": values.pop("csv"),
+    }
+    forms = [form for form, is_wanted in flags.items() if is_wanted]
+    if len(forms) + output.json > 1:
+        raise click.UsageError("choose one of --json, --csv, --paths0 and --deleted-paths0")
+    form: Form = forms[0] if forms else "screen"
     arguments = Arguments(mirror=mirror.folder, form=form, **values)
-    if paths0 + csv + output.json > 1:
-        raise click.UsageError("choose one of --json, --paths0 and --csv")
     _check(arguments, output)
     from resourcesync.cli.change_lines import words  # noqa: PLC0415 - help stays quick
 
@@ -105,9 +110,9 @@ def _changes(arguments: Arguments, screen: Screen) -> Outcome:
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
     clock = machine.system_clock()
-    write = writer(arguments.form, screen)
     count = 0
     with mirrors.open_changes(arguments.mirror) as opened:
+        write = writer(arguments.form, screen, opened.state)
         reader = _reader(arguments, opened, clock)
         while True:
             before = reader.cursor
@@ -137,4 +142,5 @@ def _reader(arguments: Arguments, opened: "OpenChanges", clock: "Clock") -> "Cha
     else:
         moment = config.resolve_moment(config.parse_moment(arguments.since), clock.now())
         cursor = changelog.start_at(state, int(moment.timestamp() * _MICROSECONDS))
-    return changelog.ChangeReader(state=state, cursor=cursor, touched=arguments.touched)
+    anew = "--restart" if arguments.consumer else "without --since"
+    return changelog.ChangeReader(state=state, cursor=cursor, touched=arguments.touched, anew=anew)

@@ -57,7 +57,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     \b
     init   write an example, unless there is a file
-    check  tell of every mistake; no secret is asked for, nobody is asked
+    check  tell of every mistake, and of secrets that are not there; nobody is asked
     show   what counts for each mirror, with [defaults] and the environment
     path   which file counts
 
@@ -92,7 +92,9 @@ def _init(path: Path) -> Outcome:
             stream.write(EXAMPLE)
     except FileExistsError:
         raise ConfigurationError(
-            f"{path} is there already", evidence=(("kept", "nothing was changed"),)
+            f"{path} is there already",
+            evidence=(("kept", "nothing was changed"),),
+            hint="edit it, then: resourcesync config check (another one: --config FILE)",
         ) from None
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
@@ -116,6 +118,8 @@ def _check(file: files.ConfigFile, screen: Screen) -> Outcome:
     errors = list(configured.mistakes_of(file))
     for error in errors:
         screen.problem(problem_of(error))
+    for warning in configured.warnings_of(file):
+        screen.report("warning", warning)
     fields = {"path": file.path, "mistakes": len(errors)}
     if errors:
         text = f"{words.counted(len(errors), 'mistake')} in {file.path}"

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from resourcesync import config
-from resourcesync.cli import options
+from resourcesync.cli import mirror_folders, options
 from resourcesync.cli.pull_options import KEYS
 from resourcesync.cli.setting_values import converted
 from resourcesync.config import files
@@ -133,7 +135,23 @@ class Configuration:
                 raise self.file.wrong(table, key, "is missing")
         settings = {**_without_rivals(self.defaults, own), **own}
         self._check(table, settings)
-        return ConfiguredMirror(name=name, dest=self._folder(table, own), settings=settings)
+        dest = mirror_folders.folder_of(self.file, table, str(own["dest"].value))
+        mirror_folders.check_alone(self.file, name, dest, self._folders)
+        return ConfiguredMirror(name=name, dest=dest, settings=settings)
+
+    @cached_property
+    def _folders(self) -> Mapping[str, Path]:
+        """The folders of the mirrors, as far as their tables tell."""
+        assert self.file is not None
+        found = {}
+        for name in self.names:
+            table = ("mirror", name)
+            with suppress(ConfigurationError):
+                text = dict(_overridden(name, "dest")).get("dest")
+                dest = text or _read(self.file, table, "dest", _MIRROR_KEYS)
+                folder = mirror_folders.folder_of(self.file, table, str(dest.value))
+                found[name] = mirror_folders.resolved(folder)
+        return found
 
     def _check(self, table: tuple[str, ...], settings: Mapping[str, Setting]) -> None:
         assert self.file is not None
@@ -144,16 +162,6 @@ class Configuration:
             raise self.file.wrong(table, "auth", f"names [auth.{auth.value}], which is not there")
         if "set" in settings and "all_sets" in settings and settings["all_sets"].value:
             raise self.file.wrong(table, "all_sets", "and `set`: choose one")
-
-    def _folder(self, table: tuple[str, ...], own: Mapping[str, Setting]) -> Path:
-        assert self.file is not None
-        text = str(own["dest"].value)
-        if not text or "://" in text or "\0" in text:
-            raise self.file.wrong(table, "dest", "must be a folder")
-        try:
-            return self.file.path.parent / Path(text).expanduser()
-        except RuntimeError:
-            raise self.file.wrong(table, "dest", "names a user who is not there") from None
 
     def folder(self, place: str) -> Path:
         """Return the folder of a mirror that is named, or that is a folder itself.
@@ -216,20 +224,15 @@ class Configuration:
             return
         from resourcesync.wiring.credentials import check_credentials  # noqa: PLC0415 - as above
 
-        dests: dict[Path, str] = {}
         for name in self.names:
             found = list(_mistakes(self.file, ("mirror", name), _MIRROR_KEYS))
             yield from found
             if found:
                 continue
             try:
-                dest = self.mirror(name).dest.resolve()
+                self.mirror(name)
             except ConfigurationError as error:
                 yield error
-                continue
-            if (other := dests.setdefault(dest, name)) != name:
-                reason = f"is the folder of [mirror.{other}] too"
-                yield self.file.wrong(("mirror", name), "dest", reason)
         for name in self._table("auth"):
             try:
                 check_credentials(name, self._table("auth", name))
@@ -241,6 +244,15 @@ def mistakes_of(file: ConfigFile) -> Iterator[ConfigurationError]:
     """Yield every mistake in a configuration file; no secret is asked for."""
     shared = list(_shared_mistakes(file))
     yield from shared or Configuration(file).problems()
+
+
+def warnings_of(file: ConfigFile) -> Iterator[Mapping[str, object]]:
+    """Yield what is no mistake, but keeps mirrors from being pulled in this environment."""
+    from resourcesync.wiring.credentials import absent_secrets  # noqa: PLC0415 - help stays quick
+
+    for name, table in file.table("auth").items():
+        for reason in absent_secrets(name, table) if isinstance(table, Mapping) else ():
+            yield {"code": "no-secret", "message": reason, "evidence": ()}
 
 
 def is_file(place: str) -> bool:
@@ -349,6 +361,8 @@ def _read(
 ) -> Setting:
     if key not in keys:
         raise file.unknown(table, key, tuple(keys))
+    if key not in file.table(*table):
+        raise file.wrong(table, key, "is missing")
     written = file.table(*table)[key]
     try:
         value = converted(keys[key], written)
@@ -357,8 +371,10 @@ def _read(
     return Setting(value=value, written=written, origin=file.place(table, key))
 
 
-def _overridden(mirror: str) -> Iterator[tuple[str, Setting]]:
+def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, Setting]]:
     for key, (variable, text) in files.overrides(mirror).items():
+        if only and key != only:
+            continue
         if key not in _MIRROR_KEYS:
             raise ConfigurationError(f"{variable} sets no key of a mirror: `{key}` is unknown")
         option = _MIRROR_KEYS[key]

@@ -10,6 +10,7 @@ import click
 from resourcesync import config
 from resourcesync.cli.job import Job
 from resourcesync.cli.output import OutputOptions
+from resourcesync.config import files
 from resourcesync.errors import ConfigurationError
 
 V = TypeVar("V")
@@ -54,6 +55,7 @@ HEADER = Parsed("header", config.parse_header)
 
 CONFIG = option(
     "--config",
+    envvar=files.VARIABLE,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="The configuration file, instead of the first one that is found.",

@@ -112,7 +112,9 @@ def places(named: Path | None = None, *, system: Path = SYSTEM) -> list[Place]:
         system: The place for the whole machine.
     """
     if named is not None:
-        return [Place(named, "named by --config", is_named=True)]
+        # The command line takes the variable for the option when that is not given.
+        by = VARIABLE if config.variable(VARIABLE) == str(named) else "--config"
+        return [Place(named, f"named by {by}", is_named=True)]
     if by_variable := config.variable(VARIABLE):
         return [Place(Path(by_variable), f"named by {VARIABLE}", is_named=True)]
     import platformdirs  # noqa: PLC0415 - not needed when the file is named

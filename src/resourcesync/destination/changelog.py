@@ -30,11 +30,13 @@ class ChangeReader:
         cursor: The number of the last change that was read; ``None`` before the first reading of
             a program that starts from nothing.
         touched: Whether to yield also what was fetched anew with the same bytes.
+        anew: How the reader begins anew, for messages.
     """
 
     state: MirrorState
     cursor: int | None = None
     touched: bool = False
+    anew: str = "--restart"
 
     def new(self) -> Iterator[Logged]:
         """Yield what is new since the cursor; the cursor moves when all was taken.
@@ -50,17 +52,24 @@ class ChangeReader:
             self.cursor = newest
             return
         if not forgotten <= self.cursor <= newest:
-            raise DiscontinuityError(
-                f"the mirror's log of changes does not reach back to cursor {self.cursor}",
-                evidence=(("here", f"changes {forgotten + 1} to {newest}"),),
-                hint="empty what was built from the mirror, then begin anew: --restart",
-                code="changes-lost",
-            )
+            raise self._lost(forgotten, newest)
         for row in self.state.changes(self.cursor):
             if self.touched or row.kind != LoggedKind.TOUCHED:
                 yield row
             newest = row.seq
         self.cursor = newest
+
+    def _lost(self, forgotten: int, newest: int) -> DiscontinuityError:
+        reason = f"the mirror's log of changes does not reach back to cursor {self.cursor}"
+        if self.cursor is not None and self.cursor > newest:
+            reason = f"cursor {self.cursor} lies beyond the end of the mirror's log of changes"
+        here = f"changes {forgotten + 1} to {newest}" if newest > forgotten else "no change yet"
+        return DiscontinuityError(
+            reason,
+            evidence=(("here", here),),
+            hint=f"empty what was built from the mirror, then begin anew: {self.anew}",
+            code="changes-lost",
+        )
 
     def _all(self, newest: int) -> Iterator[Logged]:
         created = LoggedKind.CREATED.value

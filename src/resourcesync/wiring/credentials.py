@@ -121,7 +121,7 @@ class _Table:
         [(kind, place)] = value.items()
         secret = self._read(key, str(kind), place)
         if not secret:
-            raise self.wrong(key, f"comes from a {kind} that is empty or not there")
+            raise self.wrong(key, _nothing(str(kind), place))
         return secret
 
     def _read(self, key: str, kind: str, place: object) -> str:
@@ -166,6 +166,48 @@ class _UnaskedTable(_Table):
     def take_entry(self) -> tuple[tuple[str, str], ...]:
         self.take_text("file", default="")
         return ()
+
+
+_PLACES: Final = {
+    "env": "the environment variable {}, which is not set or is empty",
+    "file": "the file {}, which is empty",
+    "credential": "the credential {} of the service manager, which is empty or not there",
+}
+_ABSENT: Final = {"env": _PLACES["env"], "file": "the file {}, which is not there"}
+
+
+def _nothing(kind: str, place: object) -> str:
+    """Return why there is no secret, with the place where it was looked for."""
+    where = _PLACES.get(kind, "a command whose output is empty").format(place)
+    return f"comes from {where}"
+
+
+def absent_secrets(
+    name: str, table: Mapping[str, object], environ: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return what is not there now of what a good table ``[auth.NAME]`` points to.
+
+    No secret is read: only whether a variable is set, and whether a file is there.
+    """
+    found = []
+    for key, value in table.items():
+        if not isinstance(value, Mapping):
+            continue
+        for kind, place in value.items():
+            if not _is_there(kind, str(place), environ):
+                where = _ABSENT[kind].format(place)
+                found.append(f"`{key}` in [auth.{name}] comes from {where}")
+    return found
+
+
+def _is_there(kind: str, place: str, environ: Mapping[str, str] | None) -> bool:
+    match kind:
+        case "env":
+            return bool(config.variable(place, environ))
+        case "file":
+            return Path(place).expanduser().exists()
+        case _:
+            return True  # a service manager and a command are asked when it matters
 
 
 def _is_text(value: object) -> bool:

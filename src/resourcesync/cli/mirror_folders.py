@@ -1,0 +1,58 @@
+"""The folders of configured mirrors: where each is, and that no two are in each other's way."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from resourcesync.config.files import ConfigFile
+
+
+def folder_of(file: ConfigFile, table: tuple[str, ...], dest: str) -> Path:
+    """Return the folder that ``dest`` means, from the folder of the file if it is no whole path.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    if not dest or "://" in dest or "\0" in dest:
+        raise file.wrong(table, "dest", "must be a folder")
+    try:
+        return file.path.parent / Path(dest).expanduser()
+    except RuntimeError:
+        raise file.wrong(table, "dest", "names a user who is not there") from None
+
+
+def check_alone(file: ConfigFile, name: str, dest: Path, folders: Mapping[str, Path]) -> None:
+    """Refuse the folder of a mirror when another one has it, has it inside, or lies in it.
+
+    Each of the two would take the other's files for damage, and pulls would undo each other.
+
+    Args:
+        file: Where it is written.
+        name: The mirror.
+        dest: Its folder.
+        folders: The folders of all mirrors, resolved, as far as their tables tell.
+
+    Raises:
+        ConfigurationError: It is not alone.
+    """
+    own = resolved(dest)
+    for other, there in folders.items():
+        if other == name:
+            continue
+        if own == there:
+            reason = f"is the folder of [mirror.{other}] too"
+        elif own.is_relative_to(there):
+            reason = f"lies in the folder of [mirror.{other}]"
+        elif there.is_relative_to(own):
+            reason = f"has the folder of [mirror.{other}] in it"
+        else:
+            continue
+        hint = "give each mirror a folder of its own"
+        raise file.wrong(("mirror", name), "dest", reason, hint=hint)
+
+
+def resolved(folder: Path) -> Path:
+    """Return a folder without links on its way."""
+    try:
+        return folder.resolve()
+    except (OSError, RuntimeError):  # a circle of links: it cannot be used anyway
+        return folder.absolute()
