@@ -7,6 +7,7 @@ from typing import Final
 
 from fuzz.campaign import Target
 from fuzz.documents import generate
+from fuzz.long_lists import LongLists
 from fuzz.packages import Files, files, read_package, tarred, zipped
 from fuzz.randomness import chance
 from fuzz.xml_target import judge, read_twice
@@ -263,6 +264,7 @@ def _clash(names: list[str]) -> bool:
 _ALL: Final[tuple[Target, ...]] = (
     Documents(),
     Validator(),
+    LongLists(),
     Datetimes(),
     Hashes(),
     LinkFields(),

@@ -33,7 +33,7 @@ def modules(*folders: str) -> list[Path]:
     return found
 
 
-ALL = modules("src", "tests", "docs", "benchmarks", "campaigns")
+ALL = modules("src", "tests", "docs", "benchmarks", "campaigns", "fuzz")
 
 
 def name(path: Path) -> str:

@@ -16,6 +16,7 @@ from resourcesync.documents.packages.reading import open_package
 COUNTS = {
     "documents": 1000,
     "validator": 200,
+    "long-lists": 200,
     "datetimes": 6000,
     "hashes": 3000,
     "link-fields": 3000,
@@ -42,7 +43,13 @@ def test_nothing_but_the_documented_errors_comes_out(name: str) -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_good_part_of_the_inputs_is_understood(name: str) -> None:
-    good = {"documents": "read", "validator": "found", "datetimes": "moment", "hashes": "digests"}
+    good = {
+        "long-lists": "read",
+        "documents": "read",
+        "validator": "found",
+        "datetimes": "moment",
+        "hashes": "digests",
+    }
     good |= {"link-fields": "link", "zips": "read", "tars": "read", "paths": "names"}
 
     outcome = campaign(TARGETS[name], count=200, seed="understood")

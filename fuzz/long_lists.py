@@ -1,0 +1,173 @@
+"""Long lists of entries that are alike, with something odd in between, read with a sieve or not."""
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import Final, NamedTuple
+
+from fuzz.randomness import chance, probably
+from fuzz.xml_target import URI
+from resourcesync.documents import _octets, _sieve
+from resourcesync.documents.reading import Limits, read
+from resourcesync.errors import DocumentError
+from resourcesync.model.capabilities import RefusedEntry
+
+SHA: Final = "sha-256:" + "ab" * 32
+LAYOUTS: Final = (
+    "<url><loc>{loc}</loc></url>\n",
+    "<url><loc>{loc}</loc></url>",
+    "<url>\n  <loc>{loc}</loc>\n  <lastmod>2013-01-02T13:00:00Z</lastmod>\n</url>\n",
+    '<url><loc>{loc}</loc><lastmod>2013</lastmod><rs:md hash="' + SHA + '" length="{n}"/></url>\n',
+    '<url> <rs:md  length = "{n}"\ttype="a/b" ></rs:md> <loc>{loc}</loc> </url>\n  ',
+    "<url><loc>{loc}</loc><changefreq>daily</changefreq><priority>0.5</priority></url>\r\n",
+    '<url><loc>{loc}</loc><rs:md change="updated" datetime="2013-01-03T09:00:00Z"/></url>\n',
+    '<url><loc>{loc}</loc><rs:ln rel="via" href="http://b/"/></url>\n',
+    "<url><loc>{loc}</loc><rs:md length='{n}'/></url>\n",
+    '<s:url><s:loc>{loc}</s:loc><rs:md length="{n}"/></s:url>\n',
+)
+"""How programs write an entry; not all of them fit into columns."""
+ODD: Final = (
+    *("<!--", "-->", "<![CDATA[", "]]>", "]]", "<?x", "?>", "<!DOCTYPE a>", "&amp;", "&", "&#10;"),
+    *("\r", "\r\n", "\n", "\t", " ", "\u00e9", "\u6c34", "\x7f", "\x0b", '"', "'", "<", ">", "="),
+    *("</urlset>", "<urlset>", "<url>", "</url>", "<loc>", "</loc>", "<x:a>", "</x:a>", "<x:a/>"),
+    *("<url><loc>http://a/z</loc></url>", "<rs:md/>", '<rs:ln rel="up" href="http://b/"/>'),
+    *('<rs:md capability="resourcelist"/>', ' xmlns="urn:y"', ' x:y="z"', ' change="created"'),
+    *("<url ", "<loc/>", "<lastmod/>", "soon", "2013-01-02T13:00:00", "../up", "\u202e", "9" * 30),
+    *("x" * 300, " " * 300, "<sitemap>", "</sitemap>", "<expires>2013</expires>"),
+)
+"""What may stand between two entries, or in one, and means something."""
+_HEAD: Final = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n<urlset'
+    ' xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    ' xmlns:s="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    ' xmlns:rs="http://www.openarchives.org/rs/terms/" xmlns:x="urn:x">\n'
+)
+_METADATA: Final = (
+    '<rs:md capability="resourcelist" at="2013-01-03T00:00:00Z"/>',
+    '<rs:md capability="changelist" from="2013-01-03T00:00:00Z"/>',
+    '<rs:md capability="resourcedump-manifest"/>',
+    "",
+)
+_BLOCK: Final = 1_000
+_DEFAULT: Final = Limits()
+
+
+def entries(layout: str, count: int, place: str = "") -> list[str]:
+    """Return entries written in the same way."""
+    return [layout.format(loc=f"http://a/{place}{n}", n=n) for n in range(count)]
+
+
+def make(random: Random) -> bytes:
+    """Return a list, now and then with a fault in it, or cut short."""
+    parts: list[str] = []
+    for part in range(random.choice((1, 1, 2, 4))):
+        parts += entries(random.choice(LAYOUTS), random.choice((1, 3, 20, 40)), f"{part}/")
+        if probably(random, 2):
+            parts.insert(random.randrange(len(parts) + 1), random.choice(ODD))
+    text = f"{_HEAD}{random.choice(_METADATA)}\n{''.join(parts)}</urlset>\n"
+    for _ in range(random.choice((0, 0, 1, 2))):
+        at, cut = random.randrange(len(text)), random.choice((0, 0, 1, 5))
+        text = text[:at] + random.choice(ODD) + text[at + cut :]
+    data = text.encode()
+    return data[: random.randrange(len(data))] if probably(random, 6) else data
+
+
+class Told(NamedTuple):
+    """All that a reading of a document tells; how it ended comes last."""
+
+    entries: list[object]
+    refusals: list[RefusedEntry]
+    tolerated: list[object]
+    ending: tuple[object, ...] = ()
+
+
+@contextmanager
+def small_blocks(*, sieved: bool = True) -> Iterator[None]:
+    """Let documents be read in small blocks, so that a short one is long; with a sieve or not."""
+    changed = [(_octets, "BLOCK", _BLOCK), (_sieve, "_MOST_HELD", 250), (_sieve, "_FILLING", 50)]
+    if not sieved:
+        changed.append((_sieve, "_TRIES", 0))
+    before = [(module, name, getattr(module, name)) for module, name, _ in changed]
+    try:
+        for module, name, value in changed:
+            setattr(module, name, value)
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+
+
+def tell(
+    data: bytes, *, as_rows: bool = False, strict: bool = False, limits: Limits = _DEFAULT
+) -> Told:
+    """Return what a document tells."""
+    told = Told([], [], [])
+    try:
+        opened = read(
+            io.BytesIO(data),
+            uri=URI,
+            limits=limits,
+            strict=strict,
+            on_refused=told.refusals.append,
+            on_tolerated=told.tolerated.append,
+        )
+        told.entries.extend(opened.rows() if as_rows else opened.entries())
+    except DocumentError as error:
+        # What stands under the root and after the first entry is told of at the end of its block.
+        is_vague = error.code in {"xml-metadata", "link-late"}
+        place = (0, 0) if is_vague else (error.line, error.column)
+        return told._replace(ending=(error.code, error.message, *place, error.evidence))
+    return told._replace(ending=("read", opened.dialect, opened.refused))
+
+
+def tell_both_ways(
+    data: bytes, *, as_rows: bool = False, strict: bool = False, limits: Limits = _DEFAULT
+) -> Told:
+    """Return what a document tells with the sieve.
+
+    Raises:
+        AssertionError: Without it, it tells something else.
+    """
+    with small_blocks(sieved=False):
+        plain = tell(data, as_rows=as_rows, strict=strict, limits=limits)
+    with small_blocks():
+        sieved = tell(data, as_rows=as_rows, strict=strict, limits=limits)
+    assert sieved.ending == plain.ending, f"ends with {sieved.ending}, without {plain.ending}"
+    is_whole = plain.ending[0] == "read"
+    for some, others in (
+        (sieved.entries, plain.entries),
+        (sieved.refusals, plain.refusals),
+        (sieved.tolerated, plain.tolerated),
+    ):
+        assert _agree(some, others, is_whole=is_whole), "the sieve changes what is told"
+    return sieved
+
+
+def _agree(some: Sequence[object], others: Sequence[object], *, is_whole: bool) -> bool:
+    """Whether two accounts are equal; how many come before a fault is found depends on blocks."""
+    if is_whole:
+        return some == others
+    shorter = min(len(some), len(others))
+    return some[:shorter] == others[:shorter]
+
+
+class LongLists:
+    """Long lists: `documents._sieve`."""
+
+    name = "long-lists"
+    roughness = 0.3
+
+    def __init__(self) -> None:
+        self.seeds = tuple(make(chance("seed", number)) for number in range(40))
+
+    def make(self, random: Random) -> bytes:
+        """Return a list."""
+        return make(random)
+
+    def run(self, data: bytes) -> str:
+        """Read it as entries and as rows, with the sieve and without."""
+        told = tell_both_ways(data)
+        rows = tell_both_ways(data, as_rows=True)
+        strict = tell_both_ways(data, strict=True)
+        return f"{told.ending[0]} {told!r} {rows.ending!r} {strict.ending!r}"
