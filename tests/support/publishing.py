@@ -1,7 +1,7 @@
 """A small Source in memory, and a reader that follows its links as a Destination would."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from io import BytesIO
@@ -246,9 +246,11 @@ class DyingDocuments:
         if self._left < 0:
             raise Killed
 
-    def write(self, name: str, chunks: Iterable[bytes]) -> int:
+    def write(
+        self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
+    ) -> int:
         self._step()
-        size = self._documents.write(name, self._through(chunks))
+        size = self._documents.write(name, self._through(chunks), check)
         self._step()
         return size
 

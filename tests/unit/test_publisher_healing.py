@@ -234,10 +234,10 @@ def test_a_full_disk_leaves_what_is_public_and_the_next_run_goes_on() -> None:
     class Full(MemoryDocuments):
         full = False
 
-        def write(self, name: str, chunks: object) -> int:
+        def write(self, name: str, chunks: object, check: object = None) -> int:
             if self.full and "000003" in name:
                 raise StorageError("no space left")
-            return super().write(name, chunks)  # type: ignore[arg-type]  # passed on
+            return super().write(name, chunks, check)  # type: ignore[arg-type]  # passed on
 
     documents = Full()
     source = Source(limits=SMALL, documents=documents)

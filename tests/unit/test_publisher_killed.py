@@ -6,9 +6,10 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -89,7 +90,9 @@ class Endless:
 class Discarding(MemoryDocuments):
     """Forgets what is written."""
 
-    def write(self, name: str, chunks: Iterable[bytes]) -> int:
+    def write(
+        self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
+    ) -> int:
         size = sum(len(chunk) for chunk in chunks)
         super().write(name, [str(size).encode()])
         return size

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -12,6 +12,7 @@ from resourcesync.errors import DiskFullError, StorageError
 _TEMPORARY: Final = ".rs-tmp-"
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW
 _BLOCK: Final = 1 << 20
 
 
@@ -35,8 +36,12 @@ class FolderDocuments:
         self._number = 0
         self._cleaned: set[str] = set()
 
-    def write(self, name: str, chunks: Iterable[bytes]) -> int:
+    def write(
+        self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
+    ) -> int:
         """Put a whole document in place, durably and at once; return its bytes.
+
+        What ``check`` raises of the bytes as they were stored keeps them from their place.
 
         Raises:
             DiskFullError: No space is left; what was there is still there.
@@ -49,7 +54,7 @@ class FolderDocuments:
                 if folder_name not in self._cleaned:
                     _remove_leftovers(folder)
                     self._cleaned.add(folder_name)
-                return self._replace(folder, file_name, chunks)
+                return self._replace(folder, file_name, chunks, check)
             finally:
                 os.close(folder)
         except OSError as error:
@@ -65,7 +70,7 @@ class FolderDocuments:
         try:
             folder = self._opened(folder_name)
             try:
-                descriptor = os.open(file_name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
+                descriptor = os.open(file_name, _READ, dir_fd=folder)
             finally:
                 os.close(folder)
         except FileNotFoundError:
@@ -147,7 +152,13 @@ class FolderDocuments:
                 os.close(root)
             return self._opened(name)
 
-    def _replace(self, folder: int, name: str, chunks: Iterable[bytes]) -> int:
+    def _replace(
+        self,
+        folder: int,
+        name: str,
+        chunks: Iterable[bytes],
+        check: Callable[[BinaryIO], None] | None,
+    ) -> int:
         self._number += 1
         temporary = f"{_TEMPORARY}{os.getpid()}-{self._number}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -158,6 +169,9 @@ class FolderDocuments:
                 length = sum(stream.write(chunk) for chunk in chunks)
                 stream.flush()
                 os.fsync(descriptor)
+            if check is not None:
+                with os.fdopen(os.open(temporary, _READ, dir_fd=folder), "rb") as stream:
+                    check(stream)
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(OSError):

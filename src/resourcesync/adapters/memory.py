@@ -4,7 +4,7 @@ Real implementations that keep every promise of the ports, but for durability.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -160,6 +160,8 @@ class MemoryCatalogue:
         self._changes: list[Change] = []
         self._notes: dict[str, str] = {}
         self._latest: int | None = None
+        self._edits: dict[str, int] = {}
+        self._last_edit = 0
 
     def catalogued(self) -> Iterator[Catalogued]:
         """Yield what is recorded, in rising URI order, as it was when the reading began."""
@@ -172,6 +174,10 @@ class MemoryCatalogue:
         """Open the one writing transaction; it commits when the block ends without an error."""
         recording = MemoryRecording(self._resources, to_microseconds(now), self._latest)
         yield recording
+        if self._latest is not None:
+            numbers = range(self._last_edit + 1, self._last_edit + 1 + len(recording.edited))
+            self._edits = {**self._edits, **dict(zip(recording.edited, numbers, strict=True))}
+            self._last_edit += len(recording.edited)
         self._resources = recording.resources
         self._changes = [*self._changes, *recording.changes]
         self._latest = recording.latest
@@ -185,7 +191,13 @@ class MemoryCatalogue:
         """
         if self._latest is None:
             raise StateError("nothing was recorded yet", hint="scan the originals first")
-        yield MemorySnapshot(from_microseconds(self._latest), self._resources, self._changes)
+        yield MemorySnapshot(
+            from_microseconds(self._latest), self._resources, self._changes, self._edits
+        )
+
+    def forget_edits(self, last: int) -> None:
+        """Forget the edits up to a number."""
+        self._edits = {uri: number for uri, number in self._edits.items() if number > last}
 
     def note(self, key: str) -> str | None:
         """Return a value of the publisher's own bookkeeping, or ``None``."""
@@ -202,6 +214,8 @@ class MemoryRecording:
     def __init__(self, resources: dict[str, MemoryEntry], now: int, latest: int | None) -> None:
         self.resources = dict(resources)
         self.changes: list[Change] = []
+        self.edited: dict[str, None] = {}
+        """The URIs that were written or removed."""
         self._is_first = latest is None
         self._moment = now if latest is None else max(now, latest + 1)
         self._before = latest
@@ -226,12 +240,18 @@ class MemoryRecording:
         """Record that a resource is gone, and the change, which tells no more than its URI."""
         self._wrote = True
         self.resources.pop(resource.uri, None)
+        self.edited[resource.uri] = None
         self._append(ChangeKind.DELETED, Resource(uri=resource.uri))
 
     def touched(self, resource: Resource, fingerprint: str) -> None:
         """Record a new fingerprint or ``lastmod`` of equal bytes; that is no change."""
         self._wrote = True
         self.resources[resource.uri] = MemoryEntry(resource, fingerprint)
+        self.edited[resource.uri] = None
+
+    def passed(self) -> None:
+        """Record that the moment of this recording is over: all later changes are later."""
+        self._wrote = True
 
     def _append(self, kind: ChangeKind, resource: Resource) -> None:
         if not self._is_first:
@@ -246,19 +266,32 @@ class MemorySnapshot:
     at: datetime
     _resources: dict[str, MemoryEntry]
     _changes: list[Change]
+    _edits: dict[str, int]
 
-    def resources(self) -> Iterator[Resource]:
-        """Yield the resources in rising URI order."""
+    def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
+        """Yield the resources in rising URI order, those from ``start`` up to before ``end``."""
         for uri in sorted(self._resources):
-            yield self._resources[uri].resource
+            if uri >= start and (end is None or uri < end):
+                yield self._resources[uri].resource
+
+    def edits(self) -> Iterator[tuple[str, Resource | None]]:
+        """Yield each edited URI with its resource, ``None`` when it is gone, in URI order."""
+        for uri in sorted(self._edits):
+            held = self._resources.get(uri)
+            yield uri, None if held is None else held.resource
+
+    def last_edit(self) -> int:
+        """Return the number up to which the edits of this view may be forgotten."""
+        return max(self._edits.values(), default=0)
 
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
         """Yield ``(sequence number, change)`` in order of time, those after number ``after``."""
         return iter(list(enumerate(self._changes, start=1))[after:])
 
-    def count(self) -> int:
-        """Return the number of resources."""
-        return len(self._resources)
+    def count(self, most: int | None = None) -> int:
+        """Return the number of resources, or ``most`` when there are more."""
+        held = len(self._resources)
+        return held if most is None else min(held, most)
 
     def last_change(self) -> int:
         """Return the newest change's sequence number, 0 when there is none."""
@@ -273,9 +306,13 @@ class MemoryDocuments:
         self.writes = 0
         """How many documents were put in place."""
 
-    def write(self, name: str, chunks: Iterable[bytes]) -> int:
-        """Put a whole document in place; return its bytes."""
+    def write(
+        self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
+    ) -> int:
+        """Put a whole document in place, if ``check`` lets it pass; return its bytes."""
         content = b"".join(chunks)
+        if check is not None:
+            check(BytesIO(content))
         self.writes += 1
         self._documents[name] = (content, self.writes)
         return len(content)

@@ -15,6 +15,8 @@ _ESCAPES: Final = str.maketrans(
     # controls from 7F on are legal, but nobody should meet them raw.
     | {chr(code): f"&#{code};" for code in (9, 10, 13, *range(0x7F, 0xA0))}
 )
+_REFERENCE: Final = re.compile(rb"&(?:#([0-9]+)|(amp|lt|gt|quot));")
+_NAMED: Final = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"'}
 _ASCII_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9._\-]*")
 _NO_NAME: Final = re.compile(r"[\s<>&'\"/=:?!{}\x00-\x1f]")
 
@@ -31,6 +33,15 @@ def escape(text: str) -> str:
     if found:
         raise ValueError(f"XML cannot carry the character {found[0]!r} in {text[:64]!r}")
     return text.translate(_ESCAPES)
+
+
+def unescaped(octets: bytes) -> bytes:
+    """Return the UTF-8 of the text that `escape` made these octets of."""
+    return _REFERENCE.sub(_character, octets) if b"&" in octets else octets
+
+
+def _character(found: re.Match[bytes]) -> bytes:
+    return _NAMED[found[2]] if found[1] is None else chr(int(found[1])).encode()
 
 
 @lru_cache(maxsize=256)

@@ -6,7 +6,7 @@ Writing is exact where reading is liberal: what would not be a valid document ra
 for it is a fault of the program, not of any input. The same input gives the same bytes.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -59,10 +59,10 @@ def write(
     """
     form = form_of(dialect)
     text = _opening(header, form)
-    rows = _renderer(header, form, lastmod_compat=lastmod_compat)
+    rendered = _renderer(header, form, lastmod_compat=lastmod_compat)
     remaining = iter(entries)
     while batch := list(islice(remaining, _BATCH)):
-        text += "".join(rows(batch))
+        text += "".join(rendered(batch))
         if len(text) >= _CHUNK:
             yield text.encode()
             text = ""
@@ -100,6 +100,15 @@ def render(entry: Entry, header: Header, dialect: Dialect = Dialect.V1_1) -> byt
             or a text that XML cannot carry.
     """
     return "".join(_renderer(header, form_of(dialect))([entry])).encode()
+
+
+def rows(entries: Sequence[Entry], header: Header) -> list[bytes]:
+    """Return each of these entries of a document in 1.1 with this header, as `render` does.
+
+    Raises:
+        ValueError: One of them would not be valid, see `render`.
+    """
+    return [row.encode() for row in _renderer(header, form_of(Dialect.V1_1))(list(entries))]
 
 
 def _opening(header: Header, form: Form) -> str:
@@ -153,7 +162,7 @@ def _renderer(
 ) -> Callable[[list[Entry]], list[str]]:
     """Return the function that writes entries of such a document, several at a time."""
     told = narrow_header(header, form.dialect)
-    rows = _rows_of(told, form)
+    written = _rows_of(told, form)
     is_exact = form.dialect is Dialect.V1_1
 
     def checked(batch: list[Entry]) -> list[str]:
@@ -162,7 +171,7 @@ def _renderer(
             batch = [narrow_entry(entry, header, form.dialect) for entry in batch]
         elif lastmod_compat:
             batch = [date_lastmod(entry) for entry in batch]
-        return rows(batch)
+        return written(batch)
 
     return checked
 

@@ -1,6 +1,6 @@
 """What a Source needs: the originals, the catalogue that remembers them, a place for documents."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -103,6 +103,10 @@ class Recording(Protocol):
         """Record a new fingerprint or ``lastmod`` of equal bytes; that is no change."""
         ...
 
+    def passed(self) -> None:
+        """Record that the moment of this recording is over: all later changes are later."""
+        ...
+
 
 class Snapshot(Protocol):
     """One consistent view of the catalogue: a read transaction."""
@@ -112,16 +116,28 @@ class Snapshot(Protocol):
         """The moment that this view includes every change up to; all later changes are later."""
         ...
 
-    def resources(self) -> Iterator[Resource]:
-        """Yield the resources in rising URI order."""
+    def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
+        """Yield the resources in rising URI order, those from ``start`` up to before ``end``."""
+        ...
+
+    def edits(self) -> Iterator[tuple[str, Resource | None]]:
+        """Yield each URI whose resource was written or removed since edits were last forgotten.
+
+        In rising URI order, with the resource as it is now, ``None`` when it is gone. It may be as
+        it was before. The first recording is no edit.
+        """
+        ...
+
+    def last_edit(self) -> int:
+        """Return the number up to which the edits of this view may be forgotten."""
         ...
 
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
         """Yield ``(sequence number, change)`` in order of time, those after number ``after``."""
         ...
 
-    def count(self) -> int:
-        """Return the number of resources."""
+    def count(self, most: int | None = None) -> int:
+        """Return the number of resources, or ``most`` when there are more."""
         ...
 
     def last_change(self) -> int:
@@ -147,6 +163,10 @@ class Catalogue(Protocol):
         """Open a consistent view."""
         ...
 
+    def forget_edits(self, last: int) -> None:
+        """Forget the edits up to a number: the published Resource List has them."""
+        ...
+
     def note(self, key: str) -> str | None:
         """Return a value of the publisher's own bookkeeping, or ``None``."""
         ...
@@ -159,11 +179,14 @@ class Catalogue(Protocol):
 class DocumentStore(Protocol):
     """Where a Source's documents are put for the world to read. Names are relative, with ``/``."""
 
-    def write(self, name: str, chunks: Iterable[bytes]) -> int:
+    def write(
+        self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
+    ) -> int:
         """Put a whole document in place, durably and at once; return its bytes.
 
         A reader sees the old document or the new one, never a part. What ``chunks`` raises
-        passes, and leaves what was there as it was.
+        passes, and leaves what was there as it was; so does what ``check`` raises, which is given
+        the bytes as they were stored, before they are put in place.
 
         Raises:
             StorageError: It could not be written; what was there is still there.

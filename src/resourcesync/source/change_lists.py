@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from itertools import takewhile
+from itertools import chain, count, takewhile
 
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.links import Link
@@ -12,16 +12,14 @@ from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Snapshot
-from resourcesync.source import description, naming
+from resourcesync.source import archives, description, naming
 from resourcesync.source.ledger import Plan, Span
-from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Block, Limits, Pages
-from resourcesync.source.shelf import Shelf, overhead, renderer
+from resourcesync.source.policy import ChangeLists
+from resourcesync.source.shelf import Shelf
 
 
-def extend(
-    plan: Plan, changes: Iterable[tuple[int, Change]], names: Naming, limits: Limits
-) -> Plan:
+def extend(plan: Plan, changes: Iterable[tuple[int, Change]], shelf: Shelf, limits: Limits) -> Plan:
     """Return the plan with further changes in its open list, and in new ones when that is full.
 
     A list is closed at the time of its last change, and the next one starts there: since every
@@ -31,23 +29,20 @@ def extend(
     Args:
         plan: The plan so far.
         changes: The changes after those of the plan, in order.
-        names: Where the lists will be found.
+        shelf: Where the lists will be.
         limits: The most that a list holds.
     """
     # The longest header that such a list can have: closed, in an index, times to the microsecond.
     latest = from_microseconds(plan.open.start).replace(microsecond=1)
-    header = _header(names, latest, latest, is_part=True)
-    render = renderer(header)
+    header = _header(shelf, latest, latest, is_part=True)
+    render = shelf.renderer(header)
     pages = Pages(changes, lambda numbered: render([change for _, change in numbered]), limits)
-    closed, current = list(plan.closed), plan.open
     while pages:
-        for block in pages.page(overhead(header) + current.size, current.entries):
-            current = _extended(current, block)
+        for block in pages.page(shelf.overhead(header) + plan.open.size, plan.open.entries):
+            plan = replace(plan, open=_extended(plan.open, block))
         if pages:
-            closed.append(current)
-            start = current.reached
-            current = Span(after=current.last, last=current.last, start=start, reached=start)
-    return replace(plan, closed=tuple(closed), open=current)
+            plan = close(plan)
+    return plan
 
 
 def _extended(span: Span, block: Block[tuple[int, Change]]) -> Span:
@@ -62,58 +57,136 @@ def _extended(span: Span, block: Block[tuple[int, Change]]) -> Span:
     )
 
 
-def name_of(plan: Plan, position: int) -> str:
-    """Return the name of the list at a position, the oldest at 0; the open one is the last."""
-    return naming.change_list(plan.number + position) if plan.closed else naming.CHANGE_LIST
+def close(plan: Plan) -> Plan:
+    """Return the plan with its open list closed at its newest change, and a new one after it."""
+    done = replace(plan.open, name=naming.change_list(plan.number))
+    return replace(
+        plan, number=plan.number + 1, closed=(*plan.closed, done), open=_after(done, done.reached)
+    )
 
 
-def publish(shelf: Shelf, plan: Plan, snapshot: Snapshot) -> None:
-    """Write what is not there of the planned Change Lists, oldest first, and then their index.
+def close_at(plan: Plan, moment: int, taken: Iterable[str]) -> Plan:
+    """Return the plan with all its changes in closed lists, the last of which ends at ``moment``.
+
+    Args:
+        plan: The plan.
+        moment: In microseconds; every later change is dated later.
+        taken: Names that are in use.
+    """
+    name = naming.dated_change_list(from_microseconds(moment))
+    others = (name.replace(".xml", f"-{number}.xml") for number in count(2))
+    in_use = {*taken, *(span.name for span in plan.closed)}
+    free = next(one for one in chain((name,), others) if one not in in_use)
+    done = replace(plan.open, reached=moment, name=free)
+    return replace(plan, closed=(*plan.closed, done), open=_after(done, moment))
+
+
+def _after(span: Span, start: int) -> Span:
+    return Span(after=span.last, last=span.last, start=start, reached=start)
+
+
+def open_name(plan: Plan) -> str:
+    """Return the name of the open list; the head's own until there are several."""
+    return naming.change_list(plan.number) if plan.closed else naming.CHANGE_LIST
+
+
+def names_of(plan: Plan, shape: ChangeLists) -> Iterator[str]:
+    """Yield the names of the lists themselves."""
+    yield from (span.name for span in (*plan.retired, *plan.closed))
+    if shape is ChangeLists.APPEND:
+        yield open_name(plan)
+
+
+def offered(plan: Plan, shape: ChangeLists) -> dict[Capability, str]:
+    """Return the documents that lead to the lists; none before the first list of a run."""
+    found: dict[Capability, str] = {}
+    if shape is ChangeLists.APPEND or (plan.closed and shape is ChangeLists.PER_RUN):
+        found[Capability.CHANGE_LIST] = naming.CHANGE_LIST
+    if plan.retired or (plan.closed and shape is ChangeLists.ARCHIVE):
+        archive = Capability.CHANGE_LIST_ARCHIVE
+        found[archive] = naming.ARCHIVES[archive]
+    return found
+
+
+def publish(shelf: Shelf, plan: Plan, snapshot: Snapshot, shape: ChangeLists) -> None:
+    """Write what is not there of the planned Change Lists, oldest first, and then their head.
 
     Raises:
         StorageError: One could not be written; the next run goes on from there.
     """
-    spans = (*plan.closed, plan.open)
-    for position, span in enumerate(spans):
-        name, until = name_of(plan, position), None if span is plan.open else span.reached
-        key = _key((span, until, bool(plan.closed)))
-        if not shelf.has(name, key):
-            header = _header(
-                shelf.naming,
-                from_microseconds(span.start),
-                None if until is None else from_microseconds(until),
-                is_part=bool(plan.closed),
-            )
-            shelf.put_entries(name, key, header, _changes(snapshot, span))
-    key = _key([(span.start, span.reached) for span in spans[:-1]])
-    if plan.closed and not shelf.has(naming.CHANGE_LIST, key):
-        first = from_microseconds(spans[0].start)
-        header = replace(_header(shelf.naming, first, None, is_part=False), is_index=True)
-        shelf.put_entries(naming.CHANGE_LIST, key, header, _parts(shelf.naming, plan))
+    is_part = shape is not ChangeLists.ARCHIVE and len(plan.closed) > 0
+    for span in plan.closed:
+        if not shelf.has(span.name, _key((span, "closed"))):
+            _write(shelf, snapshot, span, span.name, _closed_header(shelf, span, is_part=is_part))
+    listed = (*plan.retired, *plan.closed) if shape is ChangeLists.ARCHIVE else plan.retired
+    if listed:
+        parts = (_part(shelf, span) for span in listed)
+        archives.write(shelf, Capability.CHANGE_LIST_ARCHIVE, parts)
+    if shape is ChangeLists.ARCHIVE:
+        return
+    header = _header(shelf, from_microseconds(plan.open.start), None, is_part=is_part)
+    name = open_name(plan)
+    if shape is ChangeLists.APPEND and not shelf.has(name, _key(plan.open)):
+        _write(shelf, snapshot, plan.open, name, header)
+    if plan.closed:
+        _write_index(shelf, plan, shape)
 
 
-def _changes(snapshot: Snapshot, span: Span) -> Iterator[Change]:
-    numbered = snapshot.changes(after=span.after)
-    return (change for _, change in takewhile(lambda item: item[0] <= span.last, numbered))
+def _write(shelf: Shelf, snapshot: Snapshot, span: Span, name: str, header: Header) -> None:
+    """Write a list; what stands already of its entries is copied, not rendered again."""
+    is_closed = header.until is not None
+    key = _key((span, "closed")) if is_closed else _key(span)
+    body = _key((span.after, span.start))
+    for source in (name, naming.CHANGE_LIST):
+        base = shelf.body(source, body)
+        if base is not None and base.last <= span.last:
+            more = _changes(snapshot, span, after=base.last)
+            if shelf.put_extended(name, key, header, more, source=source, last=span.last):
+                return
+    changes = _changes(snapshot, span, after=span.after)
+    shelf.put_growing(name, key, header, changes, body=body, last=span.last)
 
 
-def _parts(names: Naming, plan: Plan) -> Iterator[Part]:
-    for position, span in enumerate(plan.closed):
-        yield Part(
-            uri=names.uri(name_of(plan, position)),
-            from_=from_microseconds(span.start),
-            until=from_microseconds(span.reached),
-        )
-    yield Part(
-        uri=names.uri(name_of(plan, len(plan.closed))),
-        from_=from_microseconds(plan.open.start),
+def _write_index(shelf: Shelf, plan: Plan, shape: ChangeLists) -> None:
+    has_open, has_archive = shape is ChangeLists.APPEND, bool(plan.retired)
+    spans = [(span.start, span.reached, span.name) for span in plan.closed]
+    key = _key((spans, has_open, has_archive))
+    if shelf.has(naming.CHANGE_LIST, key):
+        return
+    first = from_microseconds(plan.closed[0].start)
+    header = replace(_header(shelf, first, None, is_part=False), is_index=True)
+    if has_archive:
+        header = archives.linked(shelf, header)
+    parts = [_part(shelf, span) for span in plan.closed]
+    if has_open:
+        uri = shelf.naming.uri(open_name(plan))
+        parts.append(Part(uri=uri, from_=from_microseconds(plan.open.start)))
+    shelf.put_entries(naming.CHANGE_LIST, key, header, parts)
+
+
+def _part(shelf: Shelf, span: Span) -> Part:
+    """Return the entry of a closed list in an index or an archive."""
+    return Part(
+        uri=shelf.naming.uri(span.name),
+        from_=from_microseconds(span.start),
+        until=from_microseconds(span.reached),
     )
 
 
-def _header(names: Naming, start: datetime, until: datetime | None, *, is_part: bool) -> Header:
-    links: tuple[Link, ...] = (description.up(names, naming.CAPABILITY_LIST),)
+def _changes(snapshot: Snapshot, span: Span, *, after: int) -> Iterator[Change]:
+    numbered = snapshot.changes(after=after)
+    return (change for _, change in takewhile(lambda item: item[0] <= span.last, numbered))
+
+
+def _closed_header(shelf: Shelf, span: Span, *, is_part: bool) -> Header:
+    start, until = from_microseconds(span.start), from_microseconds(span.reached)
+    return _header(shelf, start, until, is_part=is_part)
+
+
+def _header(shelf: Shelf, start: datetime, until: datetime | None, *, is_part: bool) -> Header:
+    links: tuple[Link, ...] = (description.up(shelf.naming, naming.CAPABILITY_LIST),)
     if is_part:
-        links = (*links, description.index(names, naming.CHANGE_LIST))
+        links = (*links, description.index(shelf.naming, naming.CHANGE_LIST))
     return Header(capability=Capability.CHANGE_LIST, from_=start, until=until, links=links)
 
 

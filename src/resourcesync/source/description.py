@@ -1,6 +1,8 @@
 """The documents that lead to all others: Source Description and Capability List (§8, §9)."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from resourcesync.model.capabilities import CapabilityEntry, Header
 from resourcesync.model.links import Link
@@ -9,31 +11,43 @@ from resourcesync.source import about, naming
 from resourcesync.source.naming import Naming
 from resourcesync.source.shelf import Shelf
 
+_ORDER: Final = (
+    Capability.RESOURCE_LIST,
+    Capability.RESOURCE_DUMP,
+    Capability.CHANGE_LIST,
+    Capability.CHANGE_DUMP,
+    Capability.RESOURCE_LIST_ARCHIVE,
+    Capability.RESOURCE_DUMP_ARCHIVE,
+    Capability.CHANGE_LIST_ARCHIVE,
+    Capability.CHANGE_DUMP_ARCHIVE,
+)
+"""The order of a Capability List in the examples of the specification."""
 
-def publish(shelf: Shelf, described_by: str = "") -> None:
+
+def publish(shelf: Shelf, offered: Mapping[Capability, str], described_by: str = "") -> None:
     """Write what is not there of the Capability List and the Source Description, in this order.
 
     Args:
         shelf: Takes them.
+        offered: The name of the document for each capability that is offered.
         described_by: The URI of a document about the resources; empty writes one of our own.
     """
     if not described_by:
         described_by = shelf.naming.uri(naming.ABOUT)
         shelf.put_text(naming.ABOUT, about.render(shelf.naming))
     description = Link(rel=Relation.DESCRIBED_BY.value, href=described_by)
-    if not shelf.has(naming.CAPABILITY_LIST, described_by):
+    offers = [(kind, offered[kind]) for kind in _ORDER if kind in offered]
+    key = repr((described_by, offers))
+    if not shelf.has(naming.CAPABILITY_LIST, key):
         header = Header(
             capability=Capability.CAPABILITY_LIST,
             links=(up(shelf.naming, naming.DESCRIPTION), description),
         )
         shelf.put_entries(
             naming.CAPABILITY_LIST,
-            described_by,
+            key,
             header,
-            (
-                _entry(shelf.naming, naming.RESOURCE_LIST, Capability.RESOURCE_LIST),
-                _entry(shelf.naming, naming.CHANGE_LIST, Capability.CHANGE_LIST),
-            ),
+            (_entry(shelf.naming, name, capability) for capability, name in offers),
         )
     if not shelf.has(naming.DESCRIPTION, described_by):
         sets = _entry(shelf.naming, naming.CAPABILITY_LIST, Capability.CAPABILITY_LIST)

@@ -6,17 +6,20 @@ out: the same changes go into the same lists.
 """
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from resourcesync.errors import StateError
+from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Catalogue
+from resourcesync.source import naming
 
 T = TypeVar("T")
 
 _PLAN: Final = "publication-plan"
 _RECORD: Final = "publication-record"
+_OFFERS: Final = "publication-offers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,7 @@ class Span:
         reached: The time of its newest change, or ``start``; its ``until`` once it is closed.
         entries: Changes in it.
         size: Bytes of its entries.
+        name: What the list is called; empty for the one that takes further changes.
     """
 
     after: int
@@ -37,6 +41,24 @@ class Span:
     reached: int
     entries: int = 0
     size: int = 0
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Superseded:
+    """A Resource List that a newer one took the place of.
+
+    Attributes:
+        at: Its ``at``, in microseconds.
+        since: When the newer one was planned, in microseconds.
+        name: What it is called in the archive; empty when it is not kept.
+        parts: The names of its parts, when it has any.
+    """
+
+    at: int
+    since: int
+    name: str = ""
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +68,12 @@ class Plan:
     Attributes:
         base_uri, documents_uri: Where it is published.
         at: The ``at`` of the Resource List, in microseconds.
-        number: The number of the first of several Change Lists.
+        number: The number that the open Change List has, or will have, among several.
         closed: The Change Lists that are complete, oldest first.
         open: The Change List that takes further changes.
+        superseded: Former Resource Lists that somebody may still start from, or that are kept in
+            an archive, oldest first.
+        retired: Change Lists that are kept in the archive only, oldest first.
     """
 
     base_uri: str
@@ -57,6 +82,26 @@ class Plan:
     number: int
     closed: tuple[Span, ...]
     open: Span
+    superseded: tuple[Superseded, ...] = ()
+    retired: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What the Capability List leads to besides the lists of this publisher, such as dumps.
+
+    Attributes:
+        capability: What is offered.
+        name: The document that the Capability List leads to.
+        documents: The names of all that belongs to it: never cleared away while it is offered.
+        at: The oldest state that a Destination can start from with it, in microseconds: Change
+            Lists reach back that far. ``None`` for what no one starts from.
+    """
+
+    capability: Capability
+    name: str
+    documents: tuple[str, ...] = ()
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +114,12 @@ class Recorded:
         digest: The sha-256 of its bytes.
         size: Its bytes.
         entries: Its entries.
+        opening: Bytes before its first entry.
+        body: Stands for what the entries are the beginning of; empty when they are not to be
+            copied.
+        start: Of a part of the Resource List, the URI that its range begins with.
+        is_plain: Of the same, whether its entries can be told apart by their bytes.
+        last: The number of the last change in it, where ``body`` is told.
     """
 
     key: str
@@ -76,6 +127,11 @@ class Recorded:
     digest: str
     size: int
     entries: int
+    opening: int = 0
+    body: str = ""
+    start: str = ""
+    is_plain: bool = False
+    last: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +141,14 @@ class Record:
     Attributes:
         listed: The number of the newest change that is listed.
         parts: The names of the Resource List's parts, when it has any.
+        sitemap: The names of the plain sitemap's parts, when it has any.
         documents: Every document that belongs to it.
         orphans: Documents that no longer do, and when that was first seen, in microseconds.
     """
 
     listed: int
     parts: tuple[str, ...] = ()
+    sitemap: tuple[str, ...] = ()
     documents: dict[str, Recorded] = field(default_factory=dict)
     orphans: dict[str, int] = field(default_factory=dict)
 
@@ -113,6 +171,20 @@ def read_record(catalogue: Catalogue) -> Record | None:
     return _read(catalogue, _RECORD, _record)
 
 
+def read_offers(catalogue: Catalogue) -> tuple[Offer, ...]:
+    """Return what is offered besides the lists, in the order it was stored.
+
+    Raises:
+        StateError: The note is damaged.
+    """
+    return _read(catalogue, _OFFERS, _offers) or ()
+
+
+def write_offers(catalogue: Catalogue, offers: Iterable[Offer]) -> None:
+    """Store durably what is offered besides the lists; the next publication leads to it."""
+    catalogue.write_notes({_OFFERS: json.dumps([asdict(offer) for offer in offers])})
+
+
 def write_plan(catalogue: Catalogue, plan: Plan) -> None:
     """Store the plan durably."""
     catalogue.write_notes({_PLAN: json.dumps(asdict(plan))})
@@ -125,15 +197,48 @@ def write_record(catalogue: Catalogue, record: Record) -> None:
 
 def _plan(fields: dict[str, Any]) -> Plan:
     closed = tuple(Span(**span) for span in fields.pop("closed"))
-    return Plan(closed=closed, open=Span(**fields.pop("open")), **fields)
+    number = fields.pop("number")
+    if any(not span.name for span in closed):  # written when numbers alone made the names
+        closed = tuple(
+            replace(span, name=naming.change_list(number + position))
+            for position, span in enumerate(closed)
+        )
+        number += len(closed)
+    superseded = tuple(
+        Superseded(parts=tuple(one.pop("parts")), **one) for one in fields.pop("superseded", ())
+    )
+    return Plan(
+        number=number,
+        closed=closed,
+        open=Span(**fields.pop("open")),
+        superseded=superseded,
+        retired=tuple(Span(**span) for span in fields.pop("retired", ())),
+        **fields,
+    )
+
+
+def _offers(found: list[dict[str, Any]]) -> tuple[Offer, ...]:
+    return tuple(
+        Offer(
+            capability=Capability(one.pop("capability")),
+            documents=tuple(one.pop("documents")),
+            **one,
+        )
+        for one in found
+    )
 
 
 def _record(fields: dict[str, Any]) -> Record:
     documents = {name: Recorded(**known) for name, known in fields.pop("documents").items()}
-    return Record(parts=tuple(fields.pop("parts")), documents=documents, **fields)
+    return Record(
+        parts=tuple(fields.pop("parts")),
+        sitemap=tuple(fields.pop("sitemap", ())),
+        documents=documents,
+        **fields,
+    )
 
 
-def _read(catalogue: Catalogue, key: str, make: Callable[[dict[str, Any]], T]) -> T | None:
+def _read(catalogue: Catalogue, key: str, make: Callable[[Any], T]) -> T | None:
     text = catalogue.note(key)
     if text is None:
         return None

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.model.vocabulary import Capability
 
 FOLDER: Final = "resourcesync/"
 RESOURCE_LIST: Final = "resourcesync/resourcelist.xml"
@@ -17,9 +18,20 @@ CHANGE_LIST: Final = "resourcesync/changelist.xml"
 CAPABILITY_LIST: Final = "resourcesync/capabilitylist.xml"
 ABOUT: Final = "resourcesync/about.xml"
 DESCRIPTION: Final = ".well-known/resourcesync"
+SITEMAP: Final = "resourcesync/sitemap.xml"
+ARCHIVES: Final = {
+    capability: f"resourcesync/{capability.archived}archive.xml"
+    for capability in Capability
+    if capability.is_archive
+}
+"""What each archive is called, such as ``resourcesync/changelistarchive.xml``."""
 
 _PART: Final = re.compile(r"resourcesync/resourcelist-\d{8}T\d{12}Z-\d{4,}\.xml")
 _NUMBERED: Final = re.compile(r"resourcesync/changelist-(\d{6,})\.xml")
+_DATED: Final = re.compile(
+    r"resourcesync/(?:changelist|resourcelist)_\d{4}-\d\d-\d\dT\d{6}(?:\.\d{6})?Z(?:-\d+)?\.xml"
+)
+_SITEMAP_PART: Final = re.compile(r"resourcesync/sitemap-\d{4,}\.xml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +77,24 @@ def change_list(number: int) -> str:
     return f"resourcesync/changelist-{number:06}.xml"
 
 
+def dated_change_list(until: datetime) -> str:
+    """Return the name of a Change List that was written closed, at the moment ``until``.
+
+    As DSpace called them in 2013, but without colons, which some systems do not allow.
+    """
+    return f"resourcesync/changelist_{_stamp(until)}.xml"
+
+
+def archived_resource_list(at: datetime) -> str:
+    """Return the name of the Resource List of the moment ``at`` once a newer one took its place."""
+    return f"resourcesync/resourcelist_{_stamp(at)}.xml"
+
+
+def sitemap_part(number: int) -> str:
+    """Return the name of a part of the plain sitemap; parts count from 1."""
+    return f"resourcesync/sitemap-{number:04}.xml"
+
+
 def change_list_number(name: str) -> int:
     """Return the number of one of several Change Lists; 0 for any other name."""
     found = _NUMBERED.fullmatch(name)
@@ -73,7 +103,13 @@ def change_list_number(name: str) -> int:
 
 def is_replaceable(name: str) -> bool:
     """Whether only this package makes such a name, and no head has it."""
-    return _PART.fullmatch(name) is not None or _NUMBERED.fullmatch(name) is not None
+    patterns = (_PART, _NUMBERED, _DATED, _SITEMAP_PART)
+    return any(pattern.fullmatch(name) is not None for pattern in patterns)
+
+
+def _stamp(moment: datetime) -> str:
+    fraction = f".{moment:%f}" if moment.microsecond else ""
+    return f"{moment:%Y-%m-%dT%H%M%S}{fraction}Z"
 
 
 def _folder(uri: str) -> str:

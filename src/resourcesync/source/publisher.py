@@ -2,19 +2,29 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from datetime import datetime
 
 from resourcesync.model.resources import Change
-from resourcesync.model.timestamps import to_microseconds
-from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports import Catalogue, Clock, DocumentStore, Snapshot
-from resourcesync.source import change_lists, description, naming, resource_lists
+from resourcesync.source import (
+    archives,
+    change_lists,
+    description,
+    naming,
+    resource_lists,
+    sitemaps,
+)
 from resourcesync.source.ledger import (
+    Offer,
     Plan,
     Record,
     Span,
+    Superseded,
+    read_offers,
     read_plan,
     read_record,
     write_plan,
@@ -22,12 +32,19 @@ from resourcesync.source.ledger import (
 )
 from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Limits
+from resourcesync.source.policy import (
+    GRACE,
+    Policy,
+    Step,
+    is_rebase_due,
+    is_rotation_due,
+    retain,
+)
 from resourcesync.source.shelf import Shelf, Written
 
 __all__ = ["Publication", "Publisher", "Written"]
 
 _log = logging.getLogger(__name__)
-_GRACE: Final = 24 * 3_600 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +64,34 @@ class Publication:
     first: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """What one publication is to do.
+
+    Attributes:
+        before: The plan to go on from; ``None`` starts a new one.
+        number: The number that a new plan's Change Lists begin with, at least.
+        closes: Whether a Change List is to be closed now.
+        rebases: Whether a Resource List of the present state is to be written in any case.
+        moment: The present moment, in microseconds.
+        offers: What is offered besides the lists.
+    """
+
+    before: Plan | None
+    number: int
+    closes: bool
+    rebases: bool
+    moment: int
+    offers: tuple[Offer, ...]
+
+
 class Publisher:
     """Keeps a Source's documents in step with its catalogue.
 
     A reader that follows links finds a consistent set at every moment, also when a run is killed:
     documents are put in place children first, and only heads are ever replaced (open Change
-    List, indexes, Capability List, Source Description). The next run writes what is missing, and
-    what somebody altered.
+    List, indexes, archives, Capability List, Source Description). Each is read back before it
+    takes its place. The next run writes what is missing, and what somebody altered.
 
     Args:
         catalogue: What is published; nothing else may write it meanwhile.
@@ -63,6 +101,7 @@ class Publisher:
             base.
         clock: Tells how long documents have been out of use.
         limits: The most that one document holds.
+        policy: When lists are closed, kept, archived and written anew.
         described_by: The URI of a document about the resources; empty writes one (§8, §9).
 
     Raises:
@@ -78,6 +117,7 @@ class Publisher:
         documents_uri: str = "",
         clock: Clock,
         limits: Limits | None = None,
+        policy: Policy | None = None,
         described_by: str = "",
     ) -> None:
         self._catalogue = catalogue
@@ -85,47 +125,53 @@ class Publisher:
         self._naming = Naming(base_uri=base_uri, documents_uri=documents_uri)
         self._clock = clock
         self._limits = limits or Limits()
+        self._policy = policy or Policy()
         self._described_by = described_by
 
-    def publish(self, *, anew: bool = False) -> Publication:
+    def publish(
+        self, step: Step = Step.DUE, *, anew: bool = False, now: datetime | None = None
+    ) -> Publication:
         """Bring the documents in step with the catalogue; write nothing when they are.
 
-        The first time this writes a Resource List, an empty Change List, the Capability List and
-        the Source Description; later the changes since then go into the Change List. A Resource
-        List that is lost or altered is replaced by one of the present state. Another base than the
-        last time starts anew, with a Resource List and an empty Change List.
+        The first time this writes a Resource List, an empty Change List unless each run writes
+        one, the Capability List and the Source Description; later the changes since then go into
+        Change Lists. A Resource List that is lost or altered is replaced by one of the present
+        state. Another base than the last time starts anew, as ``Step.INITIALISE`` does: with a
+        Resource List, and no changes.
 
         Args:
+            step: What to do; by default what is due.
             anew: Write a Resource List of the present state in any case.
+            now: A moment up to which the catalogue knows of every change, such as the start of
+                the scan; the present one by default. Lists that are closed now end there.
 
         Raises:
             StateError: Nothing was recorded yet, or the catalogue is damaged.
-            StorageError: A document could not be written. What is public is consistent, and the
-                next run goes on from there.
+            StorageError: A document could not be written, or does not read back. What is public
+                is consistent, and the next run goes on from there.
         """
+        planned, record = read_plan(self._catalogue), read_record(self._catalogue)
+        task = self._task(planned, record, step, now or self._clock.now(), anew=anew)
+        first = record is None
+        if record is not None and planned is not None and not self._is_here(planned):
+            record = None  # every document is to be written anew, at its new place
+        counts: Counter[ChangeKind] = Counter()
         with self._catalogue.snapshot() as snapshot:
-            planned, record = read_plan(self._catalogue), read_record(self._catalogue)
-            first = record is None
-            if planned is not None and not self._is_here(planned):
-                record = None  # every document is to be written anew, at its new place
-            plan = self._plan(planned, snapshot)
-            counts: Counter[ChangeKind] = Counter()
-            listed = plan.open.last if record is None else record.listed
-            fresh = _fresh(snapshot, plan.open.last, listed, counts)
-            plan = change_lists.extend(plan, fresh, self._naming, self._limits)
-            record = record or Record(listed=listed)
-            shelf = Shelf(self._documents, self._naming, record.documents)
-            is_complete = not anew and resource_lists.is_complete(shelf, plan.at, record.parts)
-            if not is_complete:
-                plan = replace(plan, at=to_microseconds(snapshot.at))
+            shelf = Shelf(
+                self._documents,
+                self._naming,
+                {} if record is None else record.documents,
+                dialect=self._policy.dialect,
+                moment=snapshot.at,
+            )
+            plan = self._next(task, record, snapshot, shelf, counts)
             if plan != planned:
                 write_plan(self._catalogue, plan)
-            parts = record.parts
-            if not is_complete:
-                parts = resource_lists.publish(shelf, snapshot, self._limits)
-            change_lists.publish(shelf, plan, snapshot)
-            description.publish(shelf, self._described_by)
-        self._conclude(record, shelf, plan, parts)
+            after = self._write(plan, record, snapshot, shelf, task.offers)
+            last_edit = snapshot.last_edit()
+        self._conclude(record, after)
+        if any(written.name == naming.RESOURCE_LIST for written in shelf.written):
+            self._catalogue.forget_edits(last_edit)
         return Publication(
             written=tuple(shelf.written),
             created=counts[ChangeKind.CREATED],
@@ -134,24 +180,77 @@ class Publisher:
             first=first,
         )
 
-    def _is_here(self, plan: Plan) -> bool:
-        return (plan.base_uri, plan.documents_uri) == (
-            self._naming.base_uri,
-            self._naming.documents_uri,
-        )
+    # --- planning ------------------------------------------------------------------------------
 
-    def _plan(self, planned: Plan | None, snapshot: Snapshot) -> Plan:
-        """Return the plan to go on from.
+    def _task(
+        self, planned: Plan | None, record: Record | None, step: Step, now: datetime, *, anew: bool
+    ) -> _Task:
+        """Decide what is to be done; when a list is to end now, see that no change comes earlier.
 
         To a Destination the log of a change of base is the deletion of resources of another
         origin, which no Source may speak for. So nothing of it is listed: the new base starts
         with a Resource List of its own.
         """
-        if planned is None:
-            return self._new_plan(snapshot, 1)
-        if planned.base_uri != self._naming.base_uri:
-            return self._new_plan(snapshot, planned.number + len(planned.closed) + 1)
-        return replace(planned, documents_uri=self._naming.documents_uri)
+        moment, policy = to_microseconds(now), self._policy
+        is_known = planned is not None and record is not None
+        before = planned
+        if planned is not None and planned.base_uri != self._naming.base_uri:
+            before = None
+        if is_known and step is Step.INITIALISE:
+            before = None
+        is_due = step is Step.DUE and before is not None and is_rebase_due(before, policy, moment)
+        unarchived = (
+            not policy.archive and before is not None and any(it.name for it in before.superseded)
+        )
+        task = _Task(
+            before=before,
+            number=1 if planned is None else planned.number + 1,
+            closes=is_known and before is not None and policy.is_per_run,
+            rebases=anew or step is Step.REBASE or is_due or unarchived,
+            moment=moment,
+            offers=read_offers(self._catalogue),
+        )
+        if is_known and (task.closes or task.rebases or before is None):
+            with self._catalogue.record(now) as recording:
+                recording.passed()
+        return task
+
+    def _next(
+        self,
+        task: _Task,
+        record: Record | None,
+        snapshot: Snapshot,
+        shelf: Shelf,
+        counts: Counter[ChangeKind],
+    ) -> Plan:
+        """Return the plan that follows from the catalogue and the task."""
+        plan = task.before or self._new_plan(snapshot, task.number)
+        plan = replace(plan, documents_uri=self._naming.documents_uri)
+        if task.before is not None and is_rotation_due(plan, self._policy, task.moment):
+            plan = change_lists.close(plan)
+        planned = plan.open.last
+        listed = planned if record is None or task.before is None else record.listed
+        fresh = _fresh(snapshot, planned, listed, counts)
+        plan = change_lists.extend(plan, fresh, shelf, self._limits)
+        at = to_microseconds(snapshot.at)
+        if task.closes:
+            plan = change_lists.close_at(plan, at, self._documents.names())
+        parts = () if record is None else record.parts
+        is_complete = resource_lists.is_complete(shelf, plan.at, parts)
+        if task.before is not None and (task.rebases or not is_complete) and at != plan.at:
+            name = ""
+            if self._policy.archive and is_complete:
+                name = naming.archived_resource_list(from_microseconds(plan.at))
+            former = Superseded(at=plan.at, since=task.moment, name=name, parts=parts)
+            plan = replace(plan, at=at, superseded=(*plan.superseded, former))
+        offered = (offer.at for offer in task.offers if offer.at is not None)
+        return retain(plan, self._policy, offered, task.moment)
+
+    def _is_here(self, plan: Plan) -> bool:
+        return (plan.base_uri, plan.documents_uri) == (
+            self._naming.base_uri,
+            self._naming.documents_uri,
+        )
 
     def _new_plan(self, snapshot: Snapshot, number: int) -> Plan:
         """Return a plan that starts with the present state, its numbers at ``number`` or above."""
@@ -166,34 +265,86 @@ class Publisher:
             open=Span(after=last, last=last, start=at, reached=at),
         )
 
-    def _conclude(self, before: Record, shelf: Shelf, plan: Plan, parts: tuple[str, ...]) -> None:
-        """Remember what is public now, and remove what has been out of use for a day."""
-        positions = range(len(plan.closed) + 1)
+    # --- writing -------------------------------------------------------------------------------
+
+    def _write(
+        self,
+        plan: Plan,
+        record: Record | None,
+        snapshot: Snapshot,
+        shelf: Shelf,
+        offers: tuple[Offer, ...],
+    ) -> Record:
+        """Write what is not there of the planned documents, children first."""
+        shape, limits = self._policy.change_lists, self._limits
+        archived = self._archive(plan, shelf)
+        parts = () if record is None else record.parts
+        if not resource_lists.is_complete(shelf, plan.at, parts):
+            parts = resource_lists.publish(shelf, snapshot, limits, has_archive=bool(archived))
+        change_lists.publish(shelf, plan, snapshot, shape)
+        pages = () if record is None else record.sitemap
+        if not self._policy.sitemap:
+            pages = ()
+        elif not sitemaps.is_complete(shelf, plan.at, pages):
+            pages = sitemaps.publish(shelf, plan.at, snapshot, limits)
+        offered = {
+            Capability.RESOURCE_LIST: naming.RESOURCE_LIST,
+            **archived,
+            **change_lists.offered(plan, shape),
+            **{offer.capability: offer.name for offer in offers},
+        }
+        description.publish(shelf, offered, self._described_by)
         wanted = {
-            naming.RESOURCE_LIST,
             *parts,
-            *(change_lists.name_of(plan, position) for position in positions),
-            naming.CHANGE_LIST,
+            *(name for one in plan.superseded if one.name for name in (one.name, *one.parts)),
+            *change_lists.names_of(plan, shape),
+            *([naming.SITEMAP, *pages] if self._policy.sitemap else ()),
+            *offered.values(),
+            *(name for offer in offers for name in offer.documents),
             naming.ABOUT,
             naming.CAPABILITY_LIST,
             naming.DESCRIPTION,
         }
-        now = to_microseconds(self._clock.now())
-        orphans = {
-            name: before.orphans.get(name, now)
-            for name in self._documents.names()
-            if name not in wanted and naming.is_replaceable(name)
+        return Record(
+            listed=plan.open.last,
+            parts=parts,
+            sitemap=pages,
+            documents={name: known for name, known in shelf.known.items() if name in wanted},
+            orphans=self._orphans(wanted, shelf, {} if record is None else record.orphans),
+        )
+
+    def _archive(self, plan: Plan, shelf: Shelf) -> dict[Capability, str]:
+        """Write the archive of Resource Lists, if there is one."""
+        archive = Capability.RESOURCE_LIST_ARCHIVE
+        there = {
+            one.at
+            for one in plan.superseded
+            if one.name and archives.keep_resource_list(shelf, one)
         }
-        for name in [name for name, since in orphans.items() if now - since > _GRACE]:
+        if not there and not (self._policy.archive and naming.ARCHIVES[archive] in shelf.known):
+            return {}
+        archives.write(shelf, archive, archives.of_resource_lists(shelf, plan, there))
+        return {archive: naming.ARCHIVES[archive]}
+
+    def _orphans(self, wanted: set[str], shelf: Shelf, before: Mapping[str, int]) -> dict[str, int]:
+        """Return what is there, was made by this package and belongs to nothing; and since when."""
+        now = to_microseconds(self._clock.now())
+        return {
+            name: before.get(name, now)
+            for name in self._documents.names()
+            if name not in wanted
+            and (name in shelf.known or name in before or naming.is_replaceable(name))
+        }
+
+    def _conclude(self, before: Record | None, after: Record) -> None:
+        """Remember what is public now, and remove what has been out of use for a day."""
+        now = to_microseconds(self._clock.now())
+        orphans = dict(after.orphans)
+        for name in [name for name, since in orphans.items() if now - since > GRACE]:
             _log.info("removing %s, which is no longer listed anywhere", name)
             self._documents.delete(name)
             del orphans[name]
-        after = Record(
-            listed=plan.open.last,
-            parts=parts,
-            documents={name: known for name, known in shelf.known.items() if name in wanted},
-            orphans=orphans,
-        )
+        after = replace(after, orphans=orphans)
         if after != before:
             write_record(self._catalogue, after)
 

@@ -1,18 +1,22 @@
 """Write the Resource List, in one document or in parts under an index (§10)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
+from typing import Final
 
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Snapshot
-from resourcesync.source import description, naming
+from resourcesync.source import archives, description, naming
 from resourcesync.source.paging import Block, Limits, Pages
-from resourcesync.source.shelf import Shelf, overhead, renderer
+from resourcesync.source.shelf import Shelf
+from resourcesync.source.stable_pages import NewPage, Page, Rebase, formatted
+
+_PARTS: Final = naming.RESOURCE_LIST.removesuffix(".xml") + "-"
 
 
 class _TooMuchError(Exception):
@@ -25,52 +29,100 @@ def is_complete(shelf: Shelf, at: int, parts: tuple[str, ...]) -> bool:
     return all(shelf.has(name, key) for name in (*parts, naming.RESOURCE_LIST))
 
 
-def publish(shelf: Shelf, snapshot: Snapshot, limits: Limits) -> tuple[str, ...]:
+def publish(
+    shelf: Shelf, snapshot: Snapshot, limits: Limits, *, has_archive: bool = False
+) -> tuple[str, ...]:
     """Write the Resource List of a snapshot; return the names of its parts, none for one document.
 
-    Parts have names of their own for each snapshot and are written first; the head is replaced
-    last, so that a reader finds the old list or the new one, whole.
+    What the last list says and is still true is copied, see ``stable_pages``. Parts have names of
+    their own for each snapshot and are written first; the head is replaced last, so that a reader
+    finds the old list or the new one, whole.
+
+    Args:
+        shelf: Takes it.
+        snapshot: Has the resources.
+        limits: The most that a document holds.
+        has_archive: Whether there is an archive of former ones to lead to.
 
     Raises:
         StorageError: It could not be written; the old list is still there.
     """
-    if snapshot.count() <= limits.max_entries:
+    last = _last_pages(shelf)
+    header = head = _header(shelf, snapshot.at)
+    if has_archive:
+        header = head = archives.linked(shelf, head)
+    if snapshot.count(limits.max_entries + 1) <= limits.max_entries:
         try:
-            _write_whole(shelf, snapshot, limits)
+            page = Rebase(shelf, snapshot, header, limits).only_page(last)
+            _put(
+                shelf,
+                naming.RESOURCE_LIST,
+                header,
+                page or _only_page(shelf, snapshot, header, limits),
+            )
         except _TooMuchError:
             pass
         else:
             return ()
-    return _write_parts(shelf, snapshot, limits)
+        last = ()  # there is little to be gained
+    header = _header(shelf, snapshot.at, description.index(shelf.naming, naming.RESOURCE_LIST))
+    rebase = Rebase(shelf, snapshot, header, limits)
+    return _write_parts(shelf, head, header, rebase.pages(last) if len(last) > 1 else rebase.anew())
 
 
-def _write_whole(shelf: Shelf, snapshot: Snapshot, limits: Limits) -> None:
-    header = _header(shelf, snapshot.at)
-    pages = Pages(snapshot.resources(), renderer(header), limits)
+def _last_pages(shelf: Shelf) -> tuple[Page, ...]:
+    """Return the pages of the last Resource List, none when they are not known."""
+    head = shelf.known.get(naming.RESOURCE_LIST)
+    if head is None or not head.key.isdigit():  # of an older version of the format
+        return ()
+    parts = [
+        Page(name, known.start, known.is_plain)
+        for name, known in shelf.known.items()
+        if known.key == head.key and name.startswith(_PARTS)
+    ]
+    if not parts:
+        return (Page(naming.RESOURCE_LIST, "", head.is_plain),)
+    parts.sort(key=attrgetter("start"))
+    is_whole = len({part.start for part in parts}) == len(parts) == head.entries
+    return tuple(parts) if is_whole else ()
 
-    def only_page() -> Iterator[Block[Resource]]:
-        yield from pages.page(overhead(header))
-        if pages:
+
+def _only_page(shelf: Shelf, snapshot: Snapshot, header: Header, limits: Limits) -> NewPage:
+    """Return all resources as one page; reading it fails when they do not fit into one."""
+    resources = Pages(snapshot.resources(), shelf.renderer(header), limits)
+    page = formatted(resources, shelf.overhead(header))
+
+    def blocks(found: Iterable[Block[object]]) -> Iterator[Block[object]]:
+        yield from found
+        if resources:
             raise _TooMuchError  # the store keeps what was there
 
-    shelf.put(naming.RESOURCE_LIST, _key(snapshot.at), header, only_page())
+    page.blocks = blocks(page.blocks)
+    return page
 
 
-def _write_parts(shelf: Shelf, snapshot: Snapshot, limits: Limits) -> tuple[str, ...]:
-    at = snapshot.at
-    header = _header(shelf, at, description.index(shelf.naming, naming.RESOURCE_LIST))
-    pages = Pages(snapshot.resources(), renderer(header), limits)
+def _write_parts(
+    shelf: Shelf, head: Header, header: Header, pages: Iterable[NewPage]
+) -> tuple[str, ...]:
+    assert header.at is not None
+    at = header.at
     names: list[str] = []
-    while pages:
+    for page in pages:
         names.append(naming.resource_list_part(at, len(names) + 1))
-        shelf.put(names[-1], _key(at), header, pages.page(overhead(header)))
+        _put(shelf, names[-1], header, page)
     shelf.put_entries(
         naming.RESOURCE_LIST,
         _key(at),
-        replace(_header(shelf, at), is_index=True),
+        replace(head, is_index=True),
         (Part(uri=shelf.naming.uri(name), at=at) for name in names),
     )
     return tuple(names)
+
+
+def _put(shelf: Shelf, name: str, header: Header, page: NewPage) -> None:
+    assert header.at is not None
+    shelf.put(name, _key(header.at), header, page.blocks)
+    shelf.mark_page(name, page.start, is_plain=page.is_plain)
 
 
 def _header(shelf: Shelf, at: datetime, *links: Link) -> Header:

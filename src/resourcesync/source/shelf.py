@@ -2,13 +2,16 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, BinaryIO, Final
 
 from resourcesync.documents import writing
 from resourcesync.model.capabilities import Entry, Header
-from resourcesync.model.vocabulary import Capability
+from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports import DocumentStore
+from resourcesync.source.checking import Proof
 from resourcesync.source.ledger import Recorded
 from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Block, blocks
@@ -23,88 +26,217 @@ class Written:
     Attributes:
         name: Its name in the store.
         uri: Where the world finds it.
-        capability: What it offers.
+        capability: What it offers; ``None`` for a plain sitemap.
         entries: Its entries; for an index, its parts.
         bytes: Its bytes.
     """
 
     name: str
     uri: str
-    capability: Capability
+    capability: Capability | None
     entries: int
     bytes: int
+
+
+class _AlteredError(Exception):
+    """What was to be copied is not what was written."""
 
 
 class Shelf:
     """The store's documents, and what is known of them.
 
+    What is written is read back before it takes its place: see ``Proof``.
+
     Args:
         store: Where they are put.
         naming: What they are called.
         known: What was recorded of those that were written before.
+        dialect: The version they are written in.
+        moment: What the documents tell of; before 0.9.1 every document must say a time.
     """
 
-    def __init__(self, store: DocumentStore, naming: Naming, known: Mapping[str, Recorded]) -> None:
+    def __init__(
+        self,
+        store: DocumentStore,
+        naming: Naming,
+        known: Mapping[str, Recorded],
+        *,
+        dialect: Dialect = Dialect.V1_1,
+        moment: datetime | None = None,
+    ) -> None:
         self._store = store
         self.naming = naming
         self.known = dict(known)
         self.written: list[Written] = []
+        self.dialect = dialect
+        self._moment = moment
+
+    def renderer(
+        self, header: Header, dialect: Dialect | None = None
+    ) -> Callable[[Sequence[Entry]], bytes]:
+        """Return what gives the bytes of entries in a document with this header."""
+        return renderer(self._told(header), dialect or self.dialect)
+
+    def overhead(self, header: Header, dialect: Dialect | None = None) -> int:
+        """Return the bytes of a document with this header around its entries."""
+        return overhead(self._told(header), dialect or self.dialect)
 
     def has(self, name: str, key: str) -> bool:
         """Whether a document is there, with the content that ``key`` stands for, unharmed."""
         known = self.known.get(name)
-        if known is None or known.key != key:
-            return False
+        return known is not None and known.key == self._keyed(key) and self._is_unharmed(name)
+
+    def _is_unharmed(self, name: str) -> bool:
+        """Whether a document is there as it was written."""
+        known = self.known[name]
         signature = self._store.signature(name)
         if signature == known.signature:
             return True
         if signature is None or self._digest(name) != known.digest:
             return False
-        self.known[name] = Recorded(
-            key=key,
-            signature=signature,
-            digest=known.digest,
-            size=known.size,
-            entries=known.entries,
-        )
+        self.known[name] = replace(known, signature=signature)
         return True
 
-    def put_entries(self, name: str, key: str, header: Header, entries: Iterable[Entry]) -> None:
-        """Write a document with these entries, as ``put`` does."""
-        self.put(name, key, header, blocks(entries, renderer(header)))
+    def body(self, name: str, body: str) -> Recorded | None:
+        """Return what is known of a document whose entries can be copied; ``None`` for no such.
 
-    def put(self, name: str, key: str, header: Header, body: Iterable[Block[Any]]) -> None:
-        """Write a document, durably, and remember it.
+        Args:
+            name: Its name.
+            body: Stands for what its entries must be the beginning of.
+        """
+        known = self.known.get(name)
+        is_it = known is not None and known.body == self._keyed(body)
+        return known if is_it and self._is_unharmed(name) else None
+
+    def put_entries(
+        self,
+        name: str,
+        key: str,
+        header: Header,
+        entries: Iterable[Entry],
+        *,
+        dialect: Dialect | None = None,
+    ) -> None:
+        """Write a document with these entries, as ``put`` does."""
+        self.put(
+            name, key, header, blocks(entries, self.renderer(header, dialect)), dialect=dialect
+        )
+
+    def put(
+        self,
+        name: str,
+        key: str,
+        header: Header,
+        body: Iterable[Block[Any]],
+        *,
+        dialect: Dialect | None = None,
+    ) -> None:
+        """Write a document, durably, read it back, and remember it.
 
         Args:
             name: Its name.
             key: Stands for its content.
             header: Its header.
             body: Its entries as they are written.
+            dialect: The version, if it is another than that of the shelf.
 
         Raises:
-            StorageError: It could not be written; what was there is still there.
+            StorageError: It could not be written, or does not read back (code ``read-back``);
+                what was there is still there.
         """
-        content = _Content(header, body)
-        size = self._store.write(name, content.chunks())
-        signature = self._store.signature(name)
+        content = _Content(self._told(header), body, name, dialect or self.dialect)
+        self._put(name, key, content)
+
+    def put_growing(
+        self,
+        name: str,
+        key: str,
+        header: Header,
+        entries: Iterable[Entry],
+        *,
+        body: str,
+        last: int,
+    ) -> None:
+        """Write a document to whose entries others will be added, as ``put`` does.
+
+        Args:
+            name: Its name.
+            key: Stands for its content.
+            header: Its header.
+            entries: Its entries.
+            body: Stands for what they are the beginning of.
+            last: The number of the last one.
+        """
+        self.put_entries(name, key, header, entries)
+        self.known[name] = replace(self.known[name], body=self._keyed(body), last=last)
+
+    def put_extended(
+        self,
+        name: str,
+        key: str,
+        header: Header,
+        entries: Iterable[Entry],
+        *,
+        source: str,
+        last: int,
+    ) -> bool:
+        """Write a document with the entries of another before its own; their bytes are copied.
+
+        Args:
+            name: Its name.
+            key: Stands for its content.
+            header: Its header.
+            entries: Its further entries.
+            source: Where the first ones are; perhaps the document itself.
+            last: The number of the last one.
+
+        Returns:
+            Whether it was written; it is not when what was to be copied is not what it was.
+
+        Raises:
+            StorageError: As ``put`` says.
+        """
+        known = self.known[source]
+        stream = self._store.open(source)
+        if stream is None:
+            return False
+        content = _Content(
+            self._told(header), blocks(entries, self.renderer(header)), name, self.dialect
+        )
+        with closing(stream):
+            content.copy(stream, known)
+            try:
+                self._put(name, key, content)
+            except _AlteredError:
+                return False
+        self.known[name] = replace(self.known[name], body=known.body, last=last)
+        return True
+
+    def _put(self, name: str, key: str, content: "_Content") -> None:
+        size = self._store.write(name, content.chunks(), content.proof)
         self.known[name] = Recorded(
-            key=key,
-            signature=signature or "",
+            key=self._keyed(key),
+            signature=self._store.signature(name) or "",
             digest=content.digest.hexdigest(),
             size=size,
             entries=content.entries,
+            opening=len(content.opening),
         )
-        assert header.capability is not None
-        self.written.append(
-            Written(
-                name=name,
-                uri=self.naming.uri(name),
-                capability=header.capability,
-                entries=content.entries,
-                bytes=size,
-            )
-        )
+        self._note(name, content.header.capability)
+
+    def content(self, name: str) -> bytes | None:
+        """Return the bytes of a document that is as it was written; ``None`` for another."""
+        stream = self._store.open(name)
+        if stream is None:
+            return None
+        with closing(stream):
+            found = stream.read()
+        is_it = hashlib.sha256(found).hexdigest() == self.known[name].digest
+        return found if is_it else None
+
+    def mark_page(self, name: str, start: str, *, is_plain: bool) -> None:
+        """Remember of a part where its range begins, and whether its bytes tell its entries."""
+        self.known[name] = replace(self.known[name], start=start, is_plain=is_plain)
 
     def put_text(self, name: str, text: bytes) -> None:
         """Write a document of another kind, unless it is there just so.
@@ -117,53 +249,122 @@ class Shelf:
             return
         size = self._store.write(name, iter((text,)))
         self.known[name] = Recorded(
-            key=digest,
+            key=self._keyed(digest),
             signature=self._store.signature(name) or "",
             digest=digest,
             size=size,
             entries=0,
         )
 
+    def copy(self, source: str, name: str, key: str) -> bool:
+        """Copy a document to another name; return whether it was there, with this content.
+
+        Raises:
+            StorageError: It could not be written.
+        """
+        stream = self._store.open(source) if self.has(source, key) else None
+        if stream is None:
+            return False
+        known = self.known[source]
+        with closing(stream):
+            self._store.write(name, iter(lambda: stream.read(_CHUNK), b""))
+        if self._digest(name) != known.digest:
+            self._store.delete(name)
+            return False
+        self.known[name] = replace(known, signature=self._store.signature(name) or "", body="")
+        return True
+
+    def _note(self, name: str, capability: Capability | None) -> None:
+        known = self.known[name]
+        self.written.append(
+            Written(
+                name=name,
+                uri=self.naming.uri(name),
+                capability=capability,
+                entries=known.entries,
+                bytes=known.size,
+            )
+        )
+
+    def _keyed(self, key: str) -> str:
+        return key if self.dialect is Dialect.V1_1 else f"{self.dialect}:{key}"
+
+    def _told(self, header: Header) -> Header:
+        return header if self.dialect is Dialect.V1_1 else replace(header, modified=self._moment)
+
     def _digest(self, name: str) -> str:
         stream = self._store.open(name)
         if stream is None:
             return ""
         running = hashlib.sha256()
-        with stream:
+        with closing(stream):
             while chunk := stream.read(_CHUNK):
                 running.update(chunk)
         return running.hexdigest()
 
 
-def renderer(header: Header) -> Callable[[Sequence[Entry]], bytes]:
+def renderer(header: Header, dialect: Dialect = Dialect.V1_1) -> Callable[[Sequence[Entry]], bytes]:
     """Return what gives the bytes of entries in a document with this header."""
-    start, end = len(writing.opening(header)), -len(writing.closing(header))
-    return lambda entries: b"".join(writing.write(header, entries))[start:end]
+    start, end = len(writing.opening(header, dialect)), -len(writing.closing(header, dialect))
+    return lambda entries: b"".join(writing.write(header, entries, dialect))[start:end]
 
 
-def overhead(header: Header) -> int:
+def overhead(header: Header, dialect: Dialect = Dialect.V1_1) -> int:
     """Return the bytes of a document with this header around its entries."""
-    return len(writing.opening(header)) + len(writing.closing(header))
+    return len(writing.opening(header, dialect)) + len(writing.closing(header, dialect))
 
 
 class _Content:
     """The bytes of a document; tells its entries and its digest once they were read."""
 
-    def __init__(self, header: Header, body: Iterable[Block[Any]]) -> None:
+    def __init__(
+        self, header: Header, body: Iterable[Block[Any]], name: str, dialect: Dialect
+    ) -> None:
+        self.header = header
+        self.opening = writing.opening(header, dialect)
+        self.proof = Proof(name, header, dialect)
         self.entries = 0
         self.digest = hashlib.sha256()
-        self._header = header
+        self._closing = writing.closing(header, dialect)
         self._body = body
+        self._source: tuple[BinaryIO, Recorded] | None = None
+
+    def copy(self, stream: BinaryIO, known: Recorded) -> None:
+        """Begin with the entries of this document."""
+        self._source = stream, known
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the bytes, many entries at a time."""
+        """Yield the bytes, many entries at a time.
+
+        Raises:
+            _AlteredError: What was to be copied is not what is known.
+        """
         for chunk in self._plain():
             self.digest.update(chunk)
             yield chunk
 
     def _plain(self) -> Iterator[bytes]:
-        yield writing.opening(self._header)
+        self.proof.begin(self.opening)
+        yield self.opening
+        if self._source is not None:
+            for chunk in self._copied(*self._source):
+                self.proof.copied(chunk)
+                yield chunk
         for block in self._body:
             self.entries += len(block.entries)
+            self.proof.expect(block.entries)
             yield block.text
-        yield writing.closing(self._header)
+        yield self._closing
+
+    def _copied(self, stream: BinaryIO, known: Recorded) -> Iterator[bytes]:
+        """Yield the bytes of the entries of a document, which is read and judged as a whole."""
+        running = hashlib.sha256(stream.read(known.opening))
+        left = known.size - known.opening - len(self._closing)
+        while left and (chunk := stream.read(min(left, _CHUNK))):
+            running.update(chunk)
+            left -= len(chunk)
+            yield chunk
+        running.update(stream.read())
+        if running.hexdigest() != known.digest:
+            raise _AlteredError
+        self.entries = known.entries

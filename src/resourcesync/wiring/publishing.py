@@ -263,3 +263,6 @@ class _Nothing:
 
     def touched(self, resource: Resource, fingerprint: str) -> None:
         """Record nothing."""
+
+    def passed(self) -> None:
+        """Record nothing."""

@@ -37,6 +37,22 @@ _MIGRATIONS: Final = (
     CREATE TABLE moment (one INTEGER PRIMARY KEY CHECK (one = 1), latest_us INTEGER NOT NULL);
     CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE edit (number INTEGER PRIMARY KEY AUTOINCREMENT, uri TEXT NOT NULL UNIQUE);
+    CREATE TRIGGER resource_put AFTER INSERT ON resource WHEN (SELECT 1 FROM moment) BEGIN
+        DELETE FROM edit WHERE uri = NEW.uri;
+        INSERT INTO edit (uri) VALUES (NEW.uri);
+    END;
+    CREATE TRIGGER resource_set AFTER UPDATE ON resource BEGIN
+        DELETE FROM edit WHERE uri IN (OLD.uri, NEW.uri);
+        INSERT INTO edit (uri) VALUES (NEW.uri);
+        INSERT INTO edit (uri) SELECT OLD.uri WHERE OLD.uri <> NEW.uri;
+    END;
+    CREATE TRIGGER resource_gone AFTER DELETE ON resource BEGIN
+        DELETE FROM edit WHERE uri = OLD.uri;
+        INSERT INTO edit (uri) VALUES (OLD.uri);
+    END;
+    """,
 )
 """The schema, step by step: version n of the file is what the first n steps make."""
 

@@ -18,6 +18,7 @@ from resourcesync.adapters.catalogue.rows import (
     CataloguedRow,
     Row,
     change_from_row,
+    from_row,
     from_rows,
     to_row,
 )
@@ -37,6 +38,14 @@ VALUES (?,?,?,?,?,?,?,?)
 """
 _ALL: Final = """
 SELECT uri, lastmod_us, length, hash, media_type, more, fingerprint FROM resource ORDER BY uri
+"""
+_RANGE: Final = """
+SELECT uri, lastmod_us, length, hash, media_type, more FROM resource
+WHERE uri >= ? {} ORDER BY uri
+"""
+_EDITS: Final = """
+SELECT edit.uri, resource.uri, lastmod_us, length, hash, media_type, more
+FROM edit LEFT JOIN resource USING (uri) ORDER BY edit.uri
 """
 _CHANGES: Final = """
 SELECT seq, change, datetime_us, uri, lastmod_us, length, hash, media_type, more
@@ -130,6 +139,11 @@ class FileCatalogue:
         with reading(self._path) as connection:
             yield FileSnapshot(connection)
 
+    def forget_edits(self, last: int) -> None:
+        """Forget the edits up to a number: the published Resource List has them."""
+        with guarded(self._path):
+            self._connection.execute("DELETE FROM edit WHERE number <= ?", (last,))
+
     def note(self, key: str) -> str | None:
         """Return a value of the publisher's own bookkeeping, or ``None``."""
         with guarded(self._path):
@@ -185,6 +199,10 @@ class FileRecording:
         self._deletions.append((resource.uri,))
         self._append(ChangeKind.DELETED, to_row(Resource(uri=resource.uri)))
 
+    def passed(self) -> None:
+        """Record that the moment of this recording is over: all later changes are later."""
+        self._wrote = True
+
     def _put(self, kind: ChangeKind | None, resource: Resource, fingerprint: str) -> None:
         if self._deletions:
             self.flush()
@@ -236,20 +254,36 @@ class FileSnapshot:
         """The moment that this view includes every change up to; all later changes are later."""
         return self._at
 
-    def resources(self) -> Iterator[Resource]:
-        """Yield the resources in rising URI order."""
-        rows = self._connection.execute(_ALL)
+    def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
+        """Yield the resources in rising URI order, those from ``start`` up to before ``end``."""
+        bounds = (start,) if end is None else (start, end)
+        query = _RANGE.format("" if end is None else "AND uri < ?")
+        rows = self._connection.execute(query, bounds)
         while some := rows.fetchmany(_BATCH):
             yield from from_rows(some)
+
+    def edits(self) -> Iterator[tuple[str, Resource | None]]:
+        """Yield each edited URI with its resource, ``None`` when it is gone, in URI order."""
+        for row in self._connection.execute(_EDITS):
+            yield row[0], None if row[1] is None else from_row(row[1:])
+
+    def last_edit(self) -> int:
+        """Return the number up to which the edits of this view may be forgotten."""
+        found: int = self._connection.execute("SELECT ifnull(max(number), 0) FROM edit").fetchone()[
+            0
+        ]
+        return found
 
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
         """Yield ``(sequence number, change)`` in order of time, those after number ``after``."""
         for row in self._connection.execute(_CHANGES, (after,)):
             yield row[0], change_from_row(row[1], row[2], row[3:])
 
-    def count(self) -> int:
-        """Return the number of resources."""
-        found: int = self._connection.execute("SELECT count(*) FROM resource").fetchone()[0]
+    def count(self, most: int | None = None) -> int:
+        """Return the number of resources, or ``most`` when there are more."""
+        found: int = self._connection.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM resource LIMIT ?)", (-1 if most is None else most,)
+        ).fetchone()[0]
         return found
 
     def last_change(self) -> int:

@@ -1,0 +1,145 @@
+"""Read back what was written, with our own reader, before the world can see it."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, Final, cast
+
+from resourcesync.documents import reading
+from resourcesync.documents.dialects import narrow_header
+from resourcesync.errors import DocumentError, StorageError
+from resourcesync.model.capabilities import Entry, Header
+from resourcesync.model.digests import format_digests
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import Capability, Dialect
+
+_Mark = tuple[str, str | None, int | None, str]
+"""What of an entry is compared: its URI, change, length and digests."""
+
+_CHUNK: Final = 1 << 18
+_ROWS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
+"""What is read as rows, which takes half the time."""
+
+
+class Proof:
+    """What a document is to say, told while it is written; then it is asked of what was stored.
+
+    Entries that were copied from a document that had been proved are compared by their bytes;
+    all others are read.
+
+    Args:
+        name: The document's name, for messages.
+        header: Its header.
+        dialect: The version it is written in.
+    """
+
+    def __init__(self, name: str, header: Header, dialect: Dialect) -> None:
+        self._name = name
+        self._header = header
+        self._dialect = dialect
+        self._mark = _plain_mark if dialect is Dialect.SITEMAP else _mark
+        self._running = 0
+        self._count = 0
+        self._is_counted = False
+        self._opening = b""
+        self._before = hashlib.sha256()
+        self._size = 0
+
+    def begin(self, opening: bytes) -> None:
+        """Note the bytes before the entries."""
+        self._opening = opening
+
+    def copied(self, chunk: bytes) -> None:
+        """Note bytes of entries that were proved before."""
+        if not self._size:
+            self._before.update(self._opening)
+            self._size = len(self._opening)
+        self._before.update(chunk)
+        self._size += len(chunk)
+
+    def expect(self, entries: Sequence[Any]) -> None:
+        """Note further entries; a range says only how many they are."""
+        self._count += len(entries)
+        if isinstance(entries, range):
+            self._is_counted = True
+            return
+        running, mark = self._running, self._mark
+        for entry in entries:
+            running = hash((running, mark(entry)))
+        self._running = running
+
+    def __call__(self, stream: BinaryIO) -> None:
+        """Read a document.
+
+        Raises:
+            StorageError: It is not what was meant (code ``read-back``).
+        """
+        try:
+            fault = self._fault(stream)
+        except DocumentError as error:
+            fault = error.message
+        if fault:
+            raise StorageError(
+                f"{self._name} does not read back as it was meant: {fault}",
+                evidence=(("kept", "what was published before"),),
+                hint="look at the disk, then run publish again",
+                code="read-back",
+            )
+
+    def _fault(self, stream: BinaryIO) -> str:
+        if self._size:
+            if not self._is_copy(stream):
+                return "what was copied is not what was there"
+            stream = cast(BinaryIO, _After(self._opening, stream))
+        document = reading.read(stream, uri=self._name)
+        if document.header != narrow_header(self._header, self._dialect):
+            return "its header is another"
+        running, count = 0, 0
+        for mark in self._marks(document):
+            running = hash((running, mark))
+            count += 1
+        is_same = count == self._count and (self._is_counted or running == self._running)
+        return "" if is_same and not document.refused else "its entries are others"
+
+    def _marks(self, document: reading.Document) -> Iterator[_Mark]:
+        if self._header.is_index or self._header.capability not in _ROWS:
+            yield from map(self._mark, document.entries())
+            return
+        for row in document.rows():
+            length = None if row.length_text is None else int(row.length_text)
+            yield row.uri, row.change, length, row.hash_text or ""
+
+    def _is_copy(self, stream: BinaryIO) -> bool:
+        """Whether a stream begins with what was copied; it stands after that then."""
+        found, left = hashlib.sha256(), self._size
+        while left and (chunk := stream.read(min(left, _CHUNK))):
+            found.update(chunk)
+            left -= len(chunk)
+        return not left and found.digest() == self._before.digest()
+
+
+class _After:
+    """A document without the entries that were copied: its opening, and the rest of a stream."""
+
+    def __init__(self, opening: bytes, stream: BinaryIO) -> None:
+        self._opening = opening
+        self._stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to ``size`` bytes."""
+        opening, self._opening = self._opening, b""
+        return opening or self._stream.read(size)
+
+
+def _mark(entry: Entry) -> _Mark:
+    """Return what of an entry is compared."""
+    change = None
+    if isinstance(entry, Change):
+        change, entry = entry.kind.value, entry.resource
+    if isinstance(entry, Resource):
+        return entry.uri, change, entry.length, format_digests(entry.digests)
+    return entry.uri, None, None, ""
+
+
+def _plain_mark(entry: Entry) -> _Mark:
+    """Return what a plain sitemap says of an entry."""
+    return entry.uri, None, None, ""
