@@ -1,5 +1,6 @@
 """``why``: one resource explained, whatever became of it."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -137,3 +138,103 @@ def test_a_source_that_does_not_answer_leaves_what_is_remembered(
 def test_why_needs_a_mirror_and_makes_none(said: Said) -> None:
     assert run(["why", "nothing", ONE]) == 2
     assert not Path("nothing").exists()
+
+
+@pytest.fixture
+def damaged(museum: str, said: Said) -> Path:
+    """A copy that was damaged without a trace in size and time, and an audit that found it."""
+    path = Path(museum, ONE[1:])
+    stat = path.stat()
+    path.write_bytes(path.read_bytes().swapcase())
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert run(["audit", museum]) == 1
+    said.readouterr()
+    return path
+
+
+def test_damage_that_leaves_size_and_time_is_told_even_before_an_audit(
+    museum: str, said: Said
+) -> None:
+    path = Path(museum, ONE[1:])
+    stat = path.stat()
+    path.write_bytes(path.read_bytes().swapcase())
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    assert run(["why", museum, ONE, "--json"]) == 1
+    assert verdict(said) == "altered"
+
+
+def test_a_file_that_was_only_touched_is_well(museum: str, said: Said) -> None:
+    Path(museum, ONE[1:]).touch()
+
+    assert run(["why", museum, ONE, "--json"]) == 0
+    assert verdict(said) == "as_listed"
+
+
+def test_what_an_audit_found_is_told_and_whether_it_still_holds(damaged: Path, said: Said) -> None:
+    assert run(["why", "museum", ONE]) == 1
+    text = said.readouterr().out
+    assert "Audit     sha-256 differs (same length): silent corruption or local edit" in text
+    assert "; read now: it still does" in text
+    assert "Tried" not in text
+    damaged.write_bytes(damaged.read_bytes().swapcase())
+
+    assert run(["why", "museum", ONE]) == 0
+    text = said.readouterr().out
+    assert "; read now: it is as it was fetched" in text
+    assert "Verdict   an audit found its file altered; now it is as it was fetched" in text
+
+
+def test_what_was_set_aside_is_told(damaged: Path, said: Said) -> None:
+    altered = damaged.read_bytes()
+    assert run(["pull", "museum"]) == 0
+    said.readouterr()
+
+    assert run(["why", "museum", ONE, "--json"]) == 0
+    [name] = rows(said)[-1]["set_aside"]
+    assert Path("museum/.resourcesync/quarantine", name).read_bytes() == altered
+    assert run(["why", "museum", ONE]) == 0
+    assert f"Set aside .resourcesync/quarantine/{name}" in said.readouterr().out
+
+
+def test_a_file_may_be_named_as_the_shell_names_it(
+    museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(museum, ONE[1:])
+    here = path.resolve()
+    names = [str(here), f"museum{ONE}", f"./museum{ONE}", f"{Path.cwd().name}/../museum{ONE}"]
+    Path(Path.cwd().name).mkdir()
+    for name in names:
+        assert run(["why", museum, name, "--json"]) == 0, name
+        assert rows(said)[-1]["path"] == ONE[1:]
+    monkeypatch.chdir(here.parent)
+    assert run(["why", "..", here.name, "--json"]) == 0
+    assert rows(said)[-1]["path"] == ONE[1:]
+    here.unlink()
+    for name in (str(here), here.name):
+        assert run(["why", "..", name, "--json"]) == 1
+        assert verdict(said) == "lost"
+
+
+def test_a_path_in_the_mirror_wins_over_one_of_the_shell(museum: str, said: Said) -> None:
+    Path("objects").mkdir()
+    Path("objects/0001.txt").write_text("elsewhere")
+
+    assert run(["why", museum, "objects/0001.txt", "--json"]) == 0
+    assert verdict(said) == "as_listed"
+
+
+def test_a_file_that_is_not_ours_is_called_so_and_left_alone(museum: str, said: Said) -> None:
+    Path(museum, "notes.txt").write_text("mine")
+
+    for name in ("notes.txt", "museum/notes.txt", str(Path("museum/notes.txt").resolve())):
+        assert run(["why", museum, name]) == 0
+        lines = said.readouterr().out.splitlines()
+        assert lines[0] == "Here      notes.txt  not fetched by resourcesync"
+        assert "Verdict   it did not come from the Source: not ours, left alone" in lines
+    assert Path(museum, "notes.txt").read_text() == "mine"
+
+
+def test_the_mirrors_own_files_are_called_so(museum: str, said: Said) -> None:
+    assert run(["why", museum, "museum/.resourcesync/state.db", "--json"]) == 0
+    assert verdict(said) == "own"

@@ -1,6 +1,9 @@
 """``resourcesync why``: explain one resource of a mirror."""
 
+import os
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command("why")
 @mirror_argument
-@click.argument("resource", metavar="URI|PATH")
+@click.argument("resource", metavar="URI|PATH|FILE")
 @option("--offline", is_flag=True, help="Ask the mirror's memory only.")
 @options.CONFIG
 @options.output_options
@@ -29,8 +32,9 @@ def command(output: OutputOptions, mirror: OneMirror, resource: str, **values: A
     """Explain one resource.
 
     MIRROR is a mirror's folder, or its name in the configuration file.
-    Says what is here, what the Source lists, what was tried, and what follows from it. Exit 0
-    when nothing is wrong with it, 1 otherwise.
+    The resource is its URI, its path in the mirror, or a file there, however its path is written.
+    Says what is here (its bytes are read), what the Source lists, what was tried, what the last
+    audit found, and what follows from it. Exit 0 when nothing is wrong with it, 1 otherwise.
     """
     offline: bool = values["offline"]
     folder = mirror.folder
@@ -65,28 +69,72 @@ def _why(one: OneMirror, resource: str, screen: Screen, *, offline: bool) -> Out
     with mirrors.open_destination(
         mirror, network=network, report=report, clock=clock
     ) as destination:
-        found = explain(destination.looking(), resource, offline=offline)
+        names = named(resource, mirror)
+        findings = partial(mirrors.last_findings, mirror)
+        found = explain(destination.looking(), names, findings, offline=offline)
     code = ExitCode.OK if found.verdict.is_well else ExitCode.FINDINGS
     lines = tuple(Line(text, label, QUIET) for label, text in _lines(found, mirror))
     return Outcome(exit=code, closing=lines, fields=fields_of(found))
+
+
+def named(resource: str, mirror: Path) -> list[str]:
+    """Return what a resource's name may be in the mirror, the likeliest first.
+
+    Args:
+        resource: Its URI; its path in the mirror; or the path of a file there, as the shell has it.
+        mirror: The mirror's folder.
+    """
+    if "://" in resource or "\0" in resource:
+        return [resource]
+    root = mirror.resolve()
+    written = Path(resource)
+    inside = mirror / resource.lstrip("/")
+    outside = (
+        [_below(written, root)] if written.is_absolute() or not os.path.lexists(inside) else []
+    )
+    return list(dict.fromkeys([*filter(None, outside), resource]))
+
+
+def _below(path: Path, root: Path) -> str:
+    """Return where a path lies below the root; empty when it lies elsewhere.
+
+    The last part is not followed, should it be a link.
+    """
+    try:
+        return (path.parent.resolve() / path.name).relative_to(root).as_posix()
+    except (ValueError, OSError, RuntimeError):
+        return ""
 
 
 def _lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
     yield "Here", _here(found)
     yield from _source(found)
     pending = found.pending
-    if pending is not None and pending.code:
+    if pending is not None and pending.tries:
         tries = words.counted(pending.tries, "time") if pending.tries != 1 else "once"
         since = words.moment(from_microseconds(pending.first))
         yield "Tried", f"{tries} since {since}: {pending.reason}"
-    elif pending is not None and pending.reason:
+    elif pending is not None and pending.reason and not found.finding:
         yield "Tried", pending.reason
+    if found.finding is not None:
+        yield "Audit", f"{found.finding.reason}{_since(found)}"
+    if found.set_aside:
+        yield "Set aside", f".resourcesync/quarantine/{found.set_aside[-1]}"
     verdict = found.verdict
     kept = "" if verdict.is_well or pending is None else f"; {found.kept}"
     yield "Verdict", f"{verdict.value}{kept}"
     step = next_step(found, mirror)
     if step:
         yield step
+
+
+def _since(found: "Explanation") -> str:
+    """Say whether what an audit found holds still: its bytes were read just now."""
+    if found.copy is None or not found.is_there:
+        return ""
+    return (
+        "; read now: it still does" if found.is_altered else "; read now: it is as it was fetched"
+    )
 
 
 def _here(found: "Explanation") -> str:
@@ -97,7 +145,7 @@ def _here(found: "Explanation") -> str:
             return f"nothing; in the trash since {at}: {found.trash.place}"
         if found.last is not None:
             return f"nothing; {found.last.kind} {words.moment(from_microseconds(found.last.time))}"
-        return "nothing"
+        return f"{found.path}  not fetched by resourcesync" if found.is_there else "nothing"
     if copy.length < 0:
         return f"{copy.path}  its content is not known to be good"
     at = words.moment(from_microseconds(copy.installed))
@@ -137,6 +185,8 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
             return "Next", f"resourcesync pull {mirror}"
         case Verdict.HELD:
             return "Next", f"resourcesync pull {mirror} --max-delete 100%"
+        case Verdict.SOUND_AGAIN:
+            return "Next", f"resourcesync pull {mirror}"
         case Verdict.KEPT:
             return "Next", f"resourcesync pull {mirror} --mode baseline --delete absent"
         case Verdict.UNASKED:
@@ -164,5 +214,7 @@ def fields_of(found: "Explanation") -> dict[str, object]:
         "is_altered": found.is_altered,
         "asked": found.asked,
         "trouble": found.trouble,
+        "finding": None if found.finding is None else asdict(found.finding),
+        "set_aside": list(found.set_aside),
         **{name: None if row is None else row._asdict() for name, row in rows.items()},
     }

@@ -1,5 +1,6 @@
 """Why one resource is here, or not, or not as listed: from the mirror's memory and the lists."""
 
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,17 +13,20 @@ from resourcesync.destination.plan import (
     FILTERED,
     Listed,
     Match,
+    is_doubted,
     is_forgotten,
     match_copy,
     settle,
 )
 from resourcesync.destination.pulling import Pull
+from resourcesync.destination.reports import Finding
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
+from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.changes import Logged
 from resourcesync.ports.mirror import Copy, Fixity, Pending, Refused, Task, TrashRow
 
-_ALL: Final = (1 << 63) - 1
+Findings = Callable[[], Iterable[Finding]]
 _DISAGREEING: Final = frozenset({"hash-mismatch", "length-mismatch"})
 
 
@@ -45,6 +49,9 @@ class Verdict(StrEnum):
     FILTERED = "the Source lists it; the mirror's filters do not want it"
     UNKNOWN = "the Source does not list it, and it never was here"
     UNASKED = "it is not here, and the Source was not asked"
+    SOUND_AGAIN = "an audit found its file altered; now it is as it was fetched"
+    FOREIGN = "it did not come from the Source: not ours, left alone"
+    OWN = "it belongs to the mirror itself"
 
     @property
     def is_well(self) -> bool:
@@ -53,8 +60,18 @@ class Verdict(StrEnum):
 
 
 _WELL: Final = frozenset(
-    {Verdict.AS_LISTED, Verdict.AS_FETCHED, Verdict.GONE, Verdict.FILTERED, Verdict.UNPROVEN}
+    {
+        Verdict.AS_LISTED,
+        Verdict.AS_FETCHED,
+        Verdict.GONE,
+        Verdict.FILTERED,
+        Verdict.UNPROVEN,
+        Verdict.SOUND_AGAIN,
+        Verdict.FOREIGN,
+        Verdict.OWN,
+    }
 )
+_OWN_FOLDER: Final = ".resourcesync"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,8 +83,8 @@ class Explanation:
         uri: Its URI, normalised; as it was given when it cannot be normalised.
         path: Its place in the mirror; empty when it has none.
         copy: The copy, as the mirror remembers it.
-        is_there: Whether its file is there.
-        is_altered: Whether its file is not the one that was put there.
+        is_there: Whether a file is there.
+        is_altered: Whether its bytes, as read now, are not those that were put there.
         listed: What the Source lists; ``None`` when it does not, or was not asked.
         list_uri: Where it lists it.
         asked: Whether the Source was asked.
@@ -76,6 +93,8 @@ class Explanation:
         refused: Why the Source's entry cannot be used.
         trash: Where its last copy went.
         last: The last change of it that is remembered.
+        finding: What the last audit that found anything said of it.
+        set_aside: Where files went that were in its place and not what we put there, newest last.
     """
 
     source: str
@@ -92,10 +111,14 @@ class Explanation:
     refused: Refused | None = None
     trash: TrashRow | None = None
     last: Logged | None = None
+    finding: Finding | None = None
+    set_aside: Sequence[str] = ()
 
     @property
     def verdict(self) -> Verdict:
         """What it comes down to."""
+        if self.path.partition("/")[0] == _OWN_FOLDER:
+            return Verdict.OWN
         return self._of_task() or self._of_entry() or self._of_copy()
 
     @property
@@ -122,18 +145,25 @@ class Explanation:
         if self.copy is not None:
             if not self.is_there:
                 return Verdict.LOST
-            return Verdict.ALTERED if self.is_altered else None
+            if self.is_altered:
+                return Verdict.ALTERED
+            return Verdict.SOUND_AGAIN if is_doubted(self.copy) else None
         if self.listed is not None and self.listed.change == FILTERED:
             return Verdict.FILTERED
         if self.listed is not None and self.listed.change != ChangeKind.DELETED:
             return Verdict.WAITING
         return None
 
+    def _of_nothing(self) -> Verdict:
+        if self.is_there:
+            return Verdict.FOREIGN
+        if self.listed is not None or self.trash is not None or self.last is not None:
+            return Verdict.GONE
+        return Verdict.UNKNOWN if self.asked else Verdict.UNASKED
+
     def _of_copy(self) -> Verdict:
         if self.copy is None:
-            if self.listed is not None or self.trash is not None or self.last is not None:
-                return Verdict.GONE
-            return Verdict.UNKNOWN if self.asked else Verdict.UNASKED
+            return self._of_nothing()
         if not self.asked:
             return Verdict.AS_FETCHED
         if self.listed is None or self.listed.change in (FILTERED, ChangeKind.DELETED):
@@ -147,39 +177,57 @@ class Explanation:
                 return Verdict.UNPROVEN
 
 
-def explain(pull: Pull, name: str, *, offline: bool) -> Explanation:
+def explain(pull: Pull, names: Sequence[str], findings: Findings, *, offline: bool) -> Explanation:
     """Find out what there is to know of one resource; nothing is changed.
 
     Args:
         pull: What to work with; only its reading side is used.
-        name: Its URI, or its path in the mirror.
+        names: Its URI; or what may be its path in the mirror, the likeliest first.
+        findings: Returns what the last audit found.
         offline: Ask nobody.
 
     Raises:
         StorageError: The mirror cannot be read.
     """
-    uri = _uri_of(pull, name)
+    name, uri = _meant(pull, names)
     identity = pull.memory.identity
     source = "" if identity is None else identity.source
-    known = Explanation(source=source, uri=uri)
+    known = Explanation(source=source, uri=uri, path="" if "://" in name else _tidy(name))
     _remember(pull, known)
-    if not offline:
+    if not offline and known.path.partition("/")[0] != _OWN_FOLDER:
         try:
             _ask(pull, known)
         except ResourceSyncError as error:
             known.trouble = error.message
     known.path = known.path or _path_of(pull, uri)
+    _look(pull, known)
+    known.finding = next(
+        (it for it in findings() if it.path == known.path or (uri and it.uri == uri)), None
+    )
     return known
+
+
+def _meant(pull: Pull, names: Sequence[str]) -> tuple[str, str]:
+    """Return the name that the mirror knows something of, and its URI; else the first one."""
+    pairs = [(name, _uri_of(pull, name)) for name in names]
+    for name, uri in pairs:
+        state = pull.state
+        if state.copy(uri) or state.pending_of(uri) or state.trash_of(uri):
+            return name, uri
+    return pairs[0]
 
 
 def _uri_of(pull: Pull, name: str) -> str:
     if "://" not in name:
-        path = name.removeprefix("./").removeprefix("/")
-        return pull.selection.uri_of(path) or name
+        return pull.selection.uri_of(_tidy(name)) or name
     try:
         return normalise(name)
     except OutOfScopeError:
         return name
+
+
+def _tidy(path: str) -> str:
+    return path.removeprefix("./").removeprefix("/")
 
 
 def _path_of(pull: Pull, uri: str) -> str:
@@ -193,13 +241,22 @@ def _remember(pull: Pull, known: Explanation) -> None:
     pending = state.pending_of(uri)
     known.pending = None if pending is None or pending.task == Task.KEEP else pending
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
-    known.trash = next((row for row in state.trash(removed_before=_ALL) if row.uri == uri), None)
+    known.trash = state.trash_of(uri)
     known.last = next(state.changes_of(uri), None)
     if copy is not None:
         known.path = copy.path
-        signature = pull.equipment.copies.signature(copy.path)
-        known.is_there = signature is not None
-        known.is_altered = is_forgotten(copy) or signature != copy.signature
+
+
+def _look(pull: Pull, known: Explanation) -> None:
+    """Read the file that is there, and hold it against what was put there."""
+    copies, copy = pull.equipment.copies, known.copy
+    known.set_aside = copies.set_aside(known.path) if known.path else ()
+    digests = () if copy is None else parse_digests(copy.digests)
+    found = copies.digest(known.path, [it.algorithm for it in digests]) if known.path else None
+    known.is_there = found is not None
+    if copy is not None and found is not None:
+        is_same = found[0] == copy.length and not disagree(found[1], digests)
+        known.is_altered = is_forgotten(copy) or not is_same
 
 
 def _ask(pull: Pull, known: Explanation) -> None:

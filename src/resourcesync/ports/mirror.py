@@ -257,6 +257,10 @@ class MirrorState(ChangeLog, ProofLog, Protocol):
         """Yield what went to the trash before a moment."""
         ...
 
+    def trash_of(self, uri: str) -> TrashRow | None:
+        """Return where the last copy of a URI went that waits in the trash, or ``None``."""
+        ...
+
     def add_run(self, row: RunRow) -> None:
         """Remember a run; only the newest 1,000 are kept."""
         ...

@@ -258,6 +258,19 @@ def findings_of(folder: Path, audit: str) -> list[Finding]:
     ]
 
 
+def last_findings(folder: Path) -> list[Finding]:
+    """Return what the last audit found that found anything; nothing when there was none.
+
+    Raises:
+        StateError: The file of its findings was damaged.
+        StorageError: It cannot be read.
+    """
+    try:
+        return findings_of(folder, "last")
+    except ConfigurationError:
+        return []
+
+
 def not_a_mirror(folder: Path) -> ResourceSyncError:
     """Return the error that says so; of a folder of mirrors, that says which these are."""
     tried = (("tried", f"{folder / OWN_FOLDER / mirror_folder.STATE_FILE}: not there"),)

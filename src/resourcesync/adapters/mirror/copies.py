@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, Final
 
+from resourcesync.adapters.mirror import quarantine
 from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, HeldFolders, sync_folder
 from resourcesync.adapters.mirror.looking import READ_FLAGS, Look
 from resourcesync.adapters.mirror.parts import Parts
@@ -179,7 +180,7 @@ class FileTreeCopies:
             staged = _file(installation)
             if info.st_size == staged.length and self._equal(folder, leaf, staged.digests):
                 return
-        self._set_aside(folder, leaf, installation.path)
+        quarantine.set_aside(folder, leaf, installation.path, self._quarantine)
 
     def _equal(self, folder: int, leaf: str, digests: Sequence[Digest]) -> bool:
         file = os.open(leaf, READ_FLAGS, dir_fd=folder)
@@ -188,15 +189,6 @@ class FileTreeCopies:
         finally:
             os.close(file)
         return agree(found, digests)
-
-    def _set_aside(self, folder: int, leaf: str, path: str) -> None:
-        place = f"{secrets.token_hex(8)}-{leaf[:_LEAF]}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        note = os.open(f"{place}.note", flags, 0o600, dir_fd=self._quarantine)
-        with os.fdopen(note, "w", encoding="utf-8") as stream:
-            stream.write(f"was at: {path}\nbecause: not what resourcesync put there\n")
-        os.rename(leaf, place, src_dir_fd=folder, dst_dir_fd=self._quarantine)
-        sync_folder(self._quarantine)
 
     # --- removing ---
 
@@ -290,6 +282,10 @@ class FileTreeCopies:
         """Read a copy; return its length and digests, or ``None`` when there is none."""
         with self.looking() as look:
             return look.digest(path, algorithms)
+
+    def set_aside(self, path: str) -> list[str]:
+        """Return the names in the quarantine of what was set aside from ``path``, newest last."""
+        return quarantine.places_of(self._quarantine, path)
 
     def paths(self) -> Iterator[str]:
         """Yield the path of every file in the mirror, in no order, its own folder left out."""

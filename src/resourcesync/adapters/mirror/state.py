@@ -260,6 +260,14 @@ class SqliteMirrorState:
             ).fetchall()
         yield from map(TrashRow._make, rows)
 
+    def trash_of(self, uri: str) -> TrashRow | None:
+        """Return where the last copy of a URI went that waits in the trash, or ``None``."""
+        with self._guard():
+            row = self._db.execute(
+                "SELECT * FROM trash WHERE uri = ? ORDER BY removed DESC LIMIT 1", (uri,)
+            ).fetchone()
+        return None if row is None else TrashRow._make(row)
+
     def last_run(self) -> RunRow | None:
         """Return the newest run, or ``None``."""
         with self._guard():
