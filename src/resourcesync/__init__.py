@@ -4,54 +4,9 @@ Importing this costs nothing yet: each name is fetched from its home when it is 
 type checkers see stands beside it, in ``__init__.pyi``.
 """
 
+from resourcesync.lazily import lazily as _lazily
+
 __version__ = "0.1.0"
-__all__ = [
-    "AuditFinding",
-    "AuditReport",
-    "AuditRolling",
-    "Capability",
-    "Change",
-    "ChangeKind",
-    "Credentials",
-    "Digest",
-    "Document",
-    "Event",
-    "Failing",
-    "FindingKind",
-    "Header",
-    "LeftFile",
-    "Level",
-    "Link",
-    "Mirror",
-    "MirrorChange",
-    "MirrorChangeKind",
-    "MirrorOptions",
-    "MirrorState",
-    "MirrorStatus",
-    "Mode",
-    "Network",
-    "OfferedSet",
-    "Plan",
-    "PlannedAction",
-    "Published",
-    "Publisher",
-    "PublisherOptions",
-    "Resource",
-    "ResourceSyncError",
-    "Rule",
-    "RuleFinding",
-    "RunReport",
-    "Severity",
-    "Source",
-    "SourceLists",
-    "WrittenDocument",
-    "__version__",
-    "discover",
-    "offered_sets",
-    "read",
-    "validate",
-    "write",
-]
 
 _HOMES = {
     "AuditFinding": "destination.reports:Finding",
@@ -100,19 +55,5 @@ _HOMES = {
     "write": "documents.writing",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Return a public name; what it needs is imported when it is asked for the first time."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home, _, own = _HOMES[name].partition(":")
-    from importlib import import_module  # noqa: PLC0415 - importing the package costs nothing
-
-    value: object = getattr(import_module(f"resourcesync.{home}"), own or name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """Return the public names, asked for already or not."""
-    return sorted({*globals(), *__all__})
+__all__ = sorted([*_HOMES, "__version__"])  # noqa: PLE0605
+__getattr__, __dir__ = _lazily(__name__, _HOMES)

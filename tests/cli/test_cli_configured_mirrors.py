@@ -56,7 +56,7 @@ def test_a_secret_that_cannot_be_had_stops_one_mirror_only(source: TinySource, s
     assert run(["pull", "--all"]) == 2
 
     assert files_of(Path("copies/other")) == MIRRORED
-    assert "`token` in [auth.key] comes from the environment variable THE_TOKEN" in said.readouterr().err
+    assert "[auth.key] comes from the environment variable THE_TOKEN" in said.readouterr().err
 
 
 def test_a_source_that_wants_a_secret_is_told_apart(source: TinySource) -> None:

@@ -4,32 +4,7 @@ The names below are public; the modules are not. Each is fetched from its home w
 used; what type checkers see stands in ``__init__.pyi``.
 """
 
-__all__ = [
-    "Capability",
-    "CapabilityEntry",
-    "Change",
-    "ChangeKind",
-    "Dialect",
-    "Digest",
-    "Document",
-    "DocumentChange",
-    "Entry",
-    "Header",
-    "Limits",
-    "Link",
-    "Package",
-    "Part",
-    "RefusedEntry",
-    "Relation",
-    "Resource",
-    "Tolerated",
-    "format_digests",
-    "format_time",
-    "parse_digests",
-    "parse_time",
-    "read",
-    "write",
-]
+from resourcesync.lazily import lazily as _lazily
 
 _HOMES = {
     "Capability": "model.vocabulary",
@@ -58,19 +33,5 @@ _HOMES = {
     "write": "documents.writing",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Return a public name; what it needs is imported when it is asked for the first time."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home, _, own = _HOMES[name].partition(":")
-    from importlib import import_module  # noqa: PLC0415 - importing the package costs nothing
-
-    value: object = getattr(import_module(f"resourcesync.{home}"), own or name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """Return the public names, asked for already or not."""
-    return sorted({*globals(), *__all__})
+__all__ = list(_HOMES)
+__getattr__, __dir__ = _lazily(__name__, _HOMES)

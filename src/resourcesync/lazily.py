@@ -1,0 +1,38 @@
+"""Public names that are fetched from their homes when they are first used.
+
+Importing a package that does so costs nothing; what type checkers see stands in its
+``__init__.pyi``.
+"""
+
+import sys
+
+TYPE_CHECKING = False  # as in ``typing``, which costs more than all of this
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def lazily(
+    package: str, homes: "Mapping[str, str]"
+) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
+    """Return ``__getattr__`` and ``__dir__`` for a package (PEP 562).
+
+    Args:
+        package: Its name.
+        homes: Its public names, each with the module below ``resourcesync`` that has it, and after
+            a colon what it is called there, when that is another name.
+    """
+
+    def get(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home, _, own = homes[name].partition(":")
+        from importlib import import_module  # noqa: PLC0415 - importing the package costs nothing
+
+        value: object = getattr(import_module(f"resourcesync.{home}"), own or name)
+        vars(sys.modules[package])[name] = value
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes})
+
+    return get, names
