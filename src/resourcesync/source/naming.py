@@ -16,6 +16,8 @@ FOLDER: Final = "resourcesync/"
 RESOURCE_LIST: Final = "resourcesync/resourcelist.xml"
 CHANGE_LIST: Final = "resourcesync/changelist.xml"
 CAPABILITY_LIST: Final = "resourcesync/capabilitylist.xml"
+RESOURCE_DUMP: Final = "resourcesync/resourcedump.xml"
+CHANGE_DUMP: Final = "resourcesync/changedump.xml"
 ABOUT: Final = "resourcesync/about.xml"
 DESCRIPTION: Final = ".well-known/resourcesync"
 SITEMAP: Final = "resourcesync/sitemap.xml"
@@ -31,6 +33,10 @@ _NUMBERED: Final = re.compile(r"resourcesync/changelist-(\d{6,})\.xml")
 _DATED: Final = re.compile(
     r"resourcesync/(?:changelist|resourcelist)_\d{4}-\d\d-\d\dT\d{6}(?:\.\d{6})?Z(?:-\d+)?\.xml"
 )
+_PACKAGE: Final = re.compile(
+    r"resourcesync/(?:resourcedump-\d{8}T\d{12}Z-\d{4,}|changedump-(\d{6,}))(?:\.zip|-manifest\.xml)"
+)
+_DUMP_PART: Final = re.compile(r"resourcesync/(?:resource|change)dump-[0-9a-f]{16}-\d{4,}\.xml")
 _SITEMAP_PART: Final = re.compile(r"resourcesync/sitemap-\d{4,}\.xml")
 
 
@@ -99,6 +105,34 @@ def change_list_number(name: str) -> int:
     """Return the number of one of several Change Lists; 0 for any other name."""
     found = _NUMBERED.fullmatch(name)
     return 0 if found is None else int(found[1])
+
+
+def resource_package(at: datetime, number: int) -> tuple[str, str]:
+    """Return the names of a package of the moment ``at``, and of the copy of its manifest."""
+    stem = f"resourcesync/resourcedump-{at:%Y%m%dT%H%M%S%f}Z-{number:04}"
+    return f"{stem}.zip", f"{stem}-manifest.xml"
+
+
+def change_package(number: int) -> tuple[str, str]:
+    """Return the names of a package of changes, and of the copy of its manifest."""
+    stem = f"resourcesync/changedump-{number:06}"
+    return f"{stem}.zip", f"{stem}-manifest.xml"
+
+
+def change_package_number(name: str) -> int:
+    """Return the number of a package of changes; 0 for any other name."""
+    found = _PACKAGE.fullmatch(name)
+    return int(found[1]) if found is not None and found[1] else 0
+
+
+def dump_part(head: str, key: str, number: int) -> str:
+    """Return the name of a part of a dump that lists very many packages; parts count from 1."""
+    return f"{head.removesuffix('.xml')}-{key[:16]}-{number:04}.xml"
+
+
+def is_of_dumps(name: str) -> bool:
+    """Whether only dumps have such a name, and it is no head."""
+    return _PACKAGE.fullmatch(name) is not None or _DUMP_PART.fullmatch(name) is not None
 
 
 def is_replaceable(name: str) -> bool:

@@ -1,0 +1,123 @@
+"""Add to a Change Dump what has changed since its last package (§13).
+
+A package is never changed: each publication adds packages, and each interval begins where the one
+before it ends. A version whose bytes are gone, because the resource changed again before it was
+packed, is left out: the later change stands for it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
+from resourcesync.model.capabilities import Header
+from resourcesync.model.resources import Change
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import Capability, ChangeKind
+from resourcesync.ports import Snapshot
+from resourcesync.ports.contents import Contents
+from resourcesync.source import description, naming
+from resourcesync.source.dump_ledger import Packed
+from resourcesync.source.packaging import Names, Packager
+from resourcesync.source.shelf import Shelf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """How far the packages reach.
+
+    Attributes:
+        last: The number of the last change in them.
+        until: Everything up to this moment is in them, microseconds.
+        number: The number of the next package.
+    """
+
+    last: int
+    until: int
+    number: int
+
+
+def pack_changes(
+    snapshot: Snapshot,
+    reached: Reached,
+    packager: Packager,
+    contents: Contents,
+    *,
+    shelf: Shelf,
+    size: PackageSize,
+) -> tuple[Packed, ...]:
+    """Pack the changes since the last package; return the new packages, oldest first.
+
+    Nothing is packed when nothing has changed.
+
+    Args:
+        snapshot: The log of changes.
+        reached: How far the packages reach that are there.
+        packager: Makes packages.
+        contents: Tells which versions can still be had.
+        shelf: Where documents are, and what they are called.
+        size: The most that one package holds.
+
+    Raises:
+        OriginalChangedError: Something changed each time it was packed.
+        StorageError: A package could not be written. What is public is as it was.
+    """
+    last, at = snapshot.last_change(), to_microseconds(snapshot.at)
+    here = _still_here(snapshot, reached.last, contents)
+    packages: list[Packed] = []
+    since, number = reached.until, reached.number
+    widest = _header(shelf, _longest(at), _longest(at))
+    for entries, is_last in _marked(plan_packages(widest, here, size=size)):
+        until = at if is_last else _time_of(entries[-1])
+        header = _header(shelf, from_microseconds(since), from_microseconds(until))
+        package, manifest = naming.change_package(number)
+        names = Names(package=package, manifest=manifest)
+        made = packager.pack(names, header, entries, names.package)
+        assert made is not None, "a change is never left out"
+        packages.append(
+            replace(made, start="", since=since, until=until, last=last if is_last else 0)
+        )
+        since, number = until, number + 1
+    return tuple(packages)
+
+
+def _still_here(snapshot: Snapshot, after: int, contents: Contents) -> Iterator[Change]:
+    """Yield the changes whose bytes can be had: what holds now, and what is kept of the past."""
+    for _, change in snapshot.changes(after=after):
+        was = change.resource
+        if change.kind is not ChangeKind.DELETED and not contents.holds(was):
+            now = next(snapshot.resources(was.uri, was.uri + "\0"), None)
+            if now is None or (now.digests, now.length) != (was.digests, was.length):
+                continue
+        yield change
+
+
+def _marked(
+    packages: Iterator[list[ManifestEntry]],
+) -> Iterator[tuple[list[ManifestEntry], bool]]:
+    """Yield each package's entries, and whether it is the last."""
+    waiting = next(packages, None)
+    while waiting is not None:
+        after = next(packages, None)
+        yield waiting, after is None
+        waiting = after
+
+
+def _time_of(entry: ManifestEntry) -> int:
+    assert isinstance(entry, Change), "a Change Dump holds changes"
+    assert entry.time is not None, "the catalogue knows the time of each change"
+    return to_microseconds(entry.time)
+
+
+def _longest(at: int) -> datetime:
+    """Return a moment that takes as many characters as any."""
+    return from_microseconds(at).replace(microsecond=1)
+
+
+def _header(shelf: Shelf, since: datetime, until: datetime) -> Header:
+    return Header(
+        capability=Capability.CHANGE_DUMP_MANIFEST,
+        from_=since,
+        until=until,
+        links=(description.up(shelf.naming, naming.CAPABILITY_LIST),),
+    )

@@ -1,0 +1,91 @@
+"""What is remembered of the dumps, in the catalogue's notes."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from resourcesync.errors import StateError
+from resourcesync.ports import Catalogue
+from resourcesync.source.ledger import Recorded
+
+_NOTE: Final = "dump-record"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """A package that is public; it never changes.
+
+    Attributes:
+        name: Its name in the store.
+        manifest: The name of the copy of its manifest.
+        key: Stands for what is in it.
+        start: The first URI in it (Resource Dump).
+        since: Its ``at`` (Resource Dump) or ``from`` (Change Dump), in microseconds.
+        until: Its ``until``, in microseconds (Change Dump).
+        last: The number of its last change (Change Dump).
+        entries: Entries of its manifest.
+        content: Bytes of all members, unpacked.
+        length: Its bytes.
+        digest: The sha-256 of its bytes.
+        signature: What the store said of it and of the copy of its manifest.
+    """
+
+    name: str
+    manifest: str
+    key: str
+    start: str = ""
+    since: int
+    until: int = 0
+    last: int = 0
+    entries: int
+    content: int
+    length: int
+    digest: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpRecord:
+    """What is public of the dumps.
+
+    Attributes:
+        resources: The packages of the Resource Dump, in URI order.
+        changes: The packages of the Change Dump, oldest first.
+        number: The number of the next package of the Change Dump.
+        documents: The documents that list them.
+        orphans: What no longer belongs to them, and when that was first seen, in microseconds.
+    """
+
+    resources: tuple[Packed, ...] = ()
+    changes: tuple[Packed, ...] = ()
+    number: int = 1
+    documents: dict[str, Recorded] = field(default_factory=dict)
+    orphans: dict[str, int] = field(default_factory=dict)
+
+
+def read_dumps(catalogue: Catalogue) -> DumpRecord:
+    """Return what is public of the dumps; an empty record when nothing ever was.
+
+    Raises:
+        StateError: The note is damaged.
+    """
+    text = catalogue.note(_NOTE)
+    if text is None:
+        return DumpRecord()
+    try:
+        fields: dict[str, Any] = json.loads(text)
+        resources, changes = (
+            tuple(Packed(**one) for one in fields.pop(name)) for name in ("resources", "changes")
+        )
+        documents = {name: Recorded(**known) for name, known in fields.pop("documents").items()}
+        return DumpRecord(resources=resources, changes=changes, documents=documents, **fields)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StateError(
+            f"the publisher's note {_NOTE!r} in the catalogue is damaged: {error}",
+            hint="delete the catalogue: the next publish starts a new Resource List",
+        ) from error
+
+
+def write_dumps(catalogue: Catalogue, record: DumpRecord) -> None:
+    """Store the record durably."""
+    catalogue.write_notes({_NOTE: json.dumps(asdict(record))})

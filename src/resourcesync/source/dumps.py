@@ -1,0 +1,299 @@
+"""Publish dumps: packages of the resources themselves, and what lists them (§11, §13)."""
+
+import hashlib
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from resourcesync.documents.packages.planning import PackageSize
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.capabilities import Header, Package, Part
+from resourcesync.model.digests import Digest
+from resourcesync.model.links import Link
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import Capability, Relation
+from resourcesync.ports import Catalogue, Clock, DocumentStore, Snapshot
+from resourcesync.ports.contents import Contents
+from resourcesync.source import description, naming
+from resourcesync.source.change_dumps import Reached, pack_changes
+from resourcesync.source.dump_ledger import DumpRecord, Packed, read_dumps, write_dumps
+from resourcesync.source.ledger import Offer, Plan, read_offers, read_plan, write_offers
+from resourcesync.source.naming import Naming
+from resourcesync.source.packaging import Packager
+from resourcesync.source.paging import Limits
+from resourcesync.source.resource_dumps import pack_resources
+from resourcesync.source.shelf import Shelf, Written
+
+_log = logging.getLogger(__name__)
+_GRACE: Final = 24 * 3_600 * 1_000_000
+_HEADS: Final = {
+    Capability.RESOURCE_DUMP: naming.RESOURCE_DUMP,
+    Capability.CHANGE_DUMP: naming.CHANGE_DUMP,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dumped:
+    """What was dumped.
+
+    Attributes:
+        packages: The packages that were made now.
+        kept: How many packages of the Resource Dump are as they were.
+        written: The documents that were written.
+    """
+
+    packages: tuple[Packed, ...] = ()
+    kept: int = 0
+    written: tuple[Written, ...] = ()
+
+
+class DumpPublisher:
+    """Keeps a Source's dumps in step with its catalogue.
+
+    What the Capability List leads to is stored with the catalogue; the publisher of the lists
+    writes it at its next run.
+
+    Args:
+        catalogue: What is dumped; its lists are published already.
+        documents: Where packages and documents go.
+        contents: The bytes.
+        names: Where the world finds it all.
+        clock: Tells how long packages have been out of use.
+        size: The most that one package holds.
+        limits: The most that one document holds.
+    """
+
+    def __init__(  # noqa: PLR0913 - what is dumped, where, and how
+        self,
+        catalogue: Catalogue,
+        documents: DocumentStore,
+        contents: Contents,
+        *,
+        names: Naming,
+        clock: Clock,
+        size: PackageSize | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._catalogue = catalogue
+        self._documents = documents
+        self._contents = contents
+        self._naming = names
+        self._clock = clock
+        self._size = size or PackageSize()
+        self._limits = limits or Limits()
+        self._packager = Packager(documents, contents)
+
+    def publish(self, *, resources: bool = True, changes: bool = False, oldest: int = 0) -> Dumped:
+        """Pack what is not packed yet, and list it.
+
+        Args:
+            resources: Bring the Resource Dump in step with the catalogue.
+            changes: Add what has changed to the Change Dump.
+            oldest: Packages of resources that are older are made anew, packages of changes that
+                end earlier are listed no more; microseconds.
+
+        Raises:
+            ConfigurationError: The lists were never published.
+            OriginalChangedError: Something changed each time it was packed; the dumps are as they
+                were.
+            StorageError: Something could not be read or written. What is public is consistent, and
+                the next run goes on from there.
+        """
+        with self._catalogue.snapshot() as snapshot:
+            plan, before = read_plan(self._catalogue), read_dumps(self._catalogue)
+            if plan is None:
+                raise ConfigurationError(
+                    "the lists of this Source are not published yet",
+                    hint="run resourcesync publish first",
+                )
+            shelf = Shelf(self._documents, self._naming, before.documents)
+            after = before
+            if resources:
+                after = self._resources(snapshot, shelf, after, oldest)
+            if changes:
+                after = self._changes(snapshot, shelf, after, plan, oldest)
+        self._conclude(before, after, shelf)
+        known = {it.name for it in (*before.resources, *before.changes)}
+        packages = (*after.resources, *after.changes)
+        return Dumped(
+            packages=tuple(it for it in packages if it.name not in known),
+            kept=sum(it.name in known for it in after.resources) if resources else 0,
+            written=tuple(shelf.written),
+        )
+
+    # --- the two kinds -------------------------------------------------------------------------
+
+    def _resources(
+        self, snapshot: Snapshot, shelf: Shelf, record: DumpRecord, oldest: int
+    ) -> DumpRecord:
+        packages = pack_resources(
+            snapshot,
+            record.resources,
+            self._packager,
+            self._contents,
+            shelf=shelf,
+            size=self._size,
+            taken={it.name for it in record.resources} | record.orphans.keys(),
+            oldest=oldest,
+        )
+        at = snapshot.at
+        header = Header(
+            capability=Capability.RESOURCE_DUMP,
+            at=min((from_microseconds(it.since) for it in packages), default=at),
+            completed=at,
+        )
+        self._list(shelf, naming.RESOURCE_DUMP, header, packages)
+        return replace(record, resources=packages)
+
+    def _changes(
+        self, snapshot: Snapshot, shelf: Shelf, record: DumpRecord, plan: Plan, oldest: int
+    ) -> DumpRecord:
+        start = plan.closed[0] if plan.closed else plan.open
+        reached = Reached(last=start.after, until=start.start, number=self._number(record))
+        if record.changes:
+            newest = record.changes[-1]
+            reached = replace(reached, last=newest.last, until=newest.until)
+        new = pack_changes(
+            snapshot,
+            reached,
+            self._packager,
+            self._contents,
+            shelf=shelf,
+            size=self._size,
+        )
+        ends = (*record.changes, *new)
+        kept = tuple(it for it in ends if it.until >= oldest or it is ends[-1])
+        since = kept[0].since if kept else reached.until
+        header = Header(capability=Capability.CHANGE_DUMP, from_=from_microseconds(since))
+        self._list(shelf, naming.CHANGE_DUMP, header, kept)
+        return replace(record, changes=kept, number=reached.number + len(new))
+
+    def _number(self, record: DumpRecord) -> int:
+        """Return the number of the next package: one that no package ever had."""
+        numbers = (naming.change_package_number(name) + 1 for name in self._documents.names())
+        return max((record.number, *numbers))
+
+    # --- what lists them -----------------------------------------------------------------------
+
+    def _list(self, shelf: Shelf, head: str, header: Header, packages: Sequence[Packed]) -> None:
+        """Write the document that lists packages, unless it is there just so."""
+        key = _key(header, packages)
+        if shelf.has(head, key):
+            return
+        links = (description.up(self._naming, naming.CAPABILITY_LIST),)
+        header = replace(header, links=links)
+        entries = (_entry(self._naming, packed, header) for packed in packages)
+        if len(packages) <= self._limits.max_entries:
+            shelf.put_entries(head, key, header, entries)
+            return
+        inner = replace(header, links=(*links, description.index(self._naming, head)))
+        for number, some in enumerate(self._groups(packages), 1):
+            name = naming.dump_part(head, key, number)
+            shelf.put_entries(
+                name, key, _spanning(inner, some), [_entry(self._naming, it, inner) for it in some]
+            )
+        shelf.put_entries(
+            head, key, replace(header, is_index=True), self._parts(head, key, header, packages)
+        )
+
+    def _groups(self, packages: Sequence[Packed]) -> Iterator[Sequence[Packed]]:
+        most = self._limits.max_entries
+        return (packages[at : at + most] for at in range(0, len(packages), most))
+
+    def _parts(
+        self, head: str, key: str, header: Header, packages: Sequence[Packed]
+    ) -> Iterator[Part]:
+        for number, some in enumerate(self._groups(packages), 1):
+            part = _spanning(header, some)
+            yield Part(
+                uri=self._naming.uri(naming.dump_part(head, key, number)),
+                at=part.at,
+                completed=part.completed,
+                from_=part.from_,
+                until=part.until,
+            )
+
+    def _conclude(self, before: DumpRecord, after: DumpRecord, shelf: Shelf) -> None:
+        """Remember what is public now, offer it, and remove what nobody was led to for a day."""
+        listed = {
+            Capability.RESOURCE_DUMP: after.resources,
+            Capability.CHANGE_DUMP: after.changes,
+        }
+        offers: list[Offer] = []
+        for capability, head in _HEADS.items():
+            if head not in shelf.known:
+                continue
+            parts = [name for name in shelf.known if _is_part(name, head, shelf)]
+            names = [name for it in listed[capability] for name in (it.name, it.manifest)]
+            at = min((it.since for it in listed[capability]), default=None)
+            is_start = capability is Capability.RESOURCE_DUMP
+            offers.append(
+                Offer(
+                    capability=capability,
+                    name=head,
+                    documents=(*parts, *names),
+                    at=at if is_start else None,
+                )
+            )
+        wanted = {name for offer in offers for name in (offer.name, *offer.documents)}
+        now = to_microseconds(self._clock.now())
+        orphans = {
+            name: before.orphans.get(name, now)
+            for name in self._documents.names()
+            if naming.is_of_dumps(name) and name not in wanted
+        }
+        due = [name for name, since in orphans.items() if now - since > _GRACE]
+        documents = {name: known for name, known in shelf.known.items() if name in wanted}
+        kept = {name: since for name, since in orphans.items() if name not in due}
+        record = replace(after, documents=documents, orphans=kept)
+        if record != before:
+            write_dumps(self._catalogue, record)
+        others = [it for it in read_offers(self._catalogue) if it.capability not in _HEADS]
+        if (*others, *offers) != read_offers(self._catalogue):
+            write_offers(self._catalogue, (*others, *offers))
+        for name in due:
+            _log.info("removing %s, which is no longer listed anywhere", name)
+            self._documents.delete(name)
+
+
+def _is_part(name: str, head: str, shelf: Shelf) -> bool:
+    """Whether a document is a part of the index that is at ``head`` now."""
+    return name.startswith(head.removesuffix(".xml") + "-") and (
+        shelf.known[name].key == shelf.known[head].key
+    )
+
+
+def _spanning(header: Header, packages: Sequence[Packed]) -> Header:
+    """Return the header of a document that lists these packages of a dump."""
+    since = from_microseconds(min(it.since for it in packages))
+    if header.capability is Capability.RESOURCE_DUMP:
+        return replace(header, at=since)
+    return replace(header, from_=since, until=from_microseconds(packages[-1].until))
+
+
+def _entry(names: Naming, packed: Packed, header: Header) -> Package:
+    """Return what a dump says of a package (§11.1, §13.1)."""
+    contents = Link(
+        rel=Relation.CONTENTS.value,
+        href=names.uri(packed.manifest),
+        media_type="application/xml",
+    )
+    package = Package(
+        uri=names.uri(packed.name),
+        length=packed.length,
+        digests=(Digest("sha-256", packed.digest),),
+        media_type="application/zip",
+        links=(contents,),
+    )
+    since = from_microseconds(packed.since)
+    if header.capability is Capability.RESOURCE_DUMP:
+        return replace(package, at=since)
+    return replace(package, from_=since, until=from_microseconds(packed.until))
+
+
+def _key(header: Header, packages: Sequence[Packed]) -> str:
+    """Return what stands for a dump; when it was completed does not count."""
+    names = [(it.name, it.digest) for it in packages]
+    told = (header.capability, header.at, header.from_, names)
+    return hashlib.sha256(repr(told).encode()).hexdigest()

@@ -1,0 +1,193 @@
+"""Put packages and the copies of their manifests into the store, read back before they count."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import BinaryIO, Final
+
+from resourcesync.documents.packages.limits import PackageLimits
+from resourcesync.documents.packages.planning import ManifestEntry, content_of
+from resourcesync.documents.packages.reading import open_package
+from resourcesync.documents.packages.writing import write_package
+from resourcesync.documents.writing import write
+from resourcesync.errors import (
+    DigestMismatchError,
+    DocumentError,
+    LengthMismatchError,
+    OriginalChangedError,
+    PackageError,
+    StorageError,
+    VerificationError,
+)
+from resourcesync.model.capabilities import Header
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import DocumentStore
+from resourcesync.ports.contents import Contents
+from resourcesync.source.dump_ledger import Packed
+
+_TRIES: Final = 3
+_CHUNK: Final = 1 << 16
+_OURS: Final = PackageLimits(ratio=1_100, rewinds=0)
+"""Deflate makes bytes at most 1,032 times smaller: no file of our own is a bomb."""
+_MOVED: Final = (OriginalChangedError, LengthMismatchError, DigestMismatchError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What a package and the copy of its manifest are called in the store."""
+
+    package: str
+    manifest: str
+
+
+class Packager:
+    """Makes packages of what the originals are.
+
+    Args:
+        store: Takes the packages.
+        contents: The bytes.
+    """
+
+    def __init__(self, store: DocumentStore, contents: Contents) -> None:
+        self._store = store
+        self._contents = contents
+
+    def is_here(self, packed: Packed) -> bool:
+        """Whether a package and the copy of its manifest are as they were written."""
+        return self._signature(packed.name, packed.manifest) == packed.signature
+
+    def pack(
+        self, names: Names, header: Header, entries: Sequence[ManifestEntry], key: str
+    ) -> Packed | None:
+        """Write a package and the copy of its manifest; ``None`` when nothing is left to pack.
+
+        A resource that is no longer what the entry says goes in as it is now, with an entry that
+        says so: it is newer than asked for, and the changes since will be listed as such. One that
+        is gone is left out, or is told to be deleted if the entry is a change.
+
+        Args:
+            names: What they are called.
+            header: The root of the manifest.
+            entries: What to pack, each with its ``path``.
+            key: Stands for what is packed.
+
+        Raises:
+            OriginalChangedError: Something changed each time it was read; nothing was written.
+            StorageError: It could not be written or read; what is public is as it was.
+        """
+        for _ in range(_TRIES):
+            if not entries:
+                return None
+            try:
+                return self._write(names, header, entries, key)
+            except _MOVED:
+                entries = list(self._renewed(entries))
+        raise OriginalChangedError(
+            f"something in {names.package} changed each time it was packed",
+            evidence=(("kept", "what was published before"),),
+            hint="run it again when fewer files are being written",
+        )
+
+    def _write(
+        self, names: Names, header: Header, entries: Sequence[ManifestEntry], key: str
+    ) -> Packed:
+        manifest = b"".join(write(header, entries))
+        running = hashlib.sha256()
+
+        def hashed() -> Iterator[bytes]:
+            for chunk in write_package(header, entries, self._bytes_of):
+                running.update(chunk)
+                yield chunk
+
+        length = self._store.write(
+            names.package, hashed(), lambda stream: _check(stream, names.package, manifest)
+        )
+        self._store.write(names.manifest, (manifest,))
+        resources = [content_of(entry) for entry in entries]
+        return Packed(
+            name=names.package,
+            manifest=names.manifest,
+            key=key,
+            start=entries[0].uri,
+            since=0,
+            entries=len(entries),
+            content=sum((it.length or 0) for it in resources if it is not None),
+            length=length,
+            digest=running.hexdigest(),
+            signature=self._signature(names.package, names.manifest),
+        )
+
+    def _signature(self, package: str, manifest: str) -> str:
+        found = [self._store.signature(name) for name in (package, manifest)]
+        return "" if None in found else " ".join(map(str, found))
+
+    def _bytes_of(self, content: Resource | Link) -> Iterator[bytes]:
+        assert isinstance(content, Resource), "no entry of ours has a link with a path"
+        stream = self._contents.open(content)
+        if stream is None:
+            raise OriginalChangedError(f"{content.uri} is no longer there")
+        with closing(stream):
+            while chunk := _read(stream, content.uri):
+                yield chunk
+
+    def _renewed(self, entries: Sequence[ManifestEntry]) -> Iterator[ManifestEntry]:
+        """Yield the entries with what is true now."""
+        for entry in entries:
+            resource = content_of(entry)
+            if resource is None:
+                yield entry
+                continue
+            found = self._contents.measure(entry.uri)
+            if found is not None:
+                found = replace(found, path=resource.path, links=resource.links)
+            if isinstance(entry, Change):
+                yield _changed(entry, found)
+            elif found is not None:
+                yield found
+
+
+def _read(stream: BinaryIO, uri: str) -> bytes:
+    try:
+        return stream.read(_CHUNK)
+    except OSError as error:
+        raise StorageError(
+            f"{uri} cannot be read: {error.strerror}",
+            evidence=(("kept", "what was published before"),),
+            hint="make the file readable, or exclude it",
+            code="unreadable-file",
+        ) from error
+
+
+def _changed(entry: Change, found: Resource | None) -> Change:
+    if found is not None:
+        return replace(entry, resource=found)
+    return replace(entry, kind=ChangeKind.DELETED, resource=Resource(uri=entry.uri))
+
+
+def _check(stream: BinaryIO, name: str, manifest: bytes) -> None:
+    """Read a package as it was stored.
+
+    Raises:
+        StorageError: It is not what was meant (code ``read-back``).
+    """
+    try:
+        reader = open_package(stream, uri=name, limits=_OURS)
+        fault = "" if b"".join(reader.manifest_chunks()) == manifest else "its manifest is another"
+        for member in () if fault else reader.members():
+            if not member.is_deletion:
+                for _ in member.chunks():
+                    pass
+        if not fault and reader.unlisted:
+            fault = "it holds more than its manifest lists"
+    except (PackageError, DocumentError, VerificationError) as error:
+        fault = error.message
+    if fault:
+        raise StorageError(
+            f"{name} does not read back as it was meant: {fault}",
+            evidence=(("kept", "what was published before"),),
+            hint="look at the disk, then run it again",
+            code="read-back",
+        )
