@@ -10,7 +10,7 @@ from typing import Final
 
 from campaigns.outcome import Asked, Campaign, table
 
-NAMES: Final = ("racer", "uris")
+NAMES: Final = ("faults", "racer", "uris")
 
 
 def load(name: str) -> Campaign:

@@ -258,7 +258,7 @@ def _write_block(file: BinaryIO, rows: list[bytes]) -> int:
 
 def _discard(file: BinaryIO) -> None:
     """Close a file that nobody needs: that its last bytes do not fit on the disk is no matter."""
-    with suppress(OSError):
+    with suppress(OSError, StorageError):
         file.close()
 
 

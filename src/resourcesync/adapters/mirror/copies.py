@@ -19,6 +19,7 @@ from resourcesync.adapters.mirror import quarantine
 from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, HeldFolders, sync_folder
 from resourcesync.adapters.mirror.looking import READ_FLAGS, Look
 from resourcesync.adapters.mirror.parts import Parts
+from resourcesync.adapters.mirror.scratch import open_scratch
 from resourcesync.adapters.mirror.staged import (
     StagedFile,
     digest_of,
@@ -120,15 +121,7 @@ class FileTreeCopies:
     def scratch(self) -> BinaryIO:
         """Open a nameless temporary file on the mirror's file system, to read and write."""
         self._names += 1
-        name = f"{self._tag}-{self._names}"
-        try:
-            file = os.open(
-                name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=self._tmp
-            )
-            os.unlink(name, dir_fd=self._tmp)
-        except OSError as error:
-            raise storage_error(error, "making a temporary file") from error
-        return os.fdopen(file, "w+b")
+        return open_scratch(f"{self._tag}-{self._names}", self._tmp)
 
     def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
         """Put a batch in place durably; return for each its stat signature or its error.

@@ -25,6 +25,7 @@ _LOCK_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _MARKER: Final = "marker"
 _MARKER_NOTE: Final = "marker"
 _MARKER_BYTES: Final = 64
+_NO_MARKER: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR})
 _PART_SECONDS: Final = 7 * 86_400.0
 
 
@@ -149,10 +150,12 @@ class MirrorFolder:
     def _read_marker(self) -> str:
         try:
             file = os.open(_MARKER, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._own)
-        except OSError:
-            return ""
-        with os.fdopen(file, "rb") as stream:
-            return stream.read(_MARKER_BYTES).decode("ascii", "replace").strip()
+            with os.fdopen(file, "rb") as stream:
+                return stream.read(_MARKER_BYTES).decode("ascii", "replace").strip()
+        except OSError as error:
+            if error.errno in _NO_MARKER:
+                return ""
+            raise storage_error(error, "reading the mirror's marker") from error
 
     def _write_marker(self) -> str:
         marker = secrets.token_hex(16)
