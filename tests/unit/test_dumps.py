@@ -1,0 +1,359 @@
+"""Dumps of a Source: what is packed, what is packed again, and what is not (§11, §13)."""
+
+import random
+from collections.abc import Callable
+from io import BytesIO
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.documents.packages.planning import PackageSize
+from resourcesync.documents.packages.reading import PackageReader, open_package
+from resourcesync.documents.reading import read
+from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
+from resourcesync.model.capabilities import CapabilityEntry, Package, Part
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import Capability, ChangeKind
+from resourcesync.source import naming
+from resourcesync.source.dumps import Dumped
+from resourcesync.source.paging import Limits
+from tests.support.dumping import BASE, DumpedSource
+
+SMALL = PackageSize(max_entries=4, max_bytes=40)
+
+
+@pytest.fixture
+def source() -> DumpedSource:
+    source = DumpedSource(size=SMALL)
+    for number in range(10):
+        source.put(f"{number}.txt", f"content {number}")
+    source.publish()
+    return source
+
+
+def packages(source: DumpedSource, head: str = naming.RESOURCE_DUMP) -> list[Package]:
+    document = read(BytesIO(source.bytes_of(head)), uri=source.uri(head))
+    return [entry for entry in document.entries() if isinstance(entry, Package)]
+
+
+def opened(source: DumpedSource, package: Package) -> PackageReader:
+    return open_package(BytesIO(source.bytes_at(package.uri)), uri=package.uri)
+
+
+def contents(source: DumpedSource) -> dict[str, bytes]:
+    """What the packages of the Resource Dump hold together; each URI once."""
+    found: dict[str, bytes] = {}
+    for package in packages(source):
+        for member in opened(source, package).members():
+            assert member.entry.uri not in found
+            found[member.entry.uri] = b"".join(member.chunks())
+    return found
+
+
+def changes(source: DumpedSource) -> list[tuple[ChangeKind, str, bytes]]:
+    found: list[tuple[ChangeKind, str, bytes]] = []
+    for package in packages(source, naming.CHANGE_DUMP):
+        for member in opened(source, package).members():
+            assert isinstance(member.entry, Change)
+            data = b"" if member.is_deletion else b"".join(member.chunks())
+            found.append((member.entry.kind, member.entry.uri.removeprefix(BASE), data))
+    return found
+
+
+# --- Resource Dumps ------------------------------------------------------------------------------
+
+
+def test_a_dump_holds_every_resource_once(source: DumpedSource) -> None:
+    done = source.dump()
+
+    assert contents(source) == source.originals.contents()
+    assert len(done.packages) == 3
+    assert [it.name for it in done.written] == [naming.RESOURCE_DUMP]
+
+
+def test_a_package_is_told_with_all_that_is_known_of_it(source: DumpedSource) -> None:
+    source.dump()
+
+    for package in packages(source):
+        body = source.bytes_at(package.uri)
+        assert package.length == len(body)
+        assert package.media_type == "application/zip"
+        assert package.digests == (source.sha256(body),)
+        reader = opened(source, package)
+        contents_link = package.links[0]
+        assert contents_link.rel == "contents"
+        assert b"".join(reader.manifest_chunks()) == source.bytes_at(contents_link.href)
+        assert reader.manifest().header.at == package.at
+
+
+def test_a_dump_of_what_did_not_change_writes_nothing(source: DumpedSource) -> None:
+    source.dump()
+    before = source.documents.writes
+
+    done = source.dump()
+
+    assert (done.packages, done.written, done.kept) == ((), (), 3)
+    assert source.documents.writes == before
+
+
+def test_only_the_range_that_changed_is_packed_again(source: DumpedSource) -> None:
+    source.dump()
+    first = {it.uri for it in packages(source)}
+    source.put("5.txt", "altered")
+    source.publish()
+
+    done = source.dump()
+
+    assert contents(source) == source.originals.contents()
+    assert len(done.packages) == 1
+    assert len({it.uri for it in packages(source)} & first) == 2
+    document = read(BytesIO(source.bytes_of(naming.RESOURCE_DUMP)), uri="dump")
+    ats = [it.at for it in packages(source)]
+    assert document.header.at == min(it for it in ats if it is not None)
+    assert document.header.completed == max(it for it in ats if it is not None)
+    assert len(set(ats)) == 2
+
+
+def test_a_package_that_was_harmed_is_made_anew(source: DumpedSource) -> None:
+    source.dump()
+    name = packages(source)[1].uri.removeprefix(BASE)
+    source.documents.write(name, (b"harm",))
+
+    source.dump()
+
+    assert contents(source) == source.originals.contents()
+
+
+def test_packages_that_are_too_old_are_made_anew(source: DumpedSource) -> None:
+    source.dump()
+    old = {it.uri for it in packages(source)}
+    source.put("5.txt", "altered")
+    source.publish()
+
+    source.dump(oldest=source.now())
+
+    assert old.isdisjoint(it.uri for it in packages(source))
+    assert contents(source) == source.originals.contents()
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32))
+def test_a_dump_is_whole_after_any_changes(seed: int) -> None:
+    chance = random.Random(seed)
+    source = DumpedSource(size=PackageSize(max_entries=5, max_bytes=60))
+    for _ in range(6):
+        for _ in range(chance.randrange(12)):
+            name = f"{chance.randrange(30):02}.txt"
+            if chance.random() < 0.3:
+                source.remove(name)
+            else:
+                source.put(name, "x" * chance.randrange(30))
+        source.publish()
+        source.dump()
+
+        assert contents(source) == source.originals.contents()
+        for package in packages(source):
+            entries = list(opened(source, package).manifest().entries())
+            sizes = [it.length or 0 for it in entries if isinstance(it, Resource)]
+            assert len(entries) <= 5
+            assert sum(sizes) <= 60 or len(sizes) == 1
+
+
+def test_what_nobody_is_led_to_is_removed_a_day_later(source: DumpedSource) -> None:
+    source.dump()
+    old = packages(source)[1].uri.removeprefix(BASE)
+    source.put("5.txt", "altered")
+    source.publish()
+    source.dump()
+    assert source.documents.open(old) is not None
+
+    source.clock.advance(hours=25)
+    source.dump()
+
+    assert source.documents.open(old) is None
+    assert contents(source) == source.originals.contents()
+
+
+def test_an_empty_source_has_an_empty_dump() -> None:
+    source = DumpedSource(size=SMALL)
+    source.publish()
+
+    source.dump()
+
+    assert packages(source) == []
+
+
+def test_very_many_packages_are_listed_in_parts() -> None:
+    source = DumpedSource(size=PackageSize(max_entries=1), limits=Limits(max_entries=3))
+    for number in range(8):
+        source.put(f"{number}.txt", "x")
+    source.publish()
+    source.dump()
+
+    head = read(BytesIO(source.bytes_of(naming.RESOURCE_DUMP)), uri="dump")
+    parts = [it for it in head.entries() if isinstance(it, Part)]
+    listed = [
+        entry
+        for part in parts
+        for entry in read(BytesIO(source.bytes_at(part.uri)), uri=part.uri).entries()
+    ]
+
+    assert head.header.is_index
+    assert len(parts) == 3
+    assert len(listed) == 8
+    assert source.dump() == Dumped(kept=8)
+
+
+# --- while files change --------------------------------------------------------------------------
+
+
+def test_a_file_that_changed_since_it_was_listed_goes_in_as_it_is_now(
+    source: DumpedSource,
+) -> None:
+    source.put("3.txt", "written after the scan")
+    source.remove("4.txt")
+
+    source.dump()
+
+    assert contents(source) == source.originals.contents()
+
+
+def test_a_file_that_changes_all_the_time_leaves_the_dumps_as_they_were(
+    source: DumpedSource,
+) -> None:
+    source.dump()
+    before = source.bytes_of(naming.RESOURCE_DUMP)
+    source.put("3.txt", "new")
+    source.publish()
+    source.restless.add(BASE + "3.txt")
+
+    with pytest.raises(OriginalChangedError):
+        source.dump()
+
+    assert source.bytes_of(naming.RESOURCE_DUMP) == before
+    source.restless.clear()
+    source.dump()
+    assert contents(source) == source.originals.contents()
+
+
+def test_a_package_that_does_not_read_back_is_never_listed(
+    source: DumpedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = source.documents.write
+
+    def bad_disk(name: str, chunks: object, check: Callable[[BytesIO], None] | None = None) -> int:
+        if name.endswith(".zip"):
+            data = bytearray(b"".join(chunks))  # type: ignore[call-overload]  # bytes
+            data[len(data) // 2] ^= 1
+            chunks = (bytes(data),)
+        return write(name, chunks, check)  # type: ignore[arg-type]  # as given
+
+    monkeypatch.setattr(source.documents, "write", bad_disk)
+
+    with pytest.raises(StorageError) as caught:
+        source.dump()
+
+    assert caught.value.code == "read-back"
+    assert source.documents.open(naming.RESOURCE_DUMP) is None
+
+
+def test_nothing_is_dumped_before_the_lists_are_published() -> None:
+    source = DumpedSource(size=SMALL)
+    source.put("a.txt", "x")
+    source.scan()
+
+    with pytest.raises(ConfigurationError, match="not published"):
+        source.dump()
+
+
+# --- Change Dumps --------------------------------------------------------------------------------
+
+
+def test_a_change_dump_tells_what_happened_in_order(source: DumpedSource) -> None:
+    source.put("new.txt", "new")
+    source.publish()
+    source.put("1.txt", "altered")
+    source.remove("2.txt")
+    source.publish()
+
+    source.dump(resources=False, changes=True)
+
+    assert changes(source) == [
+        (ChangeKind.CREATED, "new.txt", b"new"),
+        (ChangeKind.UPDATED, "1.txt", b"altered"),
+        (ChangeKind.DELETED, "2.txt", b""),
+    ]
+
+
+def test_intervals_of_a_change_dump_meet_and_only_new_packages_are_made(
+    source: DumpedSource,
+) -> None:
+    for turn in range(3):
+        for number in range(5):
+            source.put(f"{number}.txt", f"turn {turn}")
+        source.publish()
+        source.dump(resources=False, changes=True)
+    spans = [(it.from_, it.until) for it in packages(source, naming.CHANGE_DUMP)]
+
+    assert len(spans) == 6
+    assert [until for _, until in spans[:-1]] == [since for since, _ in spans[1:]]
+    assert all(since is not None and until is not None and since < until for since, until in spans)
+    assert len(changes(source)) == 15
+    assert source.dump(resources=False, changes=True) == Dumped()
+
+
+def test_a_version_that_is_gone_is_left_out_and_the_later_one_stands(
+    source: DumpedSource,
+) -> None:
+    for content in ("first", "second"):
+        source.put("1.txt", content)
+        source.publish()
+
+    source.dump(resources=False, changes=True)
+
+    assert changes(source) == [(ChangeKind.UPDATED, "1.txt", b"second")]
+
+
+def test_old_packages_of_changes_are_listed_no_more(source: DumpedSource) -> None:
+    for turn in range(3):
+        source.put("1.txt", f"turn {turn}")
+        source.publish()
+        source.dump(resources=False, changes=True)
+        source.clock.advance(hours=48)
+
+    source.dump(resources=False, changes=True, oldest=source.now() - 72 * 3_600_000_000)
+
+    assert [it[2] for it in changes(source)] == [b"turn 2"]
+
+
+# --- with the other documents --------------------------------------------------------------------
+
+
+def test_the_capability_list_leads_to_the_dumps_in_the_order_of_the_specification(
+    source: DumpedSource,
+) -> None:
+    source.dump(changes=True)
+    source.publish()
+
+    document = read(BytesIO(source.bytes_of(naming.CAPABILITY_LIST)), uri="capabilities")
+    offered = [it.capability for it in document.entries() if isinstance(it, CapabilityEntry)]
+    assert offered == [
+        Capability.RESOURCE_LIST,
+        Capability.RESOURCE_DUMP,
+        Capability.CHANGE_LIST,
+        Capability.CHANGE_DUMP,
+    ]
+
+
+def test_the_same_originals_give_the_same_packages() -> None:
+    made = []
+    for _ in range(2):
+        source = DumpedSource(size=SMALL)
+        for number in range(6):
+            source.put(f"{number}.txt", f"content {number}")
+        source.publish()
+        source.dump()
+        made.append([source.bytes_at(it.uri) for it in packages(source)])
+
+    assert made[0] == made[1]
