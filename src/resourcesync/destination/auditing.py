@@ -15,6 +15,8 @@ from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.baseline import ignore_conflict
 from resourcesync.destination.doubting import Doubts
 from resourcesync.destination.heeding import heeding
+from resourcesync.destination.linking import linked_by, with_linked
+from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (
     FILTERED,
     NOT_KNOWN_GOOD,
@@ -152,7 +154,8 @@ class Audit:
             history = pull.change_lists.read(found.change_list, since=at, state=None)
             spools.append(held.enter_context(history.spool))
             at = history.through
-        return at, settle(merge(*spools, key=attrgetter("uri")), ignore_conflict)
+        linked = linked_by(pull, _settled(spools), held)
+        return at, with_linked(_settled(spools), linked)
 
     def _compare(self, rows: Iterator[Listed], look: Look) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
@@ -283,6 +286,10 @@ class Audit:
         self._pull.equipment.report(
             "finding", {"kind": kind.value, "uri": uri, "path": path, "reason": reason}
         )
+
+
+def _settled(spools: list[Spool[Listed]]) -> Iterator[Listed]:
+    return settle(merge(*spools, key=attrgetter("uri")), ignore_conflict)
 
 
 def _computable(digests: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.heeding import heeding
 from resourcesync.destination.history import History
+from resourcesync.destination.linking import linked_by, links_of, with_linked, write_links
 from resourcesync.destination.memory import encode
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (
@@ -49,15 +50,17 @@ class Account:
         spools: The rows of both.
         through: The Source's time up to which it tells, microseconds.
         complete: Whether what it does not list is really gone.
+        linked: What its entries link to; ``None`` when no links are followed.
     """
 
     spools: list[Spool[Listed]]
     through: int
     complete: bool
+    linked: Spool[Listed] | None = None
 
     def rows(self) -> Iterator[Listed]:
-        """Yield the rows in URI order; those of one URI in the order in which they came."""
-        return merge(*self.spools, key=attrgetter("uri"))
+        """Yield one row for each URI, in order: its last word, or what links to it say."""
+        return with_linked(_settled(self.spools, ignore_conflict), self.linked)
 
 
 class Baseline:
@@ -69,6 +72,7 @@ class Baseline:
 
     def __init__(self, pull: Pull) -> None:
         self._pull = pull
+        self._linked: Spool[Listed] | None = None
 
     def run(
         self, *, gap: bool, known: SeenDocument | None = None, newer: bool = False
@@ -92,6 +96,7 @@ class Baseline:
             self._check_time(snapshot, gap=gap)
             history = self._since(snapshot, held)
             spools = [spool] if history is None else [spool, history.spool]
+            self._linked = linked_by(self._pull, _settled(spools, ignore_conflict), held)
             return self._bring_in_step(snapshot, history, spools)
 
     def account(self, held: ExitStack) -> Account:
@@ -110,10 +115,12 @@ class Baseline:
         history = self._since(snapshot, held)
         through = snapshot.at or 0 if history is None else history.through
         reaches = history is None or history.reaches
+        spools = [spool] if history is None else [spool, history.spool]
         return Account(
-            spools=[spool] if history is None else [spool, history.spool],
+            spools=spools,
             through=through,
             complete=self._may_sweep(snapshot, through, reaches=reaches),
+            linked=linked_by(self._pull, _settled(spools, ignore_conflict), held),
         )
 
     def _resource_list(self) -> str:
@@ -208,6 +215,8 @@ class Baseline:
         if self._pull.options.dry_run:
             return pulled
         self._pull.begin(baseline=True)
+        links = links_of(_settled(spools, ignore_conflict), self._linked, self._pull.generation)
+        write_links(self._pull.state, links)
         transfer = self._pull.transfer(through)
         found = self._pull.found
         wanted = partial(self._wanted, spools, sweeping=sweeping)
@@ -241,7 +250,7 @@ class Baseline:
         *,
         sweeping: bool,
     ) -> Iterator[Decision]:
-        rows = settle(merge(*spools, key=attrgetter("uri")), on_conflict)
+        rows = with_linked(_settled(spools, on_conflict), self._linked)
         obeying = self._pull.options.delete != "never"
         decisions = decide(self._copies(), rows, sweeping=sweeping, obeying=obeying)
         return heeding(decisions, self._pull.equipment.clock)
@@ -339,6 +348,12 @@ class Baseline:
 def ignore_conflict(first: Listed, other: Listed) -> None:
     """Take a conflict that was told of already."""
     del first, other
+
+
+def _settled(
+    spools: list[Spool[Listed]], on_conflict: Callable[[Listed, Listed], None]
+) -> Iterator[Listed]:
+    return settle(merge(*spools, key=attrgetter("uri")), on_conflict)
 
 
 def _text(moment: int) -> str:

@@ -13,6 +13,7 @@ from resourcesync.destination.auditing import MOST_FINDINGS, Audit, AuditMethod
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.deletion import empty_trash
 from resourcesync.destination.incremental import Incremental
+from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
 from resourcesync.destination.mapping import Profile, origin
 from resourcesync.destination.memory import Identity, Memory
@@ -187,8 +188,21 @@ class Destination:
         )
         largest = {name: it.largest for name, it in equipment.patches.items()}
         refusals = Refusals(self._tell_refused)
-        selection = Selection(scope, identity.mapping(), refusals, largest)
+        links = self._links(scope, filters)
+        selection = Selection(scope, identity.mapping(), refusals, largest, links)
         return Pull(equipment, options, found, selection)
+
+    def _links(self, scope: Scope, filters: Filters) -> Links | None:
+        """Return which links are followed: those of chosen entries, whatever they lead to.
+
+        What chooses among entries does not choose among links; what keeps something out, does.
+        """
+        if not filters.links:
+            return None
+        wide = Scope(
+            origins=scope.origins, exclude=filters.exclude, max_size=filters.max_size
+        )
+        return Links(relations=frozenset(map(check_relation, filters.links)), scope=wide)
 
     def _new_identity(self, address: str, found: Discovered, options: PullOptions) -> Identity:
         home = origin(found.entry)

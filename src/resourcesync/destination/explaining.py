@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from resourcesync.destination.baseline import Baseline, ignore_conflict
+from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.mapping import normalise
 from resourcesync.destination.plan import (
     DAMAGED,
@@ -16,7 +16,6 @@ from resourcesync.destination.plan import (
     is_doubted,
     is_forgotten,
     match_copy,
-    settle,
 )
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import Finding
@@ -263,7 +262,7 @@ def _ask(pull: Pull, known: Explanation) -> None:
     with ExitStack() as held:
         account = Baseline(pull).account(held)
         known.asked = True
-        for row in settle(account.rows(), ignore_conflict):
+        for row in account.rows():
             if row.uri == known.uri:
                 known.listed, known.path = row, row.path
                 found = pull.found.change_list if row.change else pull.found.resource_list

@@ -1,7 +1,8 @@
 """Incremental synchronization: what is new in the Change Lists becomes tasks, then deeds (§12)."""
 
-from collections.abc import Generator, Iterable
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing
+from functools import partial
 from typing import Final
 
 from resourcesync.destination.baseline import Baseline, ignore_conflict
@@ -9,7 +10,18 @@ from resourcesync.destination.cursor import DAY
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.history import History
+from resourcesync.destination.linking import (
+    NOT_LINKED,
+    forget_links,
+    is_listed,
+    linked_by,
+    links_of,
+    news_of,
+    with_linked,
+    write_links,
+)
 from resourcesync.destination.memory import encode
+from resourcesync.destination.ordering import Spool
 from resourcesync.destination.patch_links import is_version_before
 from resourcesync.destination.plan import (
     FILTERED,
@@ -42,6 +54,7 @@ class Incremental:
 
     def __init__(self, pull: Pull) -> None:
         self._pull = pull
+        self._linked: Spool[Listed] | None = None
 
     def run(self, uri: str, through: int) -> Pulled:
         """Apply what is new since T; falls back to a baseline when the lists do not reach back.
@@ -60,14 +73,15 @@ class Incremental:
                 raise
             self._pull.warn("rewritten", "the Source rewrote its Change List: doing a baseline")
             return self._from_baseline()
-        with history.spool:
+        with ExitStack() as held:
+            held.enter_context(history.spool)
             if not history.reaches:
                 self._pull.warn(
                     "change-gap",
                     "the Change Lists no longer reach back to our last state: doing a baseline",
                 )
                 return self._from_baseline()
-            return self._apply(history)
+            return self._apply(history, held)
 
     def _from_baseline(self) -> Pulled:
         pulled = Baseline(self._pull).run(gap=True)
@@ -81,8 +95,9 @@ class Incremental:
             return False
         return self._pull.now - since >= DAY
 
-    def _apply(self, history: History) -> Pulled:
-        self._show(history.spool)
+    def _apply(self, history: History, held: ExitStack) -> Pulled:
+        self._linked = linked_by(self._pull, settle(history.spool, ignore_conflict), held)
+        self._show(partial(self._news, history))
         if self._pull.options.dry_run:
             plan = self._plan_changes(history)
             self._pull.tell_plan(plan)
@@ -108,16 +123,22 @@ class Incremental:
 
     def _plan_changes(self, history: History) -> Plan:
         mode = Mode.INCREMENTAL if history.changes else Mode.UNCHANGED
-        rows = settle(history.spool, ignore_conflict)
-        plan, _, _ = count(decide_changes(self._pull, rows), mode)
+        plan, _, _ = count(decide_changes(self._pull, self._news(history)), mode)
         return plan
+
+    def _news(self, history: History) -> Iterator[Listed]:
+        """Yield the last change of each URI, and what changed entries link to."""
+        rows = with_linked(settle(history.spool, ignore_conflict), self._linked)
+        return news_of(self._pull.state, rows) if self._linked is not None else rows
 
     def _write_down(self, history: History) -> int:
         """Write the changes down as tasks; the cursor moves only after all are written."""
         unlisted = 0
+        if self._linked is not None:
+            self._write_links(history, self._linked)
         pending: list[Pending] = []
         settled: list[str] = []
-        for row in settle(history.spool, ignore_conflict):
+        for row in self._news(history):
             copy = self._pull.state.copy(row.uri)
             if row.change == ChangeKind.DELETED and copy is not None:
                 if self._pull.options.delete == "never":
@@ -138,7 +159,29 @@ class Incremental:
                 self._pull.state.commit(Step(pending=pending, settled=settled))
                 pending, settled = [], []
         self._pull.state.commit(Step(pending=pending, settled=settled))
-        return unlisted
+        return unlisted + self._write_orphans(history.through)
+
+    def _write_links(self, history: History, linked: Spool[Listed]) -> None:
+        """Remember what changed entries link to now, in place of what they linked to before."""
+        state = self._pull.state
+        forget_links(state, settle(history.spool, ignore_conflict))
+        found = links_of(settle(history.spool, ignore_conflict), linked, self._pull.generation)
+        write_links(state, (row for row in found if not is_listed(state, row.uri)))
+
+    def _write_orphans(self, at: int) -> int:
+        """Write down that what no entry links to any more is to go; return how much is kept."""
+        kept = 0
+        for uri in self._pull.state.orphans():
+            copy = self._pull.state.copy(uri)
+            if copy is None:
+                self._pull.state.commit(Step(settled=[uri], listed=[uri]))
+            elif self._pull.options.delete == "never":
+                kept += 1
+                self._pull.state.commit(Step(pending=[self._pull.keeping(copy, at)]))
+            else:
+                task = self._pull.deletion(copy, NOT_LINKED, at)
+                self._pull.state.commit(Step(pending=[task]))
+        return kept
 
     def _is_version_before(self, row: Listed, copy: Copy | None) -> bool:
         """Whether a patch of the new change may begin with the copy: nothing is missing between."""
@@ -158,15 +201,15 @@ class Incremental:
 
     def work_off(self, mode: Mode) -> Pulled:
         """Do what earlier runs could not do; the Source has nothing new."""
-        self._show(())
+        self._show(lambda: iter(()))
         return self._do_tasks(mode)
 
-    def _show(self, rows: Iterable[Listed]) -> None:
+    def _show(self, rows: Callable[[], Iterator[Listed]]) -> None:
         """Show what is new, and what earlier runs left, to whoever reviews it."""
         show_decisions(
             self._pull,
             Mode.INCREMENTAL,
-            lambda: decide_changes(self._pull, settle(rows, ignore_conflict)),
+            lambda: decide_changes(self._pull, rows()),
         )
 
     def _do_tasks(self, mode: Mode) -> Pulled:

@@ -10,6 +10,7 @@ from resourcesync.destination.tasks import pending_fetch
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import Clock, Copies, Installation, Reporter, Staged
+from resourcesync.ports.linking import PatchRow
 from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Step
 
 _GROUP: Final = 256
@@ -106,6 +107,7 @@ class Landing:
         self._group: list[Ready] = []
         self._failed: list[Pending] = []
         self._settled: list[str] = []
+        self._patched: list[PatchRow] = []
         self._since = clock.monotonic()
         self.tally = Tally()
 
@@ -189,6 +191,7 @@ class Landing:
         """Take a patch that was of no use; the whole resource is fetched instead."""
         self.tally.unpatched += 1
         listed = fetch.listed
+        self._patched.append(PatchRow(listed.uri, self.now(), reason))
         self._report("patch", {"uri": listed.loc, "path": listed.path, "reason": reason})
 
     def flush_when_due(self) -> None:
@@ -241,7 +244,13 @@ class Landing:
     def _remember(self, installed: list[Ready], refused: dict[str, Copy | None]) -> None:
         failed, self._failed = self._failed, []
         settled, self._settled = self._settled, []
-        if installed or refused or failed or settled:
+        patched, self._patched = self._patched, []
+        patched += (
+            PatchRow(ready.copy.uri, ready.copy.installed, "")
+            for ready in installed
+            if ready.patched is not None
+        )
+        if installed or refused or failed or settled or patched:
             self._state.commit(
                 Step(
                     doubted=[before for before in refused.values() if before is not None],
@@ -249,6 +258,7 @@ class Landing:
                     installed=[ready.copy for ready in installed],
                     pending=failed,
                     settled=settled,
+                    patched=patched,
                 )
             )
 

@@ -28,6 +28,7 @@ class Filters:
         max_size: Bytes.
         since: Only resources modified since, UTC.
         allow_origins: Origins that the Source may speak for besides its own.
+        links: Relations; what chosen entries link to with one of them is wanted too.
     """
 
     include: tuple[str, ...] = ()
@@ -36,6 +37,7 @@ class Filters:
     max_size: int | None = None
     since: datetime | None = None
     allow_origins: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

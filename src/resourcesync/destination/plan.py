@@ -44,6 +44,8 @@ class Listed(NamedTuple):
         mirrors: Other addresses of the same bytes, the preferred one first (§14.2).
         memento: The address of the very version that is listed (§14.6); empty for none.
         patch: What leads to it from the version before (§14.4); a ``PatchLink``'s fields.
+        links: What it links to that is to be here too; a ``Target``'s fields.
+        via: The listed resource that links to it; empty for what is listed itself.
     """
 
     uri: str
@@ -56,6 +58,8 @@ class Listed(NamedTuple):
     mirrors: tuple[str, ...] = ()
     memento: str = ""
     patch: Plain | None = None
+    links: tuple[tuple[str, str, int | None, int | None], ...] = ()
+    via: str = ""
 
 
 class Match(Enum):
@@ -263,7 +267,7 @@ def settle(
             current = whole(row)  # we do not hold the version between
         elif not current.change and _content(row) != _content(current):
             on_conflict(current, row)
-            current = current._replace(change=FILTERED)
+            current = current._replace(change=FILTERED, hash="", length=None, lastmod=None)
     if current is not None:
         yield current
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing
 from itertools import islice
 from typing import Final
 
-from resourcesync.destination.baseline import Account, Baseline, ignore_conflict
+from resourcesync.destination.baseline import Account, Baseline
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.plan import (
     FILTERED,
@@ -18,7 +18,6 @@ from resourcesync.destination.plan import (
     forgotten,
     is_forgotten,
     match_copy,
-    settle,
 )
 from resourcesync.destination.pulling import Pull, Pulled
 from resourcesync.destination.reports import Finding, FindingKind, Mode, Plan
@@ -115,7 +114,7 @@ class Repair:
         )
 
     def _rows(self, account: Account) -> Iterator[Listed]:
-        for row in settle(account.rows(), ignore_conflict):
+        for row in account.rows():
             if row.change != ChangeKind.DELETED:
                 yield row
 

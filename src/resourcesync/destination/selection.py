@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from resourcesync.destination.links import Links, Plain, Target
 from resourcesync.destination.mapping import TreeMapping, normalise
 from resourcesync.destination.patch_links import patch_of
 from resourcesync.destination.places import memento_of, mirrors_of
@@ -57,6 +58,7 @@ class Selection:
         mapping: From URI to path.
         refusals: Takes what cannot be used.
         patches: Bytes of the largest version that each known format of patches can patch.
+        links: Which links are followed; ``None``: none.
     """
 
     def __init__(
@@ -65,11 +67,14 @@ class Selection:
         mapping: TreeMapping,
         refusals: Refusals,
         patches: Mapping[str, int | None] | None = None,
+        links: Links | None = None,
     ) -> None:
         self._scope = scope
         self._mapping = mapping
         self.refusals = refusals
         self._patches = patches or {}
+        self._links = links
+        self._foreign: set[str] = set()
 
     def resource(self, resource: Resource) -> Listed | None:
         """Return the row for an entry of a Resource List; ``None`` when it cannot be used."""
@@ -81,6 +86,45 @@ class Selection:
         moment = change.resource.lastmod or change.time
         lastmod = None if moment is None else to_microseconds(moment)
         return self._row(change.resource, lastmod, change.kind.value)
+
+    @property
+    def follows_links(self) -> bool:
+        """Whether what entries link to may be wanted too."""
+        return self._links is not None
+
+    def linked(self, target: Plain, via: str) -> Listed | None:
+        """Return the row for what an entry links to; ``None`` when it cannot be used.
+
+        Args:
+            target: A ``Target``'s fields.
+            via: The entry, normalised.
+        """
+        assert self._links is not None, "no links are followed"
+        link = Target._make(target)
+        resource = Resource(uri=link.href, length=link.length)
+        try:
+            verdict = self._links.scope.judge(resource)
+            uri, path = normalise(link.href), self._mapping.path(link.href)
+        except OutOfScopeError as error:
+            self._refuse_link(error)
+            return None
+        return Listed(
+            uri=uri,
+            loc=link.href,
+            path=path,
+            hash=link.hash,
+            length=link.length,
+            lastmod=link.modified,
+            change="" if verdict is Verdict.SELECTED else FILTERED,
+            via=via,
+        )
+
+    def _refuse_link(self, error: OutOfScopeError) -> None:
+        """Refuse a target once, whoever links to it."""
+        if error.uri not in self._foreign:
+            if len(self._foreign) < _REMEMBERED:
+                self._foreign.add(error.uri)
+            self.refusals.add(error.uri, error.code, error.message)
 
     def uri_of(self, path: str) -> str | None:
         """Return the URI whose copy belongs at ``path``; ``None`` when there is none."""
@@ -125,4 +169,5 @@ class Selection:
             mirrors=mirrors_of(resource, self._scope.origins),
             memento=memento_of(resource),
             patch=patch_of(resource, self._patches) if patched else None,
+            links=() if self._links is None else self._links.of(resource),
         )

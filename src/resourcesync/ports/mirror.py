@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 from resourcesync.ports.changes import ChangeLog, ProofLog
+from resourcesync.ports.linking import LinkLog, LinkRow, PatchRow
 
 LARGE: Final = 16 * 1024
 """Bytes from which on copies can be found by their digest; smaller ones are as quickly fetched."""
@@ -160,6 +161,10 @@ class Step:
         notes: Values to remember; the cursor is among them.
         trashed: Copies that went to the trash.
         purged: Places in the trash that are empty now.
+        unlinked: Entries whose links are forgotten; that something was linked to is not.
+        listed: What is listed itself now: links no longer count for it.
+        linked: Links to remember; written after the others were forgotten.
+        patched: What became of patches.
         now: When it is done; needed when something is removed.
     """
 
@@ -174,6 +179,10 @@ class Step:
     notes: Mapping[str, str] | None = None
     trashed: Sequence[TrashRow] = ()
     purged: Sequence[str] = ()
+    unlinked: Sequence[str] = ()
+    listed: Sequence[str] = ()
+    linked: Sequence[LinkRow] = ()
+    patched: Sequence[PatchRow] = ()
     now: int = 0
 
 
@@ -189,7 +198,7 @@ class RunRow:
     counts: str
 
 
-class MirrorState(ChangeLog, ProofLog, Protocol):
+class MirrorState(ChangeLog, ProofLog, LinkLog, Protocol):
     """What a mirror remembers. All writes go through ``commit``; one process writes at a time."""
 
     def note(self, key: str) -> str | None:

@@ -54,8 +54,20 @@ ALTER TABLE pending ADD COLUMN elsewhere TEXT NOT NULL DEFAULT '';
 CREATE INDEX copy_digests ON copy (digests) WHERE length >= 16384;
 """
 
-MIGRATIONS: Final = (_FIRST, _CHANGES, _PLACES)
+# What is here only because listed entries link to it, and how copies were patched the last time.
+_LINKS: Final = """
+CREATE TABLE link (
+    uri TEXT NOT NULL, via TEXT NOT NULL, generation INTEGER NOT NULL, PRIMARY KEY (uri, via)
+) WITHOUT ROWID;
+CREATE INDEX link_via ON link (via);
+CREATE TABLE patched (
+    uri TEXT PRIMARY KEY, time INTEGER NOT NULL, reason TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: Final = (_FIRST, _CHANGES, _PLACES, _LINKS)
 SCHEMA_VERSION: Final = len(MIGRATIONS)
+LINKS_SINCE: Final = MIGRATIONS.index(_LINKS) + 1
 
 
 def migration(version: int) -> str:

@@ -12,10 +12,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from resourcesync.adapters.mirror import change_log, proofs
-from resourcesync.adapters.mirror.schema import APPLICATION_ID, SCHEMA_VERSION, migration
+from resourcesync.adapters.mirror import change_log, link_log, proofs
+from resourcesync.adapters.mirror.logs import MirrorLogs
+from resourcesync.adapters.mirror.schema import (
+    APPLICATION_ID,
+    LINKS_SINCE,
+    SCHEMA_VERSION,
+    migration,
+)
 from resourcesync.errors import DiskFullError, StateError, StorageError
-from resourcesync.ports.changes import Logged
 from resourcesync.ports.mirror import (
     Copy,
     Pending,
@@ -50,7 +55,7 @@ ON CONFLICT (uri) DO UPDATE SET
 """
 
 
-class SqliteMirrorState:
+class SqliteMirrorState(MirrorLogs):
     """A ``MirrorState`` in a SQLite file, or in memory for the path ``:memory:``.
 
     Args:
@@ -73,6 +78,7 @@ class SqliteMirrorState:
             with self._guard():
                 self._open(read_only=read_only)
                 self._has_changes = self._version() > 1
+                self._has_links = self._version() >= LINKS_SINCE
                 self._writer = None if read_only else change_log.ChangeWriter(self._db)
         except BaseException:
             self._db.close()
@@ -282,41 +288,12 @@ class SqliteMirrorState:
             run=run, started=started, ended=ended, mode=mode, outcome=outcome, counts=counts
         )
 
-    # --- what changed here, and what was proven ---
-
-    def changes(self, after: int) -> Iterator[Logged]:
-        """Yield the changes with a number greater than ``after``, in order."""
-        with self._guard():
-            if self._has_changes:
-                yield from change_log.read_changes(self._db, after)
-
-    def changes_of(self, uri: str) -> Iterator[Logged]:
-        """Yield the changes of one resource, the newest first."""
-        with self._guard():
-            if self._has_changes:
-                yield from change_log.changes_of(self._db, uri)
-
-    def change_bounds(self) -> tuple[int, int]:
-        """Return the numbers of the last change that was forgotten and of the newest one."""
-        with self._guard():
-            return change_log.bounds(self._db) if self._has_changes else (0, 0)
-
-    def changed_before(self, moment: int) -> int:
-        """Return the number after which all changes of ``moment`` and later stand."""
-        with self._guard():
-            return change_log.before_moment(self._db, moment) if self._has_changes else 0
-
-    def oldest_proofs(self) -> Iterator[tuple[str, int]]:
-        """Yield URIs and when each was proven, longest ago first; what was never: installed."""
-        with self._guard():
-            yield from proofs.oldest(self._db)
+    # --- writing ---
 
     def add_proofs(self, uris: Sequence[str], moment: int) -> None:
         """Remember that copies were proven."""
         with self._transaction() as db:
             proofs.add(db, uris, moment)
-
-    # --- writing ---
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -344,6 +321,7 @@ class SqliteMirrorState:
                 db.executemany("DELETE FROM pending WHERE uri = ?", settled)
             db.executemany(_PUT_PENDING, step.pending)
             db.execute("DELETE FROM pending WHERE generation < ?", (step.outdated,))
+            link_log.write(db, step)
             if step.only_documents:
                 db.execute("DELETE FROM document")
             db.executemany(

@@ -1,0 +1,179 @@
+"""What listed entries link to, as rows of its own beside those of the list (``--link``).
+
+A thing that is listed itself is no concern of this module: its own entry has the word. All others
+that chosen entries link to become rows like those of a list, one for each, whoever links to it; so
+plan, transfer, audit and repair treat them as they treat everything else.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from heapq import merge
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+from resourcesync.destination.ordering import Spool
+from resourcesync.destination.plan import FILTERED, Listed
+from resourcesync.destination.pulling import Pull
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.linking import LinkRow
+from resourcesync.ports.mirror import MirrorState, Step, Task
+
+NOT_LINKED: Final = "no listed entry links to it any more"
+_CHUNK: Final = 1_000
+_NOT_HERE: Final = frozenset({FILTERED, ChangeKind.DELETED})
+_by_uri = attrgetter("uri")
+
+
+def linked_by(pull: Pull, rows: Iterable[Listed], held: ExitStack) -> Spool[Listed] | None:
+    """Return a row for each link of each row, in order of what is linked to.
+
+    Args:
+        pull: What the pull works with.
+        rows: The last word on each URI.
+        held: Closes what is returned.
+
+    Returns:
+        The rows, several of one URI among them; ``None`` when no links are followed.
+    """
+    if not pull.selection.follows_links:
+        return None
+    spool = held.enter_context(pull.new_spool())
+    for row in rows:
+        for target in row.links if row.change not in _NOT_HERE else ():
+            found = pull.selection.linked(target, row.uri)
+            if found is not None:
+                spool.add(found)
+    return spool
+
+
+def with_linked(rows: Iterator[Listed], linked: Iterable[Listed] | None) -> Iterator[Listed]:
+    """Yield the rows, and one for each thing that is linked to and not listed itself.
+
+    A thing that is listed, but not as the filters want it, is wanted since it is linked to; what
+    its own entry says of it still holds.
+
+    Args:
+        rows: The last word on each URI, in order.
+        linked: What ``linked_by`` returned.
+    """
+    if linked is None:
+        yield from rows
+        return
+    for _, group in groupby(merge(rows, linked, key=_by_uri), key=_by_uri):
+        yield _word(group)
+
+
+def links_of(
+    rows: Iterator[Listed], linked: Iterable[Listed] | None, generation: int
+) -> Iterator[LinkRow]:
+    """Yield who links to what, of all that is not listed itself.
+
+    Args:
+        rows: The last word on each URI, in order.
+        linked: What ``linked_by`` returned.
+        generation: The reading that they are of.
+    """
+    if linked is None:
+        return
+    listed = ""
+    for row in merge(rows, linked, key=_by_uri):  # the own entry of a URI comes first
+        if not row.via:
+            listed = row.uri if row.change != FILTERED else listed
+        elif row.uri != listed:
+            yield LinkRow(row.uri, row.via, generation)
+
+
+def write_links(state: MirrorState, links: Iterable[LinkRow]) -> None:
+    """Remember who links to what."""
+    waiting: list[LinkRow] = []
+    for row in links:
+        waiting.append(row)
+        if len(waiting) >= _CHUNK:
+            state.commit(Step(linked=waiting))
+            waiting = []
+    if waiting:
+        state.commit(Step(linked=waiting))
+
+
+def forget_links(state: MirrorState, rows: Iterable[Listed]) -> None:
+    """Forget what changed entries linked to before: what they link to now is written after.
+
+    What is listed itself now is no longer here by links alone.
+
+    Args:
+        state: The mirror's memory.
+        rows: The last change of each URI.
+    """
+    vias: list[str] = []
+    listed: list[str] = []
+    for row in rows:
+        if row.change == FILTERED:
+            continue  # what it links to is as wanted as it was
+        vias.append(row.uri)
+        if row.change != ChangeKind.DELETED:
+            listed.append(row.uri)
+        if len(vias) >= _CHUNK:
+            state.commit(Step(unlinked=vias, listed=listed))
+            vias, listed = [], []
+    if vias:
+        state.commit(Step(unlinked=vias, listed=listed))
+
+
+def news_of(state: MirrorState, rows: Iterable[Listed]) -> Iterator[Listed]:
+    """Yield the rows of changes, without those of things that are listed themselves.
+
+    Changes do not tell what did not change: whether a thing is listed, the mirror remembers.
+
+    Args:
+        state: The mirror's memory.
+        rows: Changes, and what they link to.
+    """
+    for row in rows:
+        if row.via:
+            if is_listed(state, row.uri):
+                continue
+        elif row.change == FILTERED and state.is_linked(row.uri):
+            if row.hash:  # else it may be a deletion, and tells of no new version anyway
+                yield row._replace(change=ChangeKind.UPDATED)
+            continue
+        yield row
+
+
+def is_listed(state: MirrorState, uri: str) -> bool:
+    """Whether a thing was listed itself, or not selected, when it was last told of."""
+    if state.is_linked(uri):
+        return False
+    waiting = state.pending_of(uri)
+    if waiting is not None:
+        return waiting.task != Task.KEEP
+    return state.copy(uri) is not None
+
+
+def _word(rows: Iterator[Listed]) -> Listed:
+    """Return the one row of a URI; that of its own entry, if there is one, comes first."""
+    own = next(rows)
+    if own.via:
+        return _agreed(own, rows)
+    if own.change != FILTERED:
+        return own
+    first = next(rows, None)
+    return own if first is None else _vouched(own, _agreed(first, rows))
+
+
+def _agreed(first: Listed, others: Iterable[Listed]) -> Listed:
+    """Return one row for what several link to; where they differ, it claims nothing."""
+    for other in others:
+        if _content(first) != _content(other):
+            first = first._replace(hash="", length=None, lastmod=None)
+    return first
+
+
+def _vouched(own: Listed, linked: Listed) -> Listed:
+    if not own.hash and own.length is None:
+        return linked
+    return linked._replace(loc=own.loc, hash=own.hash, length=own.length, lastmod=own.lastmod)
+
+
+def _content(row: Listed) -> tuple[str, int | None, int | None]:
+    return row.hash, row.length, row.lastmod
