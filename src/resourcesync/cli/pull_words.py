@@ -189,6 +189,7 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "verified": report.verified,
         "weak": report.weak,
         "unverified": report.unverified,
+        "linked": report.linked,
         "patched": report.patched,
         "unpatched": report.unpatched,
         "requests": report.requests,

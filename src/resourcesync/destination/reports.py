@@ -76,6 +76,7 @@ class RunReport:
         held: Deletions that wait for a second list or for the operator.
         unlisted: Resources here that the Source lists no more and that policy keeps.
         verified, weak, unverified: How the resources fetched in this run were proven.
+        linked: Of the resources here, those that are not listed, but that listed entries link to.
         patched: Resources that were made of the copy before by a patch.
         unpatched: Patches that were of no use; their resources were fetched whole.
         requests: Requests sent.
@@ -106,6 +107,7 @@ class RunReport:
     verified: int = 0
     weak: int = 0
     unverified: int = 0
+    linked: int = 0
     patched: int = 0
     unpatched: int = 0
     requests: int = 0
