@@ -1,0 +1,119 @@
+"""What we dump, taken by our own Destination and judged by our own validator."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.documents.packages.planning import PackageSize
+from resourcesync.source import naming
+from resourcesync.source.contents import PresentContents
+from resourcesync.source.dumps import DumpPublisher
+from resourcesync.source.naming import Naming
+from resourcesync.validator.examining import validate_document
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path / "mirror")
+    for number in range(60):
+        world.put(f"{number:02}.txt", f"content {number} " * 20)
+    world.publish()
+    dump(world)
+    return world
+
+
+def dump(world: World) -> None:
+    """Dump what is published, and publish what leads to the dumps."""
+    DumpPublisher(
+        world.catalogue,
+        world.documents,
+        PresentContents(world.originals),
+        names=Naming(base_uri=BASE),
+        clock=world.clock,
+        size=PackageSize(max_entries=20),
+    ).publish(changes=True)
+    world.publish()
+
+
+def singles(world: World) -> list[str]:
+    return [name for name in world.asked_resources() if name.endswith(".txt")]
+
+
+def test_a_first_pull_takes_the_packages_and_no_single_resource(world: World) -> None:
+    report = world.pull(dumps="always")
+
+    assert report.state is MirrorState.IN_SYNC
+    assert report.created == report.verified == 60
+    assert singles(world) == []
+    assert world.in_sync()
+
+
+def test_changes_are_taken_from_the_change_dump(world: World) -> None:
+    world.pull(dumps="always")
+    for number in range(10):
+        world.put(f"{number:02}.txt", "altered")
+    world.put("new.txt", "new")
+    world.remove("59.txt")
+    world.publish()
+    dump(world)
+
+    report = world.pull(dumps="always")
+
+    assert report.mode is Mode.INCREMENTAL
+    assert (report.created, report.updated, report.deleted) == (1, 10, 1)
+    assert singles(world) == []
+    assert world.in_sync()
+
+
+def test_a_dump_with_packages_of_different_ages_leads_to_the_present(world: World) -> None:
+    world.put("05.txt", "altered once")
+    world.publish()
+    dump(world)
+    world.put("45.txt", "altered after the dump")
+    world.remove("46.txt")
+    world.publish()
+
+    assert world.pull(dumps="always").state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_a_mirror_of_dumps_alone_ends_in_step(world: World) -> None:
+    world.put("05.txt", "altered once")
+    world.remove("06.txt")
+    world.publish()
+    dump(world)
+    for name in (naming.RESOURCE_LIST, naming.CHANGE_LIST):
+        world.documents.delete(name)
+    address = BASE + naming.CAPABILITY_LIST
+    body = world.honest(address).body.decode()
+    kept = [entry for entry in body.split("<url>") if 'list"/>' not in entry or "<urlset" in entry]
+    world.answers[address] = Answer(body=("<url>".join(kept)).encode())
+
+    report = world.pull(address, dumps="always")
+
+    assert report.state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_our_own_validator_finds_nothing_in_what_we_dump(world: World) -> None:
+    world.put("05.txt", "altered")
+    world.remove("06.txt")
+    world.publish()
+    dump(world)
+    judged = 0
+
+    for name in world.documents.names():
+        stream = world.documents.open(name)
+        assert stream is not None
+        data = stream.read()
+        is_listing = name in (naming.RESOURCE_DUMP, naming.CHANGE_DUMP)
+        if name.endswith(".zip") or not (is_listing or naming.is_of_dumps(name)):
+            continue
+        findings = list(validate_document([data], uri=BASE + name))
+        judged += 1
+        assert findings == []
+
+    assert judged > 6
