@@ -146,7 +146,7 @@ def test_an_attribute_on_a_line_of_its_own_is_found_there() -> None:
 
 @given(data=st.binary(max_size=300))
 def test_no_bytes_raise(data: bytes) -> None:
-    assert "G01" in ids(judged(data))
+    assert {"G01", "G02"} & set(ids(judged(data)))
 
 
 @given(at=st.integers(0, len(RL)), put=st.text(max_size=8), profile=st.sampled_from(Profile))

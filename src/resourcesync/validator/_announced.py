@@ -7,6 +7,7 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.validator._subject import capability_of
 from resourcesync.validator._telling import at_root, at_target
 from resourcesync.validator.findings import Finding
+from resourcesync.validator.marks import count_repeated
 from resourcesync.validator.summaries import DocumentSummary, Target
 
 Known = Mapping[str, DocumentSummary]
@@ -124,10 +125,7 @@ def _judge_interval(
 
 
 def _judge_overlap(document: DocumentSummary, parts: list[DocumentSummary]) -> Iterator[Finding]:
-    seen: set[int] = set()
-    for part in parts:
-        repeated = sum(1 for mark in set(part.resources) if mark in seen)
+    for part, repeated in zip(parts, count_repeated([it.resources for it in parts]), strict=True):
         if repeated:
             message = f"{repeated} of its resources are in other parts of {document.uri} too"
             yield at_root("RI06", message, part)
-        seen.update(part.resources)

@@ -39,7 +39,7 @@ _SPELLINGS: Final = frozenset(
         "",
     }
 )
-_MAX_LINKS: Final = 1_000
+_MAX_LINKS: Final = 100
 _TOLERATED: Final = frozenset({"href", "rel", "type"})
 
 _START: Final[Mapping[Kind, tuple[str, str]]] = {

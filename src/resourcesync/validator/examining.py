@@ -18,6 +18,7 @@ from resourcesync.validator._nodes import Node, Spot
 from resourcesync.validator._parsing import Parser, StopError
 from resourcesync.validator._subject import DOCUMENTS, Kind, Subject
 from resourcesync.validator.findings import Finding
+from resourcesync.validator.marks import Marks, MarkStore
 from resourcesync.validator.rule import Profile
 from resourcesync.validator.summaries import DocumentSummary, ListedResource, Place, Target
 
@@ -31,6 +32,7 @@ def validate_document(
     uri: str,
     profile: Profile = Profile.RS_1_1,
     on_resource: Callable[[ListedResource], None] | None = None,
+    store: MarkStore | None = None,
 ) -> "Examination":
     """Judge a document; nothing is read before the first finding is asked for.
 
@@ -39,12 +41,16 @@ def validate_document(
         uri: Its address, for the findings.
         profile: By which text it is judged.
         on_resource: Called with every entry that is a resource, a change or a package.
+        store: Where the marks of its entries are kept; ``None`` keeps them in memory.
 
     Returns:
         The findings, as they are met; after the last of them its ``summary`` is complete.
         Broken and hostile bytes are findings too, never exceptions.
     """
-    return Examination(chunks, uri=uri, profile=profile, on_resource=on_resource)
+    summary = DocumentSummary(
+        uri=uri, resources=Marks(store), changes=Marks(store), change_times=Marks(store)
+    )
+    return Examination(chunks, summary, profile=profile, on_resource=on_resource)
 
 
 class Examination(Iterator[Finding]):
@@ -57,12 +63,12 @@ class Examination(Iterator[Finding]):
     def __init__(
         self,
         chunks: Iterable[bytes],
+        summary: DocumentSummary,
         *,
-        uri: str,
         profile: Profile,
         on_resource: Callable[[ListedResource], None] | None,
     ) -> None:
-        self.summary = DocumentSummary(uri=uri)
+        self.summary = summary
         self._limits = Limits()
         self._parser = Parser(self._limits)
         self._subject = Subject(profile=profile, window=self._parser.window, summary=self.summary)
@@ -97,6 +103,7 @@ class Examination(Iterator[Finding]):
             subject.tell_at("G01", stop.message, stop.spot)
         except DocumentError as error:
             self._stop(error)
+        self.summary.settle()
         yield from subject.take()
 
     def _feed(self, block: bytes) -> None:

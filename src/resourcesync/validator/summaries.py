@@ -1,11 +1,11 @@
 """What one examination learns of a document, for the rules that need several documents."""
 
-from array import array
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
+from resourcesync.validator.marks import Marks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class DocumentSummary:
         is_index: Whether the root is ``sitemapindex``.
         dialect: Which version of the format it shows.
         at, completed, from_, until: Times of the root's ``rs:md``, UTC.
-        links: Root links as (relation, target); the first 1,000.
+        links: Root links as (relation, target); the first 100.
         place: Where the root's ``rs:md`` (or the root) stands.
         entries: How many entries were read.
         size: Bytes, unpacked.
@@ -108,9 +108,18 @@ class DocumentSummary:
     size: int = 0
     complete: bool = False
     targets: list[Target] = field(default_factory=list)
-    resources: "array[int]" = field(default_factory=lambda: array("q"))
-    changes: "array[int]" = field(default_factory=lambda: array("q"))
-    change_times: "array[int]" = field(default_factory=lambda: array("q"))
+    resources: Marks = field(default_factory=Marks)
+    changes: Marks = field(default_factory=Marks)
+    change_times: Marks = field(default_factory=Marks)
+
+    def settle(self) -> None:
+        """Put the marks away: the document was read to its end.
+
+        Raises:
+            StorageError: There is no room.
+        """
+        for marks in (self.resources, self.changes, self.change_times):
+            marks.settle()
 
     def link(self, relation: str) -> str | None:
         """Return the target of the first root link of this relation, or ``None``."""

@@ -12,6 +12,7 @@ from resourcesync.validator._announced import judge_announcements, judge_parts
 from resourcesync.validator._subject import capability_of
 from resourcesync.validator._telling import at_root
 from resourcesync.validator.findings import Finding
+from resourcesync.validator.marks import count_missing
 from resourcesync.validator.summaries import DocumentSummary
 
 _MOST_STEPS: Final = 10
@@ -54,7 +55,7 @@ def judge_again(before: DocumentSummary, now: DocumentSummary) -> Iterator[Findi
     if before.until is not None:
         if (before.from_, before.until, before.changes) != (now.from_, now.until, now.changes):
             yield at_root("CH10", "the list was closed and is not what it was", now)
-    elif now.changes[: len(before.changes)] != before.changes:
+    elif not now.changes.begins_with(before.changes):
         yield at_root("CH11", "entries that were there before are gone or different", now)
 
 
@@ -99,9 +100,8 @@ def _judge_coverage(documents: Sequence[DocumentSummary]) -> Iterator[Finding]:
     lists = [it for it in _of(documents, Capability.RESOURCE_LIST) if not it.is_index]
     if not lists or not packages or len(manifests) != packages:
         return
-    packed = {mark for manifest in manifests for mark in manifest.resources}
-    for resource_list in lists:
-        missing = sum(1 for mark in resource_list.resources if mark not in packed)
+    counts = count_missing([it.resources for it in lists], [it.resources for it in manifests])
+    for resource_list, missing in zip(lists, counts, strict=True):
         if missing:
             message = f"{missing} of its resources are in no package of the Resource Dump"
             yield at_root("CA09", message, resource_list)

@@ -3,13 +3,12 @@
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryFile
 from typing import BinaryIO, Final
 
-from resourcesync.adapters.local_documents import LocalDocuments
-from resourcesync.discovery.addresses import join
 from resourcesync.discovery.documents import FetchedDocument
 from resourcesync.discovery.search import Documents, Search, fetch, use_first
 from resourcesync.errors import DocumentError, SourceError, StorageError
@@ -18,12 +17,14 @@ from resourcesync.ports import Clock, Fetcher, Purpose
 from resourcesync.validator.delivery import Response, judge_document_response
 from resourcesync.validator.examining import validate_document
 from resourcesync.validator.findings import Finding, by_place
+from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.packages import judge_contents_copy
 from resourcesync.validator.rule import Profile
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 from resourcesync.validator.together import judge_again, judge_announced, judge_together
 from resourcesync.wiring.exploring import is_address, open_documents, open_fetcher, over_network
+from resourcesync.wiring.judged_walk import Walk, joined
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.opening_packages import PackageJudge, is_package_name
 from resourcesync.wiring.sampling import Sample, SampleSize, Unreached, judge_delivery
@@ -33,11 +34,7 @@ _BLOCK: Final = 65_536
 MOST_DOCUMENTS: Final = 10_000
 """Documents of one target that are judged, unless the caller says another number."""
 _LISTS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
-_FOLLOWED: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
-_CHANNELS: Final = frozenset(
-    {Capability.CHANGE_NOTIFICATION.value, Capability.FRAMEWORK_NOTIFICATION.value}
-)
-_KNOWN: Final = frozenset(capability.value for capability in Capability)
+_TOP: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST, None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,23 +99,6 @@ class CutShort:
 Event = Finding | Judged | Sampled | ReadAgain | CutShort | Unreached
 
 
-@dataclass(slots=True)
-class _Walk:
-    """One Source, while its documents are judged."""
-
-    documents: Documents
-    sample: Sample | None
-    is_local: bool
-    summaries: list[DocumentSummary] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)
-    places: dict[str, str] = field(default_factory=dict)
-    is_cut: bool = False
-
-    def known(self) -> dict[str, DocumentSummary]:
-        """Return the documents that were read, by their addresses."""
-        return {summary.uri: summary for summary in self.summaries}
-
-
 class Judge:
     """Judges targets.
 
@@ -170,7 +150,15 @@ class Judge:
                 return
             random = Random()  # noqa: S311 - a sample, no secret
             sample = Sample(judgement.sample, random) if judgement.sample and fetcher else None
-            walk = _Walk(documents, sample, is_local=fetcher is None)
+            store = MarkStore(TemporaryFile)
+            held.callback(store.close)
+            walk = Walk(
+                documents=documents,
+                store=store,
+                sample=sample,
+                is_local=fetcher is None,
+                most_documents=judgement.most_documents,
+            )
             yield from self._judge_source(walk, target, first)
             if fetcher is not None and judgement.whole:
                 yield from self._judge_served(walk, fetcher, target)
@@ -179,7 +167,7 @@ class Judge:
             if judgement.again is not None:
                 yield from self._judge_again(walk, target, judgement.again)
 
-    def _judge_served(self, walk: _Walk, fetcher: Fetcher, target: str) -> Iterator[Event]:
+    def _judge_served(self, walk: Walk, fetcher: Fetcher, target: str) -> Iterator[Event]:
         """Judge what is served beside the documents: a sample of resources, pages, robots.txt."""
         ways = WaysIn(walk.documents, self._judgement.profile, walk.known())
         if walk.sample is not None:
@@ -210,7 +198,7 @@ class Judge:
             yield Judged(judge.manifest, judge.manifest.uri)
             yield Sampled(uri, judge.members, judge.manifest.entries)
 
-    def _judge_dumps(self, walk: _Walk, random: Random) -> Iterator[Event]:
+    def _judge_dumps(self, walk: Walk, random: Random) -> Iterator[Event]:
         """Open as many packages of each dump as the sample allows."""
         size = self._judgement.sample
         assert size is not None, "dumps are opened for a sample only"
@@ -219,8 +207,8 @@ class Judge:
             if dump.capability is None or not dump.capability.is_dump or dump.is_index:
                 continue
             for package in random.sample(dump.targets, size.of(len(dump.targets))):
-                uri = _joined(dump.uri, package.uri)
-                copy = known.get(_joined(dump.uri, package.contents)) if package.contents else None
+                uri = joined(dump.uri, package.uri)
+                copy = known.get(joined(dump.uri, package.contents)) if package.contents else None
                 try:
                     yield from self._judge_package(walk.documents, uri, dump.capability, copy)
                 except (SourceError, StorageError) as error:
@@ -228,18 +216,18 @@ class Judge:
 
     # --- documents ---
 
-    def _judge_source(self, walk: _Walk, target: str, first: str) -> Iterator[Event]:
+    def _judge_source(self, walk: Walk, target: str, first: str) -> Iterator[Event]:
         whole = self._judgement.whole or (walk.is_local and Path(target).is_dir())
         address = self._first_uri(walk.documents, first)
         yield from self._visit(walk, address, "", follow=whole)
         if not walk.summaries:
             return
         if walk.is_local:
-            _name_first(walk)
-        is_top = walk.summaries[0].capability in (*_FOLLOWED, None)
+            walk.name_first()
+        is_top = walk.summaries[0].capability in _TOP
         all_read = whole and is_top and not walk.is_cut
         for finding in judge_together(walk.summaries, whole_source=all_read):
-            yield _placed(finding, walk)
+            yield walk.placed(finding)
         if walk.is_cut:
             yield CutShort(target, len(walk.summaries))
 
@@ -253,7 +241,7 @@ class Judge:
         except DocumentError as error:
             return error.uri or address
 
-    def _visit(self, walk: _Walk, uri: str, announced: str, *, follow: bool) -> Iterator[Event]:
+    def _visit(self, walk: Walk, uri: str, announced: str, *, follow: bool) -> Iterator[Event]:
         waiting = deque([(uri, announced)])
         walk.seen.add(uri)
         while waiting:
@@ -268,22 +256,9 @@ class Judge:
                 yield Unreached(uri=uri, error=error)
                 continue
             if follow:
-                is_first = len(walk.summaries) == 1 and not walk.is_local
-                above = _above(walk.summaries[0]) if is_first else []
-                waiting += self._new(walk, above + _below(walk.summaries[-1]))
+                waiting += walk.next_ones()
 
-    def _new(self, walk: _Walk, below: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Yield the documents that were not met before, as far as there is room for them."""
-        for uri, announced in below:
-            if uri in walk.seen:
-                continue
-            if len(walk.seen) >= self._judgement.most_documents:
-                walk.is_cut = True
-                return
-            walk.seen.add(uri)
-            yield uri, announced
-
-    def _examine(self, walk: _Walk, fetched: FetchedDocument, announced: str) -> Iterator[Event]:
+    def _examine(self, walk: Walk, fetched: FetchedDocument, announced: str) -> Iterator[Event]:
         sample = walk.sample
         fetched.stream.seek(0)
 
@@ -296,14 +271,15 @@ class Judge:
             uri=fetched.uri,
             profile=self._judgement.profile,
             on_resource=see,
+            store=walk.store,
         )
         for finding in by_place(examination):
-            yield _placed(finding, walk)
+            yield walk.placed(finding)
         summary = examination.summary
         walk.summaries.append(summary)
         if announced:
             for finding in judge_announced(announced, summary):
-                yield _placed(finding, walk)
+                yield walk.placed(finding)
         if not walk.is_local:
             headers = {"content-type": fetched.media_type}
             yield from judge_document_response(
@@ -311,7 +287,7 @@ class Judge:
             )
         yield Judged(summary, walk.places[fetched.uri])
 
-    def _judge_again(self, walk: _Walk, target: str, seconds: float) -> Iterator[Event]:
+    def _judge_again(self, walk: Walk, target: str, seconds: float) -> Iterator[Event]:
         """Read Change Lists a second time: a closed one is as it was, an open one may have grown.
 
         One that became an index has moved its entries to its parts, and is not compared.
@@ -326,7 +302,10 @@ class Judge:
                 with fetch(walk.documents, before.uri) as fetched:
                     fetched.stream.seek(0)
                     examination = validate_document(
-                        _chunks(fetched.stream), uri=before.uri, profile=self._judgement.profile
+                        _chunks(fetched.stream),
+                        uri=before.uri,
+                        profile=self._judgement.profile,
+                        store=walk.store,
                     )
                     unreadable = [it for it in examination if it.rule.id == "G01"]
             except (SourceError, StorageError) as error:
@@ -336,55 +315,8 @@ class Judge:
             found = unreadable if not now.complete else judge_again(before, now)
             compared += now.complete and not now.is_index
             for finding in () if now.is_index else found:
-                yield _placed(finding, walk)
+                yield walk.placed(finding)
         yield ReadAgain(target, compared)
-
-
-def _above(first: DocumentSummary) -> list[tuple[str, str]]:
-    """Return the Source Description, where a page or the caller led to a Capability List."""
-    above = first.link("up")
-    if first.capability is not Capability.CAPABILITY_LIST or above is None:
-        return []
-    return [(_joined(first.uri, above), Capability.DESCRIPTION.value)]
-
-
-def _below(summary: DocumentSummary) -> list[tuple[str, str]]:
-    """Return the documents that one lists, each with the capability it is announced as."""
-    capability = summary.capability
-    if capability in _FOLLOWED:
-        return [
-            (_joined(summary.uri, it.uri), it.label)
-            for it in summary.targets
-            if it.uri and it.label not in _CHANNELS and (not it.label or it.label in _KNOWN)
-        ]
-    is_list = capability is Capability.RESOURCE_LIST  # its targets are lists: an index in disguise
-    if is_list or (summary.is_index and not (capability is not None and capability.is_archive)):
-        return [(_joined(summary.uri, it.uri), "") for it in summary.targets if it.uri]
-    return [(_joined(summary.uri, it.contents), "") for it in summary.targets if it.contents]
-
-
-def _joined(base: str, target: str) -> str:
-    """Return what a document names as an address, or as it is when it is none."""
-    return join(base, target) or target
-
-
-def _name_first(walk: _Walk) -> None:
-    """Give the first document of a folder the address that the others know it by."""
-    first = walk.summaries[0]
-    assert isinstance(walk.documents, LocalDocuments)
-    place = walk.places[first.uri]
-    for other in walk.summaries[1:]:
-        for above in (other.link("up") or "", other.link("index") or ""):
-            if "://" in above and walk.documents.is_same(above, place):
-                walk.places[above] = place
-                first.uri = above
-                return
-
-
-def _placed(finding: Finding, walk: _Walk) -> Finding:
-    """Name the file where the document is on this machine."""
-    place = walk.places.get(finding.uri, finding.uri)
-    return finding if place == finding.uri else replace(finding, uri=place)
 
 
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:

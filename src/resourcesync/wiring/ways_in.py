@@ -1,6 +1,7 @@
 """Judge what leads to a Source: links of pages and of HTTP headers, lines of robots.txt (§6.3)."""
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 from typing import Final, NamedTuple, cast
 from urllib.parse import urljoin, urlsplit
 
@@ -38,17 +39,24 @@ class _Way(NamedTuple):
     in_head: bool = True
 
 
-class _Marks:
-    """The resources of a set, as the marks that summaries keep of them."""
+class _Held:
+    """Which of the pages that lead to a set are in it, told by the marks that summaries keep.
 
-    def __init__(self, documents: list[DocumentSummary]) -> None:
+    Args:
+        documents: The lists of the set.
+        pages: The pages that will be asked for.
+    """
+
+    def __init__(self, documents: list[DocumentSummary], pages: set[int]) -> None:
         self._documents = documents
-        self._marks: set[int] | None = None
+        self._pages = pages
+        self._found: set[int] | None = None
 
     def __contains__(self, uri: object) -> bool:
-        if self._marks is None:
-            self._marks = {mark for it in self._documents for mark in it.resources}
-        return hash(uri) in self._marks
+        if self._found is None:
+            marks = chain.from_iterable(it.resources for it in self._documents)
+            self._found = {mark for mark in marks if mark in self._pages}
+        return hash(uri) in self._found
 
 
 class WaysIn:
@@ -68,7 +76,7 @@ class WaysIn:
         self._known = known
         self._ways: list[_Way] = []
         self._fetched: dict[str, DocumentSummary | None] = {}
-        self._sets: dict[str, _Marks | None] = {}
+        self._sets: dict[str, _Held | None] = {}
 
     def see(self, uri: str, headers: Mapping[str, str], start: bytes, base: str = "") -> None:
         """Take an answer: its header fields, names in small letters, and how its body starts."""
@@ -118,6 +126,7 @@ class WaysIn:
             else:
                 yield from judge_page_link(way.uri, target, in_head=way.in_head, listed=held)
         self._ways.clear()
+        self._sets.clear()
 
     def judge_robots(self, address: str) -> Iterator[Finding | Unreached]:
         """Judge the documents that the robots.txt of an address's origin names (§6.3.4)."""
@@ -167,12 +176,13 @@ class WaysIn:
                 pass  # what is wrong within is not asked: it is none of the Source's own documents
             return examination.summary if examination.summary.label else None
 
-    def _set_of(self, target: DocumentSummary) -> _Marks | None:
+    def _set_of(self, target: DocumentSummary) -> _Held | None:
         """Return the resources of a Capability List's set, if all of its lists were read whole."""
         if target.uri not in self._sets:
             lists = self._lists_of(target)
             is_told = any(it.capability is Capability.RESOURCE_LIST for it in lists or ())
-            self._sets[target.uri] = _Marks(lists) if lists and is_told else None
+            pages = {hash(way.uri) for way in self._ways}
+            self._sets[target.uri] = _Held(lists, pages) if lists and is_told else None
         return self._sets[target.uri]
 
     def _lists_of(self, target: DocumentSummary) -> list[DocumentSummary] | None:

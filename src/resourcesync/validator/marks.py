@@ -1,0 +1,173 @@
+"""Marks of entries: what rules between documents compare, in memory that does not grow with them.
+
+A mark is 64 bits of an entry. Those of a document wait in memory for a block to be full and go to
+one temporary file that all documents of a Source share; what remains of them are places in it.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, zip_longest
+from typing import BinaryIO, Final
+
+from resourcesync.errors import StorageError
+
+_BLOCK: Final = 4_096
+_BYTES: Final = 8
+_SMALL: Final = 64
+"""Marks of one document that are not worth a place in the file."""
+AT_ONCE: Final = 500_000
+"""Marks that are held against others at a time: some 50 MB of them."""
+
+
+class MarkStore:
+    """Keeps the marks of many documents in one temporary file, made when the first block is full.
+
+    Args:
+        spill: Opens the file.
+    """
+
+    def __init__(self, spill: Callable[[], BinaryIO]) -> None:
+        self._spill = spill
+        self._file: BinaryIO | None = None
+        self._end = 0
+
+    def write(self, block: "array[int]") -> int:
+        """Keep a block; return its place.
+
+        Raises:
+            StorageError: There is no room.
+        """
+        try:
+            if self._file is None:
+                self._file = self._spill()
+            self._file.seek(self._end)
+            self._file.write(block.tobytes())
+        except OSError as error:
+            raise _failed(error) from error
+        place, self._end = self._end, self._end + len(block) * _BYTES
+        return place
+
+    def read(self, place: int, count: int) -> "array[int]":
+        """Return a block again.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        assert self._file is not None, "nothing was kept"
+        block = array("q")
+        try:
+            self._file.seek(place)
+            block.frombytes(self._file.read(count * _BYTES))
+        except OSError as error:
+            raise _failed(error) from error
+        return block
+
+    def close(self) -> None:
+        """Forget all marks."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _failed(error: OSError) -> StorageError:
+    return StorageError(f"marks of entries cannot be kept: {error.strerror}")
+
+
+class Marks:
+    """The marks of one document, in its order.
+
+    Args:
+        store: Where they are kept; ``None`` keeps them in memory.
+    """
+
+    __slots__ = ("_count", "_places", "_store", "_tail")
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __init__(self, store: MarkStore | None = None) -> None:
+        self._store = store
+        self._places = array("q")
+        self._tail = array("q")
+        self._count = 0
+
+    def append(self, mark: int) -> None:
+        """Take the next one.
+
+        Raises:
+            StorageError: There is no room.
+        """
+        self._tail.append(mark)
+        self._count += 1
+        if self._store is not None and len(self._tail) == _BLOCK:
+            self._places.append(self._store.write(self._tail))
+            self._tail = array("q")
+
+    def settle(self) -> None:
+        """Put the rest away: no more will come.
+
+        Raises:
+            StorageError: There is no room.
+        """
+        if self._store is not None and len(self._tail) > _SMALL:
+            self._places.append(self._store.write(self._tail))
+            self._tail = array("q")
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self._count
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield them in order."""
+        return chain.from_iterable(self._blocks())
+
+    def _blocks(self) -> Iterator["array[int]"]:
+        left = self._count - len(self._tail)
+        for place in self._places:
+            assert self._store is not None, "they are in memory"
+            count = min(left, _BLOCK)
+            yield self._store.read(place, count)
+            left -= count
+        yield self._tail
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same marks in the same order."""
+        return isinstance(other, Marks) and len(self) == len(other) and self.begins_with(other)
+
+    def begins_with(self, other: "Marks") -> bool:
+        """Whether these are the other ones and perhaps more."""
+        ends = object()
+        pairs = zip_longest(self, other, fillvalue=ends)
+        return all(mine == theirs or theirs is ends for mine, theirs in pairs)
+
+
+def count_repeated(parts: Sequence[Marks]) -> list[int]:
+    """Return how many different marks of each part are in the parts before it too."""
+    passes = _passes(parts)
+    repeated = [0] * len(parts)
+    for number in range(passes):
+        seen: set[int] = set()
+        for index, marks in enumerate(parts):
+            here = set(_share(marks, number, passes))
+            repeated[index] += len(here & seen)
+            seen |= here
+    return repeated
+
+
+def count_missing(wanted: Sequence[Marks], among: Sequence[Marks]) -> list[int]:
+    """Return how many marks of each of the wanted are in none of the others."""
+    passes = _passes(among)
+    found = [0] * len(wanted)
+    for number in range(passes):
+        held = set[int]().union(*(_share(marks, number, passes) for marks in among))
+        for index, marks in enumerate(wanted):
+            found[index] += sum(1 for mark in _share(marks, number, passes) if mark not in held)
+    return found
+
+
+def _passes(parts: Sequence[Marks]) -> int:
+    return sum(map(len, parts)) // AT_ONCE + 1
+
+
+def _share(marks: Marks, number: int, passes: int) -> Iterator[int]:
+    """Yield the marks whose turn it is."""
+    if passes == 1:
+        return iter(marks)
+    return (mark for mark in marks if mark % passes == number)

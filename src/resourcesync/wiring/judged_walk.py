@@ -1,0 +1,131 @@
+"""The documents of one target while they are judged: which are met, what is kept of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from resourcesync.adapters.local_documents import LocalDocuments
+from resourcesync.discovery.addresses import join
+from resourcesync.discovery.search import Documents
+from resourcesync.model.vocabulary import Capability
+from resourcesync.validator.findings import Finding
+from resourcesync.validator.marks import MarkStore
+from resourcesync.validator.summaries import DocumentSummary
+from resourcesync.wiring.sampling import Sample
+
+_MOST_TARGETS: Final = 200_000
+"""Documents and packages that are kept as they are listed: some 100 MB of them."""
+_FOLLOWED: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
+_CHANNELS: Final = frozenset(
+    {Capability.CHANGE_NOTIFICATION.value, Capability.FRAMEWORK_NOTIFICATION.value}
+)
+_KNOWN: Final = frozenset(capability.value for capability in Capability)
+
+Announced = tuple[str, str]
+"""The address of a document, and the capability that it is announced as; empty for none."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Walk:
+    """One target, while its documents are judged.
+
+    Attributes:
+        documents: Gets them.
+        store: Keeps the marks of their entries.
+        sample: Chooses resources to fetch; ``None`` fetches none.
+        is_local: Whether they are on this machine.
+        most_documents: How many are met at most.
+        summaries: What was read of each, in order.
+        seen: The addresses of all that were met.
+        places: Where each was found.
+        is_cut: Whether there are more, or more is listed, than is kept.
+    """
+
+    documents: Documents
+    store: MarkStore
+    sample: Sample | None
+    is_local: bool
+    most_documents: int
+    summaries: list[DocumentSummary] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    places: dict[str, str] = field(default_factory=dict)
+    is_cut: bool = False
+    _targets: int = 0
+
+    def known(self) -> dict[str, DocumentSummary]:
+        """Return the documents that were read, by their addresses."""
+        return {summary.uri: summary for summary in self.summaries}
+
+    def next_ones(self) -> list[Announced]:
+        """Return where the document that was read last leads to, and was not met before."""
+        is_first = len(self.summaries) == 1 and not self.is_local
+        last = self.summaries[-1]
+        found = list(self._new(leads_to(last) if is_first else _below(last)))
+        self._forget_targets(last)
+        return found
+
+    def _new(self, below: list[Announced]) -> Iterator[Announced]:
+        for uri, announced in below:
+            if uri in self.seen:
+                continue
+            if len(self.seen) >= self.most_documents:
+                self.is_cut = True
+                return
+            self.seen.add(uri)
+            yield uri, announced
+
+    def _forget_targets(self, summary: DocumentSummary) -> None:
+        """Keep what is listed as long as there is room for it."""
+        self._targets += len(summary.targets)
+        if self._targets > _MOST_TARGETS:
+            self._targets -= len(summary.targets)
+            summary.targets.clear()
+            self.is_cut = True
+
+    def name_first(self) -> None:
+        """Give the first document of a folder the address that the others know it by."""
+        first = self.summaries[0]
+        assert isinstance(self.documents, LocalDocuments), "only a folder has places"
+        place = self.places[first.uri]
+        for other in self.summaries[1:]:
+            for above in (other.link("up") or "", other.link("index") or ""):
+                if "://" in above and self.documents.is_same(above, place):
+                    self.places[above] = place
+                    first.uri = above
+                    return
+
+    def placed(self, finding: Finding) -> Finding:
+        """Name the file where the document is on this machine."""
+        place = self.places.get(finding.uri, finding.uri)
+        return finding if place == finding.uri else replace(finding, uri=place)
+
+
+def leads_to(first: DocumentSummary) -> list[Announced]:
+    """Return the documents that a first document leads to: those below, and those above.
+
+    Above is the Source Description, where a page or the caller led to a Capability List.
+    """
+    above = first.link("up")
+    if first.capability is not Capability.CAPABILITY_LIST or above is None:
+        return _below(first)
+    return [(joined(first.uri, above), Capability.DESCRIPTION.value), *_below(first)]
+
+
+def _below(summary: DocumentSummary) -> list[Announced]:
+    """Return the documents that one lists."""
+    capability = summary.capability
+    if capability in _FOLLOWED:
+        return [
+            (joined(summary.uri, it.uri), it.label)
+            for it in summary.targets
+            if it.uri and it.label not in _CHANNELS and (not it.label or it.label in _KNOWN)
+        ]
+    is_list = capability is Capability.RESOURCE_LIST  # its targets are lists: an index in disguise
+    if is_list or (summary.is_index and not (capability is not None and capability.is_archive)):
+        return [(joined(summary.uri, it.uri), "") for it in summary.targets if it.uri]
+    return [(joined(summary.uri, it.contents), "") for it in summary.targets if it.contents]
+
+
+def joined(base: str, target: str) -> str:
+    """Return what a document names as an address, or as it is when it is none."""
+    return join(base, target) or target

@@ -1,0 +1,145 @@
+"""Marks of entries: the same answers wherever they are kept, in memory that does not grow."""
+
+import io
+import tracemalloc
+from array import array
+from collections.abc import Iterable
+from typing import BinaryIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.errors import StorageError
+from resourcesync.validator import marks as module
+from resourcesync.validator.marks import Marks, MarkStore, count_missing, count_repeated
+
+NUMBERS = st.lists(st.integers(-5, 5) | st.integers(-(2**63), 2**63 - 1), max_size=30)
+PARTS = st.lists(NUMBERS, max_size=6)
+SMALL = 3
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fill blocks and passes with very few marks."""
+    monkeypatch.setattr(module, "_BLOCK", SMALL)
+    monkeypatch.setattr(module, "_SMALL", 1)
+    monkeypatch.setattr(module, "AT_ONCE", SMALL)
+
+
+def kept(numbers: Iterable[int], store: MarkStore | None) -> Marks:
+    marks = Marks(store)
+    for number in numbers:
+        marks.append(number)
+    marks.settle()
+    return marks
+
+
+@given(PARTS)
+def test_marks_are_given_back_as_they_were(parts: list[list[int]]) -> None:
+    store = MarkStore(io.BytesIO)
+    held = [kept(part, store) for part in parts]
+
+    assert [list(marks) for marks in held] == parts
+    assert [list(marks) for marks in held] == parts  # and again
+    assert [len(marks) for marks in held] == [len(part) for part in parts]
+
+
+@given(NUMBERS, NUMBERS, st.booleans())
+def test_two_are_compared_wherever_they_are_kept(
+    one: list[int], other: list[int], is_kept: bool
+) -> None:
+    left, right = (
+        kept(one, MarkStore(io.BytesIO)),
+        kept(other, MarkStore(io.BytesIO) if is_kept else None),
+    )
+    both = kept(one + other, MarkStore(io.BytesIO))
+
+    assert (left == right) is (one == other)
+    assert left.begins_with(right) is (one[: len(other)] == other)
+    assert both.begins_with(left)
+    assert left.begins_with(both) is (not other)
+    assert left != array("q", one)
+
+
+@given(PARTS)
+def test_what_is_in_an_earlier_part_too_is_counted(parts: list[list[int]]) -> None:
+    store = MarkStore(io.BytesIO)
+    earlier: set[int] = set()
+    expected = []
+    for part in parts:
+        expected.append(len(set(part) & earlier))
+        earlier |= set(part)
+
+    assert count_repeated([kept(part, store) for part in parts]) == expected
+
+
+@given(PARTS, PARTS)
+def test_what_is_in_no_other_one_is_counted(
+    wanted: list[list[int]], among: list[list[int]]
+) -> None:
+    store = MarkStore(io.BytesIO)
+    held = {number for part in among for number in part}
+    expected = [sum(number not in held for number in part) for part in wanted]
+
+    found = count_missing(
+        [kept(part, store) for part in wanted], [kept(part, store) for part in among]
+    )
+
+    assert found == expected
+
+
+class Full(io.BytesIO):
+    """A file on a disk without room."""
+
+    def write(self, data: object, /) -> int:
+        raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_is_told() -> None:
+    marks = Marks(MarkStore(Full))
+    for number in range(SMALL - 1):
+        marks.append(number)
+
+    with pytest.raises(StorageError, match="No space left"):
+        marks.append(SMALL)
+
+
+def test_what_was_kept_and_is_gone_is_told() -> None:
+    class Broken(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    marks = kept(range(SMALL), MarkStore(Broken))
+
+    with pytest.raises(StorageError, match="Input/output error"):
+        list(marks)
+
+
+def test_no_file_is_made_for_what_is_small() -> None:
+    def refuse() -> BinaryIO:
+        raise AssertionError("nothing is to be kept")
+
+    store = MarkStore(refuse)
+
+    assert list(kept([7], store)) == [7]
+    store.close()
+
+
+def test_memory_does_not_grow_with_the_marks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.undo()
+    path = tmp_path_factory.mktemp("marks") / "file"
+    peaks = []
+    for count in (20, 80):
+        with path.open("w+b") as file:
+            store = MarkStore(lambda file=file: file)  # type: ignore[misc]  # bound at once
+            tracemalloc.start()
+            parts = [kept(range(n * 2_000, n * 2_000 + 2_000), store) for n in range(count)]
+            monkeypatch.setattr(module, "AT_ONCE", 10_000)
+            assert count_repeated(parts) == [0] * count
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+
+    assert peaks[1] < peaks[0] * 1.3
