@@ -47,6 +47,7 @@ GROUPS: Final = {
     },
     "Set up": {
         "config": "begin, check or show the configuration file",
+        "doctor": "look at this machine, a mirror or a Source for what is wrong",
     },
     "Try out": {
         "demo": "publish, mirror and change a real tree on this machine",

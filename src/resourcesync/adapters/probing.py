@@ -1,0 +1,106 @@
+"""A server, asked once and directly: does it answer, with which certificate, at what time.
+
+Only ``robots.txt`` is asked for: everyone may. No secret is sent, no redirect is followed.
+"""
+
+import socket
+import ssl
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+_SECONDS: Final = 10.0
+_MOST_BYTES: Final = 512 * 1024
+_HEADERS: Final = {"User-Agent": "resourcesync-doctor", "Connection": "close"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What one question brought.
+
+    Attributes:
+        failure: Why there was no answer; empty when there was one.
+        is_tls_failure: Whether that is for the certificate, or for TLS itself.
+        status: The answer's status.
+        date: The answer's ``Date``, UTC.
+        tls: The version of TLS; empty without.
+        expires: When the server's certificate ends, UTC.
+        robots: The body, cut at 512 KiB; empty unless the status is 200.
+    """
+
+    failure: str = ""
+    is_tls_failure: bool = False
+    status: int = 0
+    date: datetime | None = None
+    tls: str = ""
+    expires: datetime | None = None
+    robots: bytes = field(default=b"", repr=False)
+
+
+def probe(origin: str, *, ca_file: str = "") -> Probe:
+    """Ask an origin for its ``robots.txt``, within ten seconds for each step.
+
+    Args:
+        origin: ``http://host[:port]`` or ``https://host[:port]``.
+        ca_file: PEM file of the trusted authorities; empty takes the system's.
+    """
+    try:
+        with closing(_connection(origin, ca_file)) as connection:
+            connection.connect()
+            tls, expires = _certificate(connection.sock)
+            connection.request("GET", "/robots.txt", headers=_HEADERS)
+            answer = connection.getresponse()
+            body = answer.read(_MOST_BYTES)
+            return Probe(
+                status=answer.status,
+                date=_date(answer.getheader("Date", "")),
+                tls=tls,
+                expires=expires,
+                robots=body if answer.status == 200 else b"",  # noqa: PLR2004 - OK
+            )
+    except ssl.SSLCertVerificationError as error:
+        return Probe(failure=error.verify_message, is_tls_failure=True)
+    except ssl.SSLError as error:
+        return Probe(failure=f"TLS fails: {error.reason or error}", is_tls_failure=True)
+    except TimeoutError:
+        return Probe(failure=f"no answer within {_SECONDS:g} s")
+    except socket.gaierror as error:
+        return Probe(failure=f"its name is not known: {error.strerror}")
+    except (OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        return Probe(failure=str(reason)[:300])
+
+
+def _connection(origin: str, ca_file: str) -> HTTPConnection:
+    parts = urlsplit(origin)
+    host = parts.hostname or ""
+    if parts.scheme == "http":
+        return HTTPConnection(host, parts.port, timeout=_SECONDS)
+    context = ssl.create_default_context(cafile=ca_file or None)
+    return HTTPSConnection(host, parts.port, timeout=_SECONDS, context=context)
+
+
+def _certificate(connection: Any) -> tuple[str, datetime | None]:
+    if not isinstance(connection, ssl.SSLSocket):
+        return "", None
+    found: Mapping[str, Any] = connection.getpeercert() or {}
+    ends = found.get("notAfter")
+    expires = None if ends is None else datetime.fromtimestamp(_seconds(str(ends)), UTC)
+    return connection.version() or "TLS", expires
+
+
+def _seconds(text: str) -> int:
+    return ssl.cert_time_to_seconds(text)
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

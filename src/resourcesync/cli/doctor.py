@@ -1,0 +1,144 @@
+"""``resourcesync doctor``: look at this machine, a mirror or a Source, and say what to mend."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from resourcesync.cli import configured, options, words
+from resourcesync.cli.configured import Configuration
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.job import Job
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, Line
+from resourcesync.config import files
+from resourcesync.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.diagnosis import Verdict
+    from resourcesync.wiring.mirrors import Network
+
+_LEVELS: Final = {"ok": words.NORMAL, "warning": QUIET, "problem": QUIET}
+
+
+@click.command("doctor")
+@click.argument("target", required=False, metavar="[MIRROR|SOURCE]")
+@options.CONFIG
+@options.output_options
+def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
+    """Look at this machine, and at a mirror or a Source, for what keeps pulls from going well.
+
+    MIRROR is a mirror's folder or one where a mirror is to be, or a name in the configuration
+    file; its Source is looked at too. SOURCE is an address. Versions, clock, room, descriptors,
+    configuration; names, memory, lock and temporary files of a mirror; certificate, time and
+    robots.txt of a Source. Exit 0 when nothing must be mended, 1 otherwise.
+    """
+    named: Path | None = values["config"]
+
+    def work(screen: Screen) -> Outcome:
+        verdicts: list[Verdict] = []
+        for verdict in _verdicts(target, named):
+            verdicts.append(verdict)
+            screen.report(
+                "verdict",
+                {
+                    "check": verdict.check,
+                    "level": verdict.level,
+                    "text": verdict.text,
+                    "next": verdict.next,
+                },
+            )
+        return _ended(verdicts)
+
+    return Job(
+        command="doctor", output=output, work=work, words=_words, fields={"target": target or ""}
+    )
+
+
+def _verdicts(target: str | None, named: Path | None) -> "Iterator[Verdict]":
+    from resourcesync.wiring import examining, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.diagnosis import (  # noqa: PLC0415 - as above
+        judge_machine,
+        judge_place,
+        judge_reach,
+    )
+
+    clock = machine.system_clock()
+    asked, told = _Asked(), None
+    try:
+        asked = _asked(target, configured.load(named))
+    except ConfigurationError as error:
+        told = error
+    proxy = examining.proxy_of(asked.network, asked.address) if asked.network else ""
+    mistakes, warnings, path = _configuration(named, told)
+    yield from judge_machine(
+        examining.examine_machine(
+            clock, proxy=proxy, config_file=path, mistakes=mistakes, warnings=warnings
+        )
+    )
+    address = asked.address
+    if asked.folder is not None:
+        place = examining.examine_place(asked.folder, clock)
+        yield from judge_place(place)
+        address = address or place.source
+    if address and asked.network is not None:
+        yield from judge_reach(examining.examine_source(address, asked.network, clock))
+
+
+class _Asked(NamedTuple):
+    """What is looked at besides the machine: a folder, an address, or a folder and its Source."""
+
+    folder: Path | None = None
+    address: str = ""
+    network: "Network | None" = None
+
+
+def _asked(target: str | None, configuration: Configuration) -> _Asked:
+    """Return what a target means; no secret is asked for."""
+    if target is None:
+        return _Asked()
+    settings = configuration.defaults
+    folder, address = None, target
+    if "://" not in target:
+        folder, address = configuration.folder(target), ""
+    if target in configuration.names:
+        mirror = configuration.mirror(target)
+        settings, address = mirror.settings, mirror.source
+    values = {name: setting.value for name, setting in settings.items()}
+    return _Asked(folder, address, configured.network_of(values))
+
+
+def _configuration(
+    named: Path | None, told: ConfigurationError | None
+) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """Return what is wrong in the configuration file, what is doubtful, and where it is."""
+    try:
+        file = files.find(named)
+    except ConfigurationError as error:
+        return (error.message,), (), "its file"
+    if file is None:
+        return ((told.message,), (), "the command") if told else ((), (), "")
+    mistakes = [error.message for error in configured.mistakes_of(file)]
+    if told is not None and told.message not in mistakes:
+        mistakes.append(told.message)
+    warnings = () if mistakes else configured.warnings_of(file)
+    return tuple(mistakes), tuple(str(it["message"]) for it in warnings), str(file.path)
+
+
+def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+    if event == "verdict":
+        level = str(fields["level"])
+        yield Line(str(fields["text"]), level, _LEVELS[level])
+        if fields["next"]:
+            yield Line(f"  next    {fields['next']}", level=_LEVELS[level])
+
+
+def _ended(verdicts: "list[Verdict]") -> Outcome:
+    levels = [verdict.level for verdict in verdicts]
+    problems, warnings = levels.count("problem"), levels.count("warning")
+    counts = f"{words.counted(problems, 'problem')}, {words.counted(warnings, 'warning')}"
+    line = Line(f"{counts}, {words.counted(len(verdicts), 'check')}", "Looked", QUIET)
+    code = ExitCode.FINDINGS if problems else ExitCode.OK
+    fields = {"problems": problems, "warnings": warnings, "checks": len(verdicts)}
+    return Outcome(exit=code, closing=(line,), fields=fields)

@@ -1,0 +1,352 @@
+"""What was found on a machine, in a mirror and at a Source, and what to say of it.
+
+Nothing is looked at here: facts come in, verdicts go out.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Literal, NamedTuple
+
+Level = Literal["ok", "warning", "problem"]
+Version = tuple[int, ...]
+
+_GB: Final = 1_000_000_000
+_MB: Final = 1_000_000
+LEAST_ROOM: Final = 100 * _MB
+LITTLE_ROOM: Final = _GB
+_LEAST_INODES: Final = 1_000
+_LITTLE_INODES: Final = 100_000
+_FEW_DESCRIPTORS: Final = 256
+_DAYS: Final = 14
+_SKEW: Final = timedelta(seconds=60)
+_WRONG: Final = timedelta(hours=24)
+_OLDEST_NOW: Final = 2025
+"""A clock before this year was never set."""
+
+_KNOWN: Final[dict[str, tuple[tuple[Version, Level, str], ...]]] = {
+    "libcurl": (
+        ((7, 71, 0), "problem", "too old for what is asked of it"),
+        ((8, 4, 0), "warning", "before 8.4.0 it has a known hole with SOCKS proxies"),
+    ),
+    "SQLite": (((3, 38, 0), "problem", "the mirror's memory needs 3.38 or newer"),),
+    "expat": (
+        (
+            (2, 6, 0),
+            "warning",
+            "before 2.6.0 it is slow on hostile documents; sizes are limited, so that is all",
+        ),
+    ),
+    "Python": (((3, 11), "problem", "3.11 or newer is needed"),),
+}
+_RENEW: Final = {
+    "libcurl": "pip install --upgrade pycurl",
+    "SQLite": "use a newer Python",
+    "expat": "use a newer Python",
+    "Python": "use a newer Python",
+}
+
+
+class Verdict(NamedTuple):
+    """What is said of one thing that was looked at.
+
+    Attributes:
+        check: What it is, a stable word.
+        level: Whether anything needs to be done.
+        text: What was found.
+        next: What to do; empty when there is nothing.
+    """
+
+    check: str
+    level: Level
+    text: str
+    next: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What was found on the machine.
+
+    Attributes:
+        versions: Of what we stand on, such as ``{"SQLite": "3.45.1"}``.
+        http2: Whether libcurl speaks HTTP/2.
+        descriptors: How many files may be open at a time; ``None`` for any number.
+        now: What the clock says, UTC.
+        scratch: The folder for temporary files.
+        scratch_room: Bytes that are free there; ``None`` when it cannot be written.
+        config: The configuration file; empty when there is none.
+        mistakes: What is wrong in it.
+        warnings: What is doubtful in it.
+        unused_proxies: Variables that name a proxy, while none is used.
+        ca_file: The file of trusted authorities that was chosen; empty for the system's.
+        has_ca_file: Whether it can be read.
+    """
+
+    versions: dict[str, str]
+    http2: bool
+    descriptors: int | None
+    now: datetime
+    scratch: str
+    scratch_room: int | None
+    config: str
+    mistakes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    unused_proxies: tuple[str, ...] = ()
+    ca_file: str = ""
+    has_ca_file: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What was found in the folder of a mirror, or where one is to be.
+
+    Attributes:
+        folder: It.
+        is_mirror: Whether it is a mirror already.
+        refusal: Why nothing can be written there; empty when something can.
+        tells_case: Whether ``a`` and ``A`` are two files there; ``None``: could not be tried.
+        keeps_forms: Whether the two Unicode forms of one letter are two files there.
+        room: Bytes that are free.
+        inodes: Files that can still be made; ``None`` where that is not counted.
+        holder: Who holds the mirror now; empty for nobody.
+        damage: What is wrong with its memory; empty for nothing.
+        has_marker: Whether it is the folder that its memory tells of.
+        stale: Temporary files that no run will go on with.
+        stale_bytes: Their bytes.
+        source: Where it comes from.
+    """
+
+    folder: str
+    is_mirror: bool
+    refusal: str = ""
+    tells_case: bool | None = None
+    keeps_forms: bool | None = None
+    room: int = 0
+    inodes: int | None = None
+    holder: str = ""
+    damage: str = ""
+    has_marker: bool = True
+    stale: int = 0
+    stale_bytes: int = 0
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What was found at a Source.
+
+    Attributes:
+        origin: Whom was asked.
+        proxy: The proxy that is used; then nothing was asked directly.
+        failure: Why there was no answer; empty when there was one.
+        is_tls_failure: Whether that is for its certificate.
+        date: The answer's ``Date``, UTC.
+        now: What our clock said then, UTC.
+        tls: The version of TLS; empty without.
+        expires: When its certificate ends, UTC.
+        robots_refuse: Whether robots.txt keeps us out of the address.
+        crawl_delay: Seconds that it asks to wait between requests.
+    """
+
+    origin: str
+    proxy: str = ""
+    failure: str = ""
+    is_tls_failure: bool = False
+    date: datetime | None = None
+    now: datetime | None = None
+    tls: str = ""
+    expires: datetime | None = None
+    robots_refuse: bool = False
+    crawl_delay: float | None = None
+
+
+def judge_machine(machine: Machine) -> Iterator[Verdict]:
+    """Yield what is to be said of a machine."""
+    for name, version in machine.versions.items():
+        yield _version(name, version)
+    if not machine.http2:
+        text = "libcurl has no HTTP/2: more connections, slower where the way is long"
+        yield Verdict("http2", "warning", text, _RENEW["libcurl"])
+    yield _descriptors(machine.descriptors)
+    if machine.now.year < _OLDEST_NOW:
+        text = f"the clock says {machine.now:%Y-%m-%d}: it was never set"
+        yield Verdict("clock", "problem", text, "set the clock, for example with NTP")
+    if machine.scratch_room is None:
+        text = f"nothing can be written to {machine.scratch}"
+        yield Verdict("temporary", "problem", text, "set TMPDIR to a folder that can be written")
+    else:
+        yield _room("temporary", machine.scratch, machine.scratch_room)
+    yield from _configuration(machine)
+    for name in machine.unused_proxies:
+        text = f"{name} is set, but no proxy is used"
+        yield Verdict("proxy", "warning", text, f"unset {name}, or reach the Source directly")
+    if machine.ca_file and not machine.has_ca_file:
+        text = f"SSL_CERT_FILE names {machine.ca_file}, which cannot be read"
+        yield Verdict("authorities", "problem", text, "unset SSL_CERT_FILE, or mend the file")
+
+
+def _version(name: str, version: str) -> Verdict:
+    check, found = name.lower(), parse_version(version)
+    for least, level, reason in _KNOWN.get(name, ()):
+        if found < least:
+            return Verdict(check, level, f"{name} {version}: {reason}", _RENEW[name])
+    return Verdict(check, "ok", f"{name} {version}")
+
+
+def parse_version(text: str) -> Version:
+    """Return the numbers of a version; what is none ends it."""
+    numbers = []
+    for part in text.split("."):
+        digits = "".join(character for character in part if character.isdecimal())
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers)
+
+
+def _descriptors(most: int | None) -> Verdict:
+    if most is None:
+        return Verdict("descriptors", "ok", "any number of files may be open")
+    text = f"{most:,} files may be open at a time"
+    if most < _FEW_DESCRIPTORS:
+        return Verdict("descriptors", "warning", f"only {text}", "ulimit -n 1024")
+    return Verdict("descriptors", "ok", text)
+
+
+def _configuration(machine: Machine) -> Iterator[Verdict]:
+    check = "configuration"
+    if not machine.config:
+        yield Verdict(check, "ok", "there is no configuration file; none is needed")
+        return
+    for mistake in machine.mistakes:
+        yield Verdict(check, "problem", mistake, "resourcesync config check")
+    for warning in machine.warnings:
+        yield Verdict(check, "warning", warning, "set it where the pulls run")
+    if not machine.mistakes:
+        yield Verdict(check, "ok", f"{machine.config}: no mistake")
+
+
+def _room(check: str, folder: str, room: int) -> Verdict:
+    text = f"{_amount(room)} free in {folder}"
+    if room < LEAST_ROOM:
+        return Verdict(check, "problem", f"only {text}", "make room")
+    if room < LITTLE_ROOM:
+        return Verdict(check, "warning", f"only {text}", "make room before a large pull")
+    return Verdict(check, "ok", text)
+
+
+def _amount(size: int) -> str:
+    return f"{size / _GB:,.1f} GB" if size >= _GB else f"{size / _MB:,.1f} MB"
+
+
+def judge_place(place: Place) -> Iterator[Verdict]:
+    """Yield what is to be said of a mirror's folder."""
+    folder = place.folder
+    if place.refusal:
+        text = f"nothing can be written to {folder}: {place.refusal}"
+        yield Verdict("writing", "problem", text, "mend its permissions, or name another folder")
+    else:
+        yield Verdict("writing", "ok", f"{folder} can be written")
+    yield from _names(place)
+    yield _room("room", folder, place.room)
+    yield from _inodes(place)
+    if place.is_mirror:
+        yield from _memory(place)
+
+
+def _names(place: Place) -> Iterator[Verdict]:
+    if place.tells_case is None:
+        return
+    if place.tells_case and place.keeps_forms:
+        yield Verdict("names", "ok", "the file system tells all names apart")
+        return
+    what = "upper and lower case" if not place.tells_case else "the Unicode forms of a letter"
+    text = f"the file system does not tell {what} apart; names are chosen so that they differ"
+    yield Verdict("names", "ok", text)
+
+
+def _inodes(place: Place) -> Iterator[Verdict]:
+    if place.inodes is None:
+        return
+    text = f"{place.inodes:,} more files can be made"
+    if place.inodes < _LEAST_INODES:
+        yield Verdict("inodes", "problem", f"only {text}", "delete files, or use another disk")
+    elif place.inodes < _LITTLE_INODES:
+        yield Verdict("inodes", "warning", f"only {text}", "look whether that is enough")
+    else:
+        yield Verdict("inodes", "ok", text)
+
+
+def _memory(place: Place) -> Iterator[Verdict]:
+    if place.damage:
+        hint = f"move {place.folder}/.resourcesync/state.db away and pull again: copies are kept"
+        yield Verdict("memory", "problem", place.damage, hint)
+    else:
+        yield Verdict("memory", "ok", "the mirror's memory is whole")
+    if not place.has_marker:
+        text = f"{place.folder} is not the folder that its memory tells of"
+        yield Verdict("marker", "problem", text, "mount the disk, or restore the folder")
+    if place.holder:
+        text = f"a run holds the mirror: {place.holder}"
+        yield Verdict("lock", "warning", text, "wait until it ends; a run that died holds nothing")
+    else:
+        yield Verdict("lock", "ok", "no run holds the mirror")
+    if place.stale:
+        text = f"{place.stale:,} temporary files of dead runs, {_amount(place.stale_bytes)}"
+        yield Verdict("stale", "warning", text, f"the next pull of {place.folder} removes them")
+
+
+def judge_reach(reach: Reach) -> Iterator[Verdict]:
+    """Yield what is to be said of a Source."""
+    if reach.proxy:
+        text = f"{reach.origin} is asked through the proxy {reach.proxy}; not looked at from here"
+        yield Verdict("proxy", "ok", text)
+        return
+    if reach.failure:
+        check = "tls" if reach.is_tls_failure else "reach"
+        hint = "the Source must renew its certificate; or set SSL_CERT_FILE"
+        text = f"{reach.origin} does not answer: {reach.failure}"
+        yield Verdict(check, "problem", text, hint if reach.is_tls_failure else "try again later")
+        return
+    yield Verdict("reach", "ok", f"{reach.origin} answers")
+    yield from _tls(reach)
+    yield from _clock(reach)
+    if reach.robots_refuse:
+        text = "robots.txt keeps us out of this address"
+        yield Verdict("robots", "problem", text, "ask the Source; --robots ignore if it agrees")
+    elif reach.crawl_delay:
+        text = f"robots.txt asks for {reach.crawl_delay:g} s between requests: pulls take long"
+        yield Verdict("robots", "warning", text, "ask the Source for a dump, or for less delay")
+    else:
+        yield Verdict("robots", "ok", "robots.txt lets us in")
+
+
+def _tls(reach: Reach) -> Iterator[Verdict]:
+    if not reach.tls:
+        yield Verdict("tls", "warning", "no TLS: anybody on the way can change what is sent")
+        return
+    if reach.expires is None or reach.now is None:
+        yield Verdict("tls", "ok", reach.tls)
+        return
+    days = (reach.expires - reach.now) // timedelta(days=1)
+    text = f"{reach.tls}, the certificate ends in {days} days"
+    if days < _DAYS:
+        yield Verdict("tls", "warning", text, "tell the Source to renew it")
+    else:
+        yield Verdict("tls", "ok", text)
+
+
+def _clock(reach: Reach) -> Iterator[Verdict]:
+    if reach.date is None or reach.now is None:
+        yield Verdict("clock", "warning", "the Source does not say what time it is (Date)")
+        return
+    skew = reach.now - reach.date
+    seconds = abs(skew).total_seconds()
+    way = "ahead of" if skew > timedelta() else "behind"
+    text = f"our clock is {seconds:,.0f} s {way} the Source's"
+    if abs(skew) > _WRONG:
+        yield Verdict("clock", "problem", text, "set the clock that is wrong, for example by NTP")
+    elif abs(skew) > _SKEW:
+        yield Verdict("clock", "warning", text, "set the clock that is wrong, for example by NTP")
+    else:
+        yield Verdict("clock", "ok", "our clock and the Source's agree")

@@ -1,0 +1,188 @@
+"""The machine, a mirror's folder and a Source are looked at, for ``doctor``; nothing is changed."""
+
+import fcntl
+import json
+import os
+import platform
+import resource
+import shutil
+import sqlite3
+import tempfile
+from pathlib import Path
+from pyexpat import version_info as expat_version
+from typing import Final
+
+import pycurl
+
+from resourcesync import __version__, config
+from resourcesync.adapters.http.robots import read_rules
+from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.examining import look_at, stale_files
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.adapters.probing import probe
+from resourcesync.destination.memory import Memory
+from resourcesync.errors import ResourceSyncError
+from resourcesync.ports import Clock
+from resourcesync.ports.fetching import Purpose
+from resourcesync.wiring.diagnosis import Machine, Place, Reach
+from resourcesync.wiring.mirrors import Network, origin_of
+
+_PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "http_proxy", "ALL_PROXY", "all_proxy")
+_STALE_SECONDS: Final = 7 * 86_400.0
+_MOST: Final = 4096
+
+
+def examine_machine(
+    clock: Clock,
+    *,
+    proxy: str,
+    config_file: str,
+    mistakes: tuple[str, ...],
+    warnings: tuple[str, ...],
+) -> Machine:
+    """Look at the machine.
+
+    Args:
+        clock: Time.
+        proxy: The proxy that is used; empty for none.
+        config_file: The configuration file that counts; empty for none.
+        mistakes: What is wrong in it.
+        warnings: What is doubtful in it.
+    """
+    scratch = tempfile.gettempdir()
+    ca_file = config.ca_file()
+    return Machine(
+        versions={
+            "resourcesync": __version__,
+            "Python": platform.python_version(),
+            "libcurl": pycurl.version_info()[1],
+            "SQLite": sqlite3.sqlite_version,
+            "expat": ".".join(map(str, expat_version)),
+        },
+        http2=bool(pycurl.version_info()[4] & pycurl.VERSION_HTTP2),
+        descriptors=_descriptors(),
+        now=clock.now(),
+        scratch=scratch,
+        scratch_room=shutil.disk_usage(scratch).free if os.access(scratch, os.W_OK) else None,
+        config=config_file,
+        mistakes=mistakes,
+        warnings=warnings,
+        unused_proxies=() if proxy else _proxies(),
+        ca_file=ca_file,
+        has_ca_file=os.access(ca_file, os.R_OK),
+    )
+
+
+def _proxies() -> tuple[str, ...]:
+    return tuple(name for name in _PROXIES if config.variable(name))
+
+
+def _descriptors() -> int | None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def examine_place(folder: Path, clock: Clock) -> Place:
+    """Look at a mirror's folder, or at the one where a mirror is to be."""
+    own = folder / OWN_FOLDER
+    is_mirror = mirror_folder.is_mirror(folder)
+    found = look_at(own / "tmp" if is_mirror else folder)
+    stale = stale_files(own / "tmp", clock.now().timestamp() - _STALE_SECONDS)
+    holder = _holder(own / "lock")
+    damage, marker, source = _memory(own) if is_mirror else ("", None, "")
+    return Place(
+        folder=str(folder),
+        is_mirror=is_mirror,
+        refusal=found.refusal,
+        tells_case=found.tells_case,
+        keeps_forms=found.keeps_forms,
+        room=found.room,
+        inodes=found.inodes,
+        holder=holder,
+        damage=damage,
+        has_marker=marker is None or marker == _text(own / "marker"),
+        stale=0 if holder else stale[0],
+        stale_bytes=stale[1],
+        source=source,
+    )
+
+
+def _memory(own: Path) -> tuple[str, str | None, str]:
+    """Return what is wrong with a mirror's memory, its marker, and its Source."""
+    try:
+        with SqliteMirrorState(own / mirror_folder.STATE_FILE, read_only=True) as state:
+            state.check()
+            identity = Memory(state).identity
+            source = "" if identity is None else identity.source
+            return "", state.note("marker"), source
+    except ResourceSyncError as error:
+        return error.message, None, ""
+
+
+def _holder(lock: Path) -> str:
+    """Return who holds a lock; empty for nobody."""
+    try:
+        file = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return _named(os.pread(file, _MOST, 0).decode("utf-8", "replace"))
+    finally:
+        os.close(file)
+    return ""
+
+
+def _named(text: str) -> str:
+    try:
+        holder = json.loads(text)
+        return f"pid {int(holder['pid'])} on {holder['host']}, since {holder['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "unknown (its lock file says nothing)"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes()[:64].decode("ascii", "replace").strip()
+    except OSError:
+        return ""
+
+
+def examine_source(address: str, network: Network, clock: Clock) -> Reach:
+    """Ask a Source once.
+
+    Args:
+        address: Its address.
+        network: How it is asked.
+        clock: Time.
+
+    Raises:
+        ConfigurationError: The address or a setting cannot work.
+    """
+    origin = origin_of(address)
+    proxy = proxy_of(network, address)
+    if proxy:
+        return Reach(origin=origin, proxy=proxy)
+    found = probe(origin, ca_file=network.ca_file)
+    rules = read_rules(found.robots)
+    refuses = network.robots == "obey" and rules.refuse(address, Purpose.DISCOVERY) is not None
+    return Reach(
+        origin=origin,
+        failure=found.failure,
+        is_tls_failure=found.is_tls_failure,
+        date=found.date,
+        now=clock.now(),
+        tls=found.tls,
+        expires=found.expires,
+        robots_refuse=refuses,
+        crawl_delay=rules.delay or None,
+    )
+
+
+def proxy_of(network: Network, address: str) -> str:
+    """Return the proxy that is used for an address, without its password; empty for none."""
+    proxy = network.settings(address).proxy
+    scheme, separator, rest = proxy.rpartition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}"
