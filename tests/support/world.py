@@ -13,6 +13,7 @@ from resourcesync.adapters.memory import (
 )
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.destination import Destination
+from resourcesync.destination.mappers import MapperFactory
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.reports import AuditReport, RunReport
@@ -38,6 +39,7 @@ class World:
         self.folder = folder
         self.room: int | None = None
         self.patches = plugins.patch_formats()
+        self.mappers: Callable[[str], MapperFactory] = plugins.mapper
         self.before: Callable[[Any], Any] = lambda port: port  # stands before files and state
         self.events: list[tuple[str, Mapping[str, object]]] = []
         self.answers: dict[str, Answer | Exception | Callable[[Request], Answer | Exception]] = {}
@@ -98,6 +100,7 @@ class World:
                     purge=mirror.copies.purge,
                     room=lambda: self.room,
                     patches=self.patches,
+                    mappers=self.mappers,
                 )
             )
 
@@ -118,7 +121,7 @@ class World:
             assert mirror.state is not None
             identity = Memory(mirror.state).identity
             assert identity is not None
-            mapping = identity.mapping()
+            mapping = identity.mapping(self.mappers)
             return {
                 mapping.uri(path) or path: (self.folder / path).read_bytes()
                 for path in mirror.copies.paths()

@@ -15,6 +15,7 @@ from resourcesync.destination.deletion import empty_trash
 from resourcesync.destination.incremental import Incremental
 from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
+from resourcesync.destination.mappers import TREE
 from resourcesync.destination.mapping import Profile, origin
 from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, Filters, PullOptions
@@ -27,6 +28,7 @@ from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
 from resourcesync.discovery import Discovered
 from resourcesync.errors import (
+    ConfigurationError,
     NotAListError,
     ResourceMissingError,
     ResourceSyncError,
@@ -175,6 +177,7 @@ class Destination:
             if not options.dry_run and self._memory.identity is not None:
                 self._memory.write(found_at=to_microseconds(equipment.clock.now()))
         identity = self._memory.identity or self._new_identity(address, found, options)
+        _check_mapper(identity, options)
         if not options.dry_run and self._memory.identity is None:
             now = to_microseconds(equipment.clock.now())
             self._memory.write(identity=identity, found_at=now)
@@ -189,7 +192,8 @@ class Destination:
         largest = {name: it.largest for name, it in equipment.patches.items()}
         refusals = Refusals(self._tell_refused)
         links = self._links(scope, filters)
-        selection = Selection(scope, identity.mapping(), refusals, largest, links)
+        mapping = identity.mapping(equipment.mappers)
+        selection = Selection(scope, mapping, refusals, largest, links)
         return Pull(equipment, options, found, selection)
 
     def _links(self, scope: Scope, filters: Filters) -> Links | None:
@@ -213,6 +217,7 @@ class Destination:
             origins=tuple(dict.fromkeys((home, origin(address)))),
             profile=profile,
             set_uri=found.set_uri if options.set_name else "",
+            mapper=options.mapper or TREE,
         )
 
     def _tell_refused(self, refused: Refused) -> None:
@@ -324,6 +329,18 @@ class Destination:
         audit = Audit(pull, method, kept=kept)
         report = audit.run(_new_run(), offline=offline, rolling=rolling)
         return replace(report, seconds=clock.monotonic() - started)
+
+
+def _check_mapper(identity: Identity, options: PullOptions) -> None:
+    """Refuse another mapper than the mirror's: its copies would lose their places."""
+    if options.mapper not in ("", identity.mapper):
+        raise ConfigurationError(
+            f"the mirror's places come from the mapper {identity.mapper!r}, not from"
+            f" {options.mapper!r}",
+            evidence=(("kept", "nothing was changed"),),
+            hint=f"pull into another folder, or with --map {identity.mapper}",
+            code="other-mapper",
+        )
 
 
 def _new_run() -> str:

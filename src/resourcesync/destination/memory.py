@@ -1,11 +1,19 @@
 """The notes of a mirror's memory, by name and with their types."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 
+from resourcesync.destination.mappers import (
+    TREE,
+    MapperFactory,
+    Mapping,
+    PluggedMapping,
+    no_mappers,
+)
 from resourcesync.destination.mapping import Profile, TreeMapping
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState as MirrorWord
@@ -14,7 +22,6 @@ from resourcesync.errors import StateError
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.mirror import MirrorState, Step
 
-MAPPING: Final = "tree/1"
 T = TypeVar("T")
 
 
@@ -28,6 +35,7 @@ class Identity:
         origins: The origins that the Source speaks for by itself.
         profile: The mapping's profile.
         set_uri: The set that the operator chose; empty when there was nothing to choose.
+        mapper: What gives each URI its place: ``tree``, or a plug-in's name.
     """
 
     source: str
@@ -35,10 +43,20 @@ class Identity:
     origins: tuple[str, ...]
     profile: Profile
     set_uri: str = ""
+    mapper: str = TREE
 
-    def mapping(self) -> TreeMapping:
-        """Return the mapping from URI to path."""
-        return TreeMapping(base=self.base, profile=self.profile)
+    def mapping(self, load: Callable[[str], MapperFactory] = no_mappers) -> Mapping:
+        """Return the mapping from URI to path.
+
+        Args:
+            load: Returns a plug-in by its name.
+
+        Raises:
+            ConfigurationError: The plug-in is not there, or cannot be used.
+        """
+        if self.mapper == TREE:
+            return TreeMapping(base=self.base, profile=self.profile)
+        return PluggedMapping(self.mapper, load(self.mapper), self.base, self.profile)
 
 
 class Memory:

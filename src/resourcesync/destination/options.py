@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import BinaryIO, Literal
 
 from resourcesync.destination.choosing import DumpPolicy
+from resourcesync.destination.mappers import MapperFactory, no_mappers
 from resourcesync.destination.plan import Decision, DeletionLimit
 from resourcesync.destination.reports import Mode
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
@@ -61,6 +62,7 @@ class PullOptions:
         review: Shown what was decided, before any of it is done.
         dumps: ``auto``: packages of the Source's dumps bring resources where that costs less than
             single requests; ``never``: no dump is read; ``always``: wherever they help.
+        mapper: What gives each URI its place, by name; empty takes the one of the mirror.
     """
 
     mode: PullMode = "auto"
@@ -75,6 +77,7 @@ class PullOptions:
     fail_fast: bool = False
     review: Review | None = None
     dumps: DumpPolicy = "auto"
+    mapper: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +98,7 @@ class Equipment:
         traffic: Returns requests sent and bytes received so far.
         room: Returns how many bytes are free on the mirror's disk; ``None`` when nobody knows.
         patches: The formats of patches that can be applied, by media type.
+        mappers: Returns a plug-in that gives URIs their places, by its name.
     """
 
     folder: str
@@ -110,3 +114,4 @@ class Equipment:
     traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)
     room: Callable[[], int | None] = lambda: None
     patches: Mapping[str, PatchFormat] = field(default_factory=dict)
+    mappers: Callable[[str], MapperFactory] = no_mappers

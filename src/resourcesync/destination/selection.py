@@ -1,10 +1,12 @@
 """From what a Source lists to what this mirror wants, each with its place; pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from collections.abc import Mapping as Lookup
 from typing import Final
 
 from resourcesync.destination.links import Links, Plain, Target
-from resourcesync.destination.mapping import TreeMapping, normalise
+from resourcesync.destination.mappers import Mapping
+from resourcesync.destination.mapping import normalise
 from resourcesync.destination.patch_links import patch_of
 from resourcesync.destination.places import memento_of, mirrors_of
 from resourcesync.destination.plan import FILTERED, Listed
@@ -64,9 +66,9 @@ class Selection:
     def __init__(
         self,
         scope: Scope,
-        mapping: TreeMapping,
+        mapping: Mapping,
         refusals: Refusals,
-        patches: Mapping[str, int | None] | None = None,
+        patches: Lookup[str, int | None] | None = None,
         links: Links | None = None,
     ) -> None:
         self._scope = scope

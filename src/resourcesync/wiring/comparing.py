@@ -16,6 +16,7 @@ from resourcesync.adapters.mirror.folder import STATE_FILE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.memory import Memory
 from resourcesync.errors import ConfigurationError
+from resourcesync.wiring import plugins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> Co
         identity = Memory(state).identity
     if identity is None:
         raise ConfigurationError(f"{mirror} is no mirror")
-    mapping = identity.mapping()
+    mapping = identity.mapping(plugins.mapper)
     files = size = 0
     wanted: set[str] = set()
     differences: list[str] = []

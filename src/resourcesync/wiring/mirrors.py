@@ -179,6 +179,7 @@ def open_destination(
                         traffic=lambda: (fetcher.stats.requests, fetcher.stats.received),
                         room=lambda: shutil.disk_usage(folder).free,
                         patches=plugins.patch_formats(),
+                        mappers=plugins.mapper,
                     )
                 )
         finally:

@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from resourcesync import __version__
+from resourcesync.destination.mappers import MapperFactory
 from resourcesync.documents.patches.limits import MAX_BYTES
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.patching import PatchFormat
@@ -22,7 +23,7 @@ EXPORTERS: Final = "resourcesync.exporters"
 
 _OURS: Final = "resourcesync"
 _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
-    MAPPERS: {},
+    MAPPERS: {"tree": "resourcesync.destination.mappers:tree"},
     PATCHES: {
         "application/json-patch+json": "resourcesync.documents.patches.json_patch:apply",
         "application/json-patch": "resourcesync.documents.patches.json_patch:apply",
@@ -114,6 +115,15 @@ def patch_formats() -> dict[str, PatchFormat]:
         )
         for name in names(PATCHES)
     }
+
+
+def mapper(name: str) -> MapperFactory:
+    """Return a mapper's factory.
+
+    Raises:
+        ConfigurationError: There is no such mapper, or it cannot be imported.
+    """
+    return load(MAPPERS, name)
 
 
 def _of(group: str) -> list[Plugin]:
