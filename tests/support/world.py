@@ -19,7 +19,8 @@ from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.reports import AuditReport, RunReport
 from resourcesync.ports import Request
 from resourcesync.source.paging import Limits
-from resourcesync.source.publisher import Publisher
+from resourcesync.source.policy import Policy, Step
+from resourcesync.source.publisher import Publication, Publisher
 from resourcesync.source.scan import scan
 from resourcesync.wiring import plugins
 from tests.support.memory_fetcher import Answer, MemoryFetcher
@@ -36,6 +37,7 @@ class World:
         self.catalogue = MemoryCatalogue()
         self.documents = MemoryDocuments()
         self.limits = Limits(max_entries=max_entries)
+        self.policy = Policy()
         self.folder = folder
         self.room: int | None = None
         self.patches = plugins.patch_formats()
@@ -54,16 +56,17 @@ class World:
     def remove(self, name: str) -> None:
         self.originals.remove(BASE + name)
 
-    def publish(self) -> None:
+    def publish(self, step: Step = Step.DUE) -> Publication:
         self.clock.advance(seconds=60)
         scan(self.originals, self.catalogue, self.clock.now())
-        Publisher(
+        return Publisher(
             self.catalogue,
             self.documents,
             base_uri=BASE,
             clock=self.clock,
             limits=self.limits,
-        ).publish()
+            policy=self.policy,
+        ).publish(step)
 
     def serve(self, request: Request) -> Answer | Exception:
         override = self.answers.get(request.uri)

@@ -25,7 +25,8 @@ class FolderDocuments:
 
     Args:
         root: The folder that names start from.
-        folders: The folders below it that hold documents; made when they are needed.
+        folders: The folders below it that hold documents, empty for the root itself; made when
+            they are needed.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class FolderDocuments:
     def _opened(self, name: str) -> int:
         folder = os.open(self._root, _FOLDER)
         try:
-            return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+            return os.open(name or ".", _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
         finally:
             os.close(folder)
 

@@ -3,9 +3,11 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import Literal, Unpack
 
 from resourcesync.api.settings import PublisherOptions, publisher_settings
+from resourcesync.errors import ConfigurationError
+from resourcesync.source.policy import Step
 from resourcesync.source.scan import Left
 from resourcesync.source.shelf import Written
 from resourcesync.wiring import machine, publishing, serving
@@ -65,20 +67,33 @@ class Publisher:
     def __repr__(self) -> str:
         return f"Publisher({os.fspath(self.folder)!r})"
 
-    def publish(self, *, dry_run: bool = False) -> Published:
+    def publish(
+        self,
+        *,
+        step: Literal["due", "initialise", "update", "rebase"] = "due",
+        dry_run: bool = False,
+        allow_empty: bool = False,
+    ) -> Published:
         """Publish the folder, or bring what was published in step with it.
 
         Args:
+            step: ``due`` does what is due; ``initialise`` starts over with a Resource List,
+                ``update`` lists the changes, ``rebase`` also writes a new Resource List.
             dry_run: Look and compare, write nothing.
+            allow_empty: Publish a folder without files: everything is deleted then.
 
         Raises:
             ConfigurationError: There is no such folder, no address is known, an option cannot
-                work, or a file that is not ours stands where a document is to go.
+                work, a file that is not ours stands where a document is to go, or the folder is
+                empty.
             StorageError: The folder cannot be read, or a document cannot be written; of these,
                 LockedError: another run is publishing this folder.
         """
+        if step not in list(Step):
+            raise ConfigurationError(f"step={step!r} is unknown", hint=f"one of {', '.join(Step)}")
+        asked = publishing.Asked(step=Step(step), dry_run=dry_run, allow_empty=allow_empty)
         done = publishing.publish_tree(
-            self.folder, self._chosen, clock=machine.system_clock(), dry_run=dry_run
+            self.folder, self._chosen, clock=machine.system_clock(), asked=asked
         )
         found, made = done.scan, done.publication
         return Published(

@@ -10,6 +10,7 @@ from resourcesync.destination.choosing import DumpPolicy
 from resourcesync.destination.options import Deletion, Filters, PullOptions
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.errors import ConfigurationError
+from resourcesync.source.policy import DIALECTS, ChangeLists
 from resourcesync.wiring.mirrors import Network
 
 _WORDS: Final = {
@@ -73,6 +74,15 @@ class PublisherOptions(TypedDict, total=False):
         out: The folder that the documents go to; by default the folder itself.
         max_entries: Most entries of one document, at most 50,000.
         described_by: The address of a document about the resources; by default one is written.
+        change_lists: ``append`` lists changes in one open Change List; ``per-run`` writes a
+            closed one in each run, ``archive`` the same with an archive in the index's place.
+        rotate: Seconds after which an open Change List is closed.
+        keep: Seconds that closed Change Lists are kept, and longer if somebody needs them.
+        rebase_every: Seconds after which the Resource List is written anew.
+        archive: Seconds that superseded lists are kept in archives.
+        dialect: The version that is written, ``1.1`` by default.
+        sitemap: Write a plain sitemap too, for search engines.
+        robots: Write ``robots.txt``, where there is none.
     """
 
     url: str
@@ -82,6 +92,14 @@ class PublisherOptions(TypedDict, total=False):
     out: str
     max_entries: int
     described_by: str
+    change_lists: Literal["append", "per-run", "archive"]
+    rotate: float
+    keep: float
+    rebase_every: float
+    archive: float
+    dialect: Literal["1.1", "1.0", "0.9.1", "0.9", "0.6", "0.5"]
+    sitemap: bool
+    robots: bool
 
 
 class Chosen(NamedTuple):
@@ -163,6 +181,15 @@ def publisher_settings(options: PublisherOptions) -> dict[str, object]:
     given = dict(cast("Mapping[str, object]", options))
     if "hashes" in given:
         given["algorithms"] = given.pop("hashes")
+    known: tuple[tuple[str, Iterable[str]], ...] = (
+        ("change_lists", ChangeLists),
+        ("dialect", DIALECTS),
+    )
+    for name, words in known:
+        if name in given and given[name] not in tuple(words):
+            raise ConfigurationError(
+                f"{name}={given[name]!r} is unknown", hint=f"one of {', '.join(words)}"
+            )
     for name in ("algorithms", "include", "exclude"):
         if name in given:
             given[name] = several(name, given[name])

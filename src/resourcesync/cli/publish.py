@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from resourcesync.cli import options, words
+from resourcesync.cli import options, publish_options, words
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
@@ -40,14 +40,19 @@ if TYPE_CHECKING:
     metavar="URI",
     help="A document about the resources, instead of one that is written here; '' takes that back.",
 )
+@option("--allow-empty", is_flag=True, help="Publish it although there are no files in it.")
 @option("-n", "--dry-run", is_flag=True, help="Say what has changed; write nothing.")
+@publish_options.policy_options
+@publish_options.step_options
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Write Resource Lists and Change Lists for a tree.
 
     The first run writes a Resource List, an empty Change List, a Capability List and a Source
-    Description; later runs write what has changed; an unchanged tree writes nothing. What is
-    given by options is remembered with the tree. Hidden files are left out.
+    Description; later runs do what is due: they list what has changed, close lists that are old,
+    and write nothing for an unchanged tree. What is given by options is remembered with the
+    tree, but for --initialise, --update, --rebase, --allow-empty and --dry-run. Hidden files are
+    left out.
     """
     tree: Path = values["tree"]
 
@@ -67,16 +72,23 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _publish(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
     from resourcesync.wiring import machine, publishing  # noqa: PLC0415 - help stays quick
 
-    names = {"hash": "algorithms"}
-    given = ("url", "include", "exclude", "hash", "max_entries", "max_bytes")
-    chosen = {names.get(name, name): values[name] for name in given if values[name]}
-    if values["described_by"] is not None:
-        chosen["described_by"] = values["described_by"]
+    chosen = publish_options.chosen(values)
     if values["out"] is not None:
         chosen["out"] = publishing.relative_out(tree, values["out"])
+    asked = publishing.Asked(
+        step=publish_options.step_of(values),
+        dry_run=values["dry_run"],
+        allow_empty=values["allow_empty"],
+    )
     clock = machine.system_clock()
     started = clock.monotonic()
-    done = publishing.publish_tree(tree, chosen, clock=clock, dry_run=values["dry_run"])
+    done = publishing.publish_tree(tree, chosen, clock=clock, asked=asked)
+    report(done, screen)
+    return conclude(done, tree, clock.monotonic() - started)
+
+
+def report(done: "Published", screen: Screen) -> None:
+    """Tell what was left out, and what was written."""
     for omission in done.omissions:
         screen.report(
             "warning",
@@ -90,12 +102,11 @@ def _publish(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
             {
                 "name": written.name,
                 "uri": written.uri,
-                "capability": written.capability.value,
+                "capability": written.capability.value if written.capability else "sitemap",
                 "entries": written.entries,
                 "bytes": written.bytes,
             },
         )
-    return conclude(done, tree, clock.monotonic() - started)
 
 
 def conclude(done: "Published", tree: Path, seconds: float) -> Outcome:

@@ -96,7 +96,14 @@ class Locator:
         return "" if identity is None else identity.set_uri
 
     def is_due(self) -> bool:
-        """Whether it is a day since the lists were looked for: a Source may move them."""
+        """Whether it is a day since the lists were looked for: a Source may move them.
+
+        One that offered no changes is asked each time: it may offer its first ones only when
+        there are some, as DSpace does.
+        """
+        found = self._memory.found
+        if found is not None and found.change_list is None and not found.is_sitemap:
+            return True
         now = to_microseconds(self._equipment.clock.now())
         return now - (self._memory.found_at or 0) >= DAY
 

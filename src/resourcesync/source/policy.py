@@ -21,7 +21,7 @@ DIALECTS: Final = (
     Dialect.V0_6,
     Dialect.V0_5,
 )
-"""The versions that can be published."""
+"""The versions that can be published; the first three know open Change Lists."""
 
 
 class ChangeLists(StrEnum):
@@ -66,8 +66,8 @@ class Policy:
         dialect: The version of the format that is written.
 
     Raises:
-        ConfigurationError: A time is below zero, or the dialect is none that is written, or has
-            no archives of Resource Lists.
+        ConfigurationError: A time is below zero, or the dialect is none that is written, or
+            knows no open Change Lists, or no archives of Resource Lists, and they are asked for.
     """
 
     change_lists: ChangeLists = ChangeLists.APPEND
@@ -85,6 +85,11 @@ class Policy:
         if self.dialect not in DIALECTS:
             known = ", ".join(DIALECTS)
             raise ConfigurationError(f"{self.dialect} cannot be published; one can be of {known}")
+        if self.dialect in DIALECTS[3:] and not self.is_per_run:
+            raise ConfigurationError(
+                f"version {self.dialect} knows no Change List that is open",
+                hint="--change-lists per-run, or archive",
+            )
         if self.archive and self.dialect is Dialect.V0_5:
             raise ConfigurationError("version 0.5 has no archives of Resource Lists")
 

@@ -180,6 +180,12 @@ class Publisher:
             first=first,
         )
 
+    @property
+    def sitemap_uri(self) -> str:
+        """The URI of what search engines should read."""
+        name = naming.SITEMAP if self._policy.sitemap else naming.RESOURCE_LIST
+        return self._naming.uri(name)
+
     # --- planning ------------------------------------------------------------------------------
 
     def _task(

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final, assert_never
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
-from resourcesync.errors import OriginalChangedError, StorageError
+from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import agree
 from resourcesync.ports import Catalogue, Catalogued, Original, Originals, Recording
 
@@ -65,7 +65,12 @@ class ScanReport:
 
 
 def scan(
-    originals: Originals, catalogue: Catalogue, now: datetime, *, anew: bool = False
+    originals: Originals,
+    catalogue: Catalogue,
+    now: datetime,
+    *,
+    anew: bool = False,
+    allow_empty: bool = True,
 ) -> ScanReport:
     """Record in the catalogue how the originals differ from it; all or nothing.
 
@@ -78,8 +83,10 @@ def scan(
         now: A moment before the scan: what the catalogue says afterwards includes every change
             up to it.
         anew: Read all originals, also what looks the same: other digests are asked for.
+        allow_empty: Whether it may be that there are no originals at all.
 
     Raises:
+        ConfigurationError: There are none, and there must be: a disk that is not mounted looks so.
         StorageError: The originals cannot be listed, or the catalogue cannot be written. The
             catalogue is as it was.
     """
@@ -102,7 +109,20 @@ def scan(
                     _note(left, _take(originals, recording, before, after, counts))
                 case unreachable:
                     assert_never(unreachable)
+        if not counts["files"] and not allow_empty:
+            raise _empty(counts["deleted"])
     return ScanReport(**counts, omitted=len(originals.omissions()), left=tuple(left))
+
+
+def _empty(deleted: int) -> ConfigurationError:
+    return ConfigurationError(
+        "there are no files to publish"
+        + (f", and {deleted:,} were published before" if deleted else ""),
+        evidence=(("kept", "what was published before"),) if deleted else (),
+        hint="see that the disk is mounted, and --include and --exclude; if it is meant:"
+        " --allow-empty",
+        code="empty-tree",
+    )
 
 
 def _note(left: list[Left], error: StorageError | None) -> None:

@@ -18,16 +18,20 @@ from resourcesync.adapters.memory import MemoryCatalogue
 from resourcesync.destination.mapping import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
 from resourcesync.model.resources import Resource
+from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Catalogue, Catalogued, Clock, Omission, Recording, Snapshot
 from resourcesync.source.foreign import refuse_foreign
 from resourcesync.source.ledger import read_record
 from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Limits
+from resourcesync.source.policy import ChangeLists, Policy, Step
 from resourcesync.source.publisher import Publication, Publisher
 from resourcesync.source.scan import ScanReport, scan
+from resourcesync.wiring import robots
 
 CATALOGUE: Final = Path(".resourcesync") / "catalogue.db"
 _NOTE: Final = "publish.settings"
+_SECOND: Final = 1_000_000
 _SHOWN_OMISSIONS: Final = 20
 
 
@@ -43,6 +47,11 @@ class Settings:
         algorithms: Digests of every resource.
         max_entries, max_bytes: The most one document holds.
         described_by: The URI of a document about the resources; empty writes one.
+        change_lists: How changes are listed, a value of ``ChangeLists``.
+        rotate, keep, rebase_every, archive: Ages in seconds, as in ``Policy``; 0 is never.
+        dialect: The version that is written, such as ``1.1``.
+        sitemap: Whether a plain sitemap is written for search engines.
+        robots: Whether ``robots.txt`` is written.
     """
 
     url: str = ""
@@ -54,6 +63,31 @@ class Settings:
     max_entries: int = Limits().max_entries
     max_bytes: int = Limits().max_bytes
     described_by: str = ""
+    change_lists: str = ChangeLists.APPEND.value
+    rotate: float = 0
+    keep: float = 0
+    rebase_every: float = 0
+    archive: float = 0
+    dialect: str = Dialect.V1_1.value
+    sitemap: bool = False
+    robots: bool = False
+
+    @property
+    def policy(self) -> Policy:
+        """When lists are closed, kept, archived and written anew.
+
+        Raises:
+            ConfigurationError: There is no such policy.
+        """
+        return Policy(
+            change_lists=ChangeLists(self.change_lists),
+            rotate=int(self.rotate * _SECOND),
+            keep=int(self.keep * _SECOND),
+            rebase=int(self.rebase_every * _SECOND),
+            archive=int(self.archive * _SECOND),
+            sitemap=self.sitemap,
+            dialect=Dialect(self.dialect),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +109,23 @@ class Published:
     dry_run: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked of one run, and not remembered.
+
+    Attributes:
+        step: What to do; by default what is due.
+        dry_run: Look and hash, write nothing.
+        allow_empty: Publish a tree without files: everything is deleted then.
+    """
+
+    step: Step = Step.DUE
+    dry_run: bool = False
+    allow_empty: bool = False
+
+
 def publish_tree(
-    root: Path, chosen: Mapping[str, object], *, clock: Clock, dry_run: bool = False
+    root: Path, chosen: Mapping[str, object], *, clock: Clock, asked: Asked | None = None
 ) -> Published:
     """Publish a tree, or bring what was published in step with it.
 
@@ -84,18 +133,19 @@ def publish_tree(
         root: The tree.
         chosen: Attributes of ``Settings`` that are given now; the others are as the last time.
         clock: Time.
-        dry_run: Look and hash, write nothing.
+        asked: What is asked of this run alone.
 
     Raises:
-        ConfigurationError: There is no such folder, no URL is known, a setting cannot work, or
-            a file that is not ours stands where a document is to go.
+        ConfigurationError: There is no such folder, no URL is known, a setting cannot work, a
+            file that is not ours stands where a document is to go, or the tree is empty.
         LockedError: Another run is publishing this tree.
         StorageError: The tree cannot be read, or a document cannot be written.
     """
     if not _is_folder(root):
         raise ConfigurationError(f"{root} is no folder", hint="name the folder to publish")
+    asked = asked or Asked()
     _check(root, chosen)
-    with _catalogue(root, clock, dry_run=dry_run) as catalogue:
+    with _catalogue(root, clock, dry_run=asked.dry_run) as catalogue:
         known = _known(catalogue)
         settings = _settings(root, known, chosen)
         documents = FolderDocuments(root / settings.out)
@@ -110,17 +160,22 @@ def publish_tree(
             algorithms=settings.algorithms,
         )
         publisher = _publisher(catalogue, documents, settings, clock)
-        found = scan(originals, catalogue, clock.now(), anew=anew)
+        if settings.robots:
+            robots.check(root / settings.out, settings.url)
+        now = clock.now()
+        found = scan(originals, catalogue, now, anew=anew, allow_empty=asked.allow_empty)
         done = Publication()
-        if not dry_run:
+        if not asked.dry_run:
             catalogue.write_notes({_NOTE: msgspec.json.encode(settings).decode()})
-            done = publisher.publish(anew=anew)
+            done = publisher.publish(asked.step, anew=anew, now=now)
+            if settings.robots:
+                robots.write(root / settings.out, publisher.sitemap_uri)
         return Published(
             settings=settings,
             scan=found,
             publication=done,
             omissions=tuple(islice(filter(_is_told, originals.omissions()), _SHOWN_OMISSIONS)),
-            dry_run=dry_run,
+            dry_run=asked.dry_run,
         )
 
 
@@ -133,6 +188,7 @@ def _publisher(
         base_uri=settings.url,
         clock=clock,
         limits=Limits(max_entries=settings.max_entries, max_bytes=settings.max_bytes),
+        policy=settings.policy,
         described_by=settings.described_by,
     )
 
@@ -218,6 +274,8 @@ def _selection(settings: Settings) -> Selection:
     skip = frozenset(
         "resourcesync" if out == "." else out for out in outs if not out.startswith("..")
     )
+    if settings.robots and settings.out == ".":
+        skip |= {robots.NAME}
     return Selection(include=settings.include, exclude=settings.exclude, skip=skip)
 
 
@@ -244,6 +302,9 @@ class _Unrecorded:
     def note(self, key: str) -> str | None:
         """Return a note."""
         return self._catalogue.note(key)
+
+    def forget_edits(self, last: int) -> None:
+        """Forget nothing."""
 
     def write_notes(self, notes: Mapping[str, str]) -> None:
         """Write nothing."""

@@ -1,0 +1,106 @@
+"""The options of ``publish`` that say when lists are closed, kept and written anew."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from resourcesync.cli import options
+from resourcesync.cli.job import Job
+from resourcesync.cli.options import option
+
+if TYPE_CHECKING:
+    from resourcesync.source.policy import Step
+
+_POLICY: Final = (
+    option(
+        "--change-lists",
+        type=click.Choice(["append", "per-run", "archive"]),
+        help="append: one open Change List. per-run: each run writes a closed one. archive: the"
+        " same, led to by a Change List Archive instead of an index.",
+    ),
+    option("--rotate", type=options.DURATION, help="Close an open Change List at this age."),
+    option(
+        "--keep",
+        type=options.DURATION,
+        help="Drop closed Change Lists of this age that no one needs to start from.",
+    ),
+    option("--rebase-every", type=options.DURATION, help="Write a new Resource List so often."),
+    option(
+        "--archive",
+        type=options.DURATION,
+        help="Keep superseded lists this long, and list them in archives; 0: not.",
+    ),
+    option(
+        "--dialect",
+        type=click.Choice(["1.1", "1.0", "0.9.1", "0.9", "0.6", "0.5"]),
+        help="The version of the format to write; 1.1 unless given.",
+    ),
+    option(
+        "--sitemap/--no-sitemap",
+        default=None,
+        help="Write a plain sitemap too, which search engines read without complaint.",
+    ),
+    option(
+        "--robots/--no-robots",
+        default=None,
+        help="Write robots.txt with the sitemap's address; never over one of yours.",
+    ),
+)
+_STEPS: Final = (
+    option("--initialise", is_flag=True, help="Start over: a Resource List, no changes."),
+    option("--update", is_flag=True, help="List the changes, whatever else is due."),
+    option("--rebase", is_flag=True, help="List the changes, and write a new Resource List."),
+)
+_NAMES: Final = {"hash": "algorithms"}
+_TEXTS: Final = ("url", "include", "exclude", "hash", "max_entries", "max_bytes")
+_ALWAYS: Final = (
+    "described_by",
+    "change_lists",
+    "rotate",
+    "keep",
+    "rebase_every",
+    "archive",
+    "dialect",
+    "sitemap",
+    "robots",
+)
+"""What counts when it is given, even if it is nothing: a duration of 0, an empty address."""
+
+_Command = Callable[..., Job]
+
+
+def policy_options(function: _Command) -> _Command:
+    """Give a command the options that say when lists are closed, kept and written anew."""
+    return _with(_POLICY, function)
+
+
+def step_options(function: _Command) -> _Command:
+    """Give a command the options that force one step."""
+    return _with(_STEPS, function)
+
+
+def _with(decorators: tuple[Callable[[_Command], _Command], ...], function: _Command) -> _Command:
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def chosen(values: Mapping[str, Any]) -> dict[str, object]:
+    """Return the settings that were given, by the names that ``wiring`` knows."""
+    found = {_NAMES.get(name, name): values[name] for name in _TEXTS if values[name]}
+    return found | {name: values[name] for name in _ALWAYS if values[name] is not None}
+
+
+def step_of(values: Mapping[str, Any]) -> "Step":
+    """Return the step that is forced; by default what is due.
+
+    Raises:
+        click.UsageError: Several are.
+    """
+    from resourcesync.source.policy import Step  # noqa: PLC0415 - help stays quick
+
+    forced = [name for name in ("initialise", "update", "rebase") if values[name]]
+    if len(forced) > 1:
+        raise click.UsageError(f"--{forced[0]} and --{forced[1]} exclude each other")
+    return Step(forced[0]) if forced else Step.DUE

@@ -1,0 +1,81 @@
+"""A mirror from the first day, one that begins late and one that was away follow each policy."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from resourcesync.model.vocabulary import Dialect
+from resourcesync.source.policy import ChangeLists, Policy
+from tests.support.world import BASE, World
+
+HOUR = 3_600_000_000
+DAY = 24 * HOUR
+
+POLICIES = {
+    "append": Policy(),
+    "rotated": Policy(rotate=6 * HOUR),
+    "rotated and dropped": Policy(rotate=3 * HOUR, keep=9 * HOUR, rebase=6 * HOUR),
+    "per run": Policy(change_lists=ChangeLists.PER_RUN),
+    "per run, dropped": Policy(change_lists=ChangeLists.PER_RUN, keep=12 * HOUR, rebase=6 * HOUR),
+    "archive": Policy(change_lists=ChangeLists.ARCHIVE),
+    "archives of all": Policy(rotate=3 * HOUR, keep=6 * HOUR, rebase=6 * HOUR, archive=7 * DAY),
+    "1.0": Policy(rotate=6 * HOUR, rebase=DAY, dialect=Dialect.V1_0),
+    "0.9": Policy(change_lists=ChangeLists.PER_RUN, rebase=6 * HOUR, dialect=Dialect.V0_9),
+    "0.5": Policy(change_lists=ChangeLists.ARCHIVE, dialect=Dialect.V0_5),
+    "DSpace of 2013": Policy(change_lists=ChangeLists.ARCHIVE, rebase=DAY, dialect=Dialect.V0_6),
+}
+
+
+def mirror_of(world: World, folder: Path) -> World:
+    """Another mirror of the same Source."""
+    other = World(folder)
+    other.clock, other.fetcher = world.clock, world.fetcher
+    other.originals = world.originals
+    return other
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_mirror_ends_equal_whatever_the_policy(name: str, tmp_path: Path) -> None:
+    luck = random.Random(name)
+    world = World(tmp_path / "first", max_entries=4)
+    world.policy = POLICIES[name]
+    for number in range(6):
+        world.put(f"{number}.txt", "at first")
+    world.publish()
+    world.pull()
+    away = mirror_of(world, tmp_path / "away")
+    away.pull()
+    for hours in range(15):
+        world.clock.advance(hours=1)
+        for _ in range(luck.randrange(4)):
+            world.put(f"{luck.randrange(9)}.txt", f"{hours} {luck.random()}")
+        if hours % 7 == 5:
+            world.remove(f"{luck.randrange(9)}.txt")
+        world.publish()
+        if hours % 3 == 1:
+            continue  # two runs for one pull
+        world.pull()
+        assert world.in_sync(), hours
+        if hours % 6 == 3:
+            late = mirror_of(world, tmp_path / f"late-{hours}")
+            late.pull()
+            assert late.in_sync(), hours
+    away.pull()
+    assert away.in_sync()
+
+
+@pytest.mark.parametrize("name", ["rotated", "per run, dropped", "archive", "1.0"])
+def test_a_mirror_that_follows_reads_the_resource_list_once(name: str, tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror", max_entries=4)
+    world.policy = POLICIES[name]
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    for hours in range(8):
+        world.clock.advance(hours=1)
+        world.put("a.txt", f"{hours}")
+        world.publish()
+        world.pull()
+        assert world.in_sync()
+        assert BASE + "resourcesync/resourcelist.xml" not in world.fetcher.asked, hours
