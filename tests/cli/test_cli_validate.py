@@ -108,7 +108,10 @@ def test_an_address_is_one_document_and_live_is_all_of_them(source: TinySource, 
     offer(source)
 
     assert run(["validate", source.url]) == 0
-    assert said.readouterr().out == "Checked 1 document, 1 entry: 0 errors, 0 warnings\n"
+    assert said.readouterr().out == (
+        "Checked 1 document, 1 entry: 0 errors, 0 warnings\n"
+        "  judged this document alone; --live follows its links\n"
+    )
     assert run(["validate", source.url, "--live"]) == 0
     assert said.readouterr().out == "Checked 3 documents, 14 entries: 0 errors, 0 warnings\n"
     assert not {it.target for it in source.asked} & set(FILES)

@@ -245,3 +245,37 @@ def test_the_description_above_a_capability_list_is_judged_too(source: TinySourc
 
     assert broken(events, *RULES) == []
     assert "/.well-known/resourcesync" in {it.target for it in source.asked}
+
+
+# --- one document alone ---
+
+
+def test_a_document_that_leads_to_others_is_said_to_be_judged_alone(
+    source: TinySource, said: Said
+) -> None:
+    offer(source)
+    alone = "  judged this document alone; --live follows its links"
+
+    assert run(["validate", f"{source.url}/capabilitylist.xml"]) == 0
+    assert said.readouterr().out.splitlines()[-1] == alone
+
+    assert run(["validate", source.url, f"{source.url}/capabilitylist.xml", "-q"]) == 0
+    lines = said.readouterr().out.splitlines()
+    assert lines[-1] == "  judged 2 documents alone; --live follows their links"
+
+    assert run(["validate", f"{source.url}/capabilitylist.xml", "--json"]) == 0
+    told = rows(said)
+    assert [row["others"] for row in told if row["type"] == "alone"] == [2]
+    assert told[-1]["judged_alone"] == 1
+
+
+@pytest.mark.parametrize("words", [("/resourcelist.xml",), ("", "--live")])
+def test_nothing_is_said_where_no_link_was_left_out(
+    source: TinySource, said: Said, words: tuple[str, ...]
+) -> None:
+    offer(source)
+    path, *options = words
+
+    assert run(["validate", source.url + path, *options]) == 0
+
+    assert "alone" not in said.readouterr().out

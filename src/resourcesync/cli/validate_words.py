@@ -10,7 +10,7 @@ from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
 from resourcesync.validator.findings import Finding
 from resourcesync.validator.rule import Severity
 from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import CutShort, Event, Judged, ReadAgain, Sampled
+from resourcesync.wiring.validating import Alone, CutShort, Event, Judged, ReadAgain, Sampled
 
 SHOWN_OF_A_RULE: Final = 10
 """Findings of one rule in one document that are shown one by one unless ``-v`` is given."""
@@ -43,6 +43,8 @@ def event_of(event: Event) -> tuple[str, dict[str, object]]:
                 "documents": documents,
                 "message": cut_short(event),
             }
+        case Alone(uri, others):
+            return "alone", {"uri": uri, "others": others}
         case Unreached():
             error = event.error
             return "unreached", {"uri": event.uri, "code": error.code, "message": error.message}
@@ -91,6 +93,7 @@ class Tally:
         self.unreached = 0
         self.read_again: int | None = None
         self.cut_short = 0
+        self.alone = 0
         self.found: Counter[Severity] = Counter()
 
     def add(self, event: Event) -> None:
@@ -108,6 +111,8 @@ class Tally:
                 self.read_again = (self.read_again or 0) + lists
             case CutShort():
                 self.cut_short += 1
+            case Alone():
+                self.alone += 1
             case Unreached():
                 self.unreached += 1
 
@@ -139,8 +144,13 @@ class Tally:
         return f"Checked {', '.join(parts)}: {', '.join(found)}{rest}"
 
     def lines(self) -> tuple[Line, ...]:
-        """Return the closing line."""
-        return (Line(self.sentence(), level=QUIET),)
+        """Return the closing lines."""
+        lines = (Line(self.sentence(), level=QUIET),)
+        if not self.alone:
+            return lines
+        judged = "this document" if self.alone == 1 else f"{words.count(self.alone)} documents"
+        links = "its links" if self.alone == 1 else "their links"
+        return (*lines, Line(f"  judged {judged} alone; --live follows {links}", level=QUIET))
 
     def fields(self) -> dict[str, object]:
         """Return the same for ``run.end``."""
@@ -152,6 +162,7 @@ class Tally:
             "unreached": self.unreached,
             "read_again": self.read_again,
             "cut_short": self.cut_short,
+            "judged_alone": self.alone,
             "errors": self.found[Severity.ERROR],
             "warnings": self.found[Severity.WARNING],
             "advice": self.found[Severity.ADVICE],

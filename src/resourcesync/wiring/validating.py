@@ -24,7 +24,7 @@ from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 from resourcesync.validator.together import judge_again, judge_announced, judge_together
 from resourcesync.wiring.exploring import is_address, open_documents, open_fetcher, over_network
-from resourcesync.wiring.judged_walk import Walk, joined
+from resourcesync.wiring.judged_walk import Walk, joined, leads_to
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.opening_packages import PackageJudge, is_package_name
 from resourcesync.wiring.sampling import Sample, SampleSize, Unreached, judge_delivery
@@ -96,7 +96,15 @@ class CutShort:
     documents: int
 
 
-Event = Finding | Judged | Sampled | ReadAgain | CutShort | Unreached
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A document was judged by itself, though it leads to so many others."""
+
+    uri: str
+    others: int
+
+
+Event = Finding | Judged | Sampled | ReadAgain | CutShort | Alone | Unreached
 
 
 class Judge:
@@ -230,6 +238,9 @@ class Judge:
             yield walk.placed(finding)
         if walk.is_cut:
             yield CutShort(target, len(walk.summaries))
+        others = leads_to(walk.summaries[0])
+        if others and not whole and not walk.is_local:
+            yield Alone(target, len(others))
 
     def _first_uri(self, documents: Documents, address: str) -> str:
         """Return where the first document is; one that is broken is there, too."""
