@@ -1,0 +1,85 @@
+"""HTTP/2 is used where it is offered: nginx's own log says so."""
+
+from pathlib import Path
+
+import pytest
+import trustme
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.destination.options import PullOptions
+from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.wiring.mirrors import Network, open_destination
+from tests.support.commands import files_of, resourcesync
+from tests.support.nginx import Asked, Certificate, installed, serving
+
+pytestmark = pytest.mark.skipif(not installed(), reason="nginx is not here")
+FILES = 600
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("tree")
+    for number in range(FILES):
+        path = root / f"d{number % 9}" / f"{number}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"content of {number}\n")
+    return root
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Certificate]:
+    folder = tmp_path_factory.mktemp("authority")
+    made = trustme.CA()
+    made.cert_pem.write_to_path(folder / "ca.pem")
+    certificate = made.issue_cert("127.0.0.1")
+    for blob in certificate.cert_chain_pems:
+        blob.write_to_path(folder / "chain.pem", append=True)
+    certificate.private_key_pem.write_to_path(folder / "key.pem")
+    chain = Certificate(chain=folder / "chain.pem", key=folder / "key.pem")
+    return str(folder / "ca.pem"), chain
+
+
+def pull(url: str, mirror: Path, ca_file: str) -> RunReport:
+    with open_destination(
+        mirror,
+        source=url,
+        network=Network(retries=0, ca_file=ca_file),
+        report=lambda event, fields: None,
+        clock=SystemClock(),
+    ) as destination:
+        return destination.pull(url, PullOptions())
+
+
+def pulled_from(
+    tree: Path, tmp_path: Path, authority: tuple[str, Certificate], *, http2: bool
+) -> list[Asked]:
+    """Publish and serve the tree, pull it, and return what the server was asked."""
+    ca_file, certificate = authority
+    with serving(tree, tmp_path / "nginx", certificate=certificate, http2=http2) as server:
+        assert resourcesync("publish", tree, "--url", server.url, cwd=tmp_path).code == 0
+        report = pull(server.url, tmp_path / "mirror", ca_file)
+        asked = server.take()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert report.created == FILES
+    assert files_of(tmp_path / "mirror") == files_of(tree)
+    return asked
+
+
+def test_http2_is_used_where_it_is_offered_and_one_connection_carries_all(
+    tree: Path, tmp_path: Path, authority: tuple[str, Certificate]
+) -> None:
+    asked = pulled_from(tree, tmp_path, authority, http2=True)
+
+    assert {one.protocol for one in asked} == {"HTTP/2.0"}
+    assert len(asked) >= FILES
+    assert len({one.connection for one in asked}) <= 2
+
+
+def test_without_http2_the_same_takes_connections(
+    tree: Path, tmp_path: Path, authority: tuple[str, Certificate]
+) -> None:
+    asked = pulled_from(tree, tmp_path, authority, http2=False)
+
+    assert {one.protocol for one in asked} == {"HTTP/1.1"}
+    assert len({one.connection for one in asked}) > 2
