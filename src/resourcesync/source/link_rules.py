@@ -1,0 +1,203 @@
+"""Links of resources by rule: where the metadata, the mirrors, the collection of each are (§14).
+
+A rule is a relation and a template of an address::
+
+    describedby:{path}.xml only=*.pdf type=application/xml
+    duplicate:https://mirror.example/{path} pri=1
+    describes:{dir}{stem} only=*.xml
+
+``{path}`` is the path below the base as it stands in the URI, ``{dir}`` its folder with a slash at
+the end, ``{name}`` the rest, ``{stem}`` and ``{ext}`` its two halves at the last dot (the dot is in
+``{ext}``), ``{uri}`` the whole URI. What comes out is taken relative to the base.
+"""
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from string import Formatter
+from typing import Final, Protocol
+from urllib.parse import unquote, urljoin
+
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.links import LAST_PRIORITY, Link
+from resourcesync.model.resources import Resource
+from resourcesync.model.vocabulary import Relation
+from resourcesync.ports import Original, Originals
+from resourcesync.ports.contents import Readable
+
+_FIELDS: Final = frozenset({"uri", "path", "dir", "name", "stem", "ext"})
+_NAME: Final = re.compile(r"[a-z][a-z0-9.-]*")
+_URI: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+")
+_OF_DOCUMENTS: Final = frozenset(
+    {
+        Relation.UP, Relation.INDEX, Relation.CONTENTS, Relation.ARCHIVES, Relation.HUB,
+        Relation.SELF, Relation.RESOURCESYNC, Relation.PATCH,
+    }
+)  # fmt: skip
+"""What means a document's place, or one version of a resource: no rule can tell that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRule:
+    """A link that resources have.
+
+    Attributes:
+        relation: The relation type.
+        template: The address, with fields.
+        only: A pattern of a shell on the path below the base; empty for all.
+        media_type: ``type`` of the target.
+        priority: ``pri``, 1 to 999999.
+        always: Whether the link is told also where the target would be below the base and there
+            is no such resource.
+    """
+
+    relation: str
+    template: str
+    only: str = ""
+    media_type: str = ""
+    priority: int | None = None
+    always: bool = False
+
+
+def parse_rule(text: str) -> LinkRule:
+    """Read a rule: ``REL:TEMPLATE [only=GLOB] [type=MIME] [pri=N] [always]``.
+
+    A relation that is a URI is followed by a blank instead of a colon.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    head, *words = text.split() or [""]
+    relation, _, template = head.partition(":")
+    if _URI.fullmatch(head):
+        relation, template = head, words.pop(0) if words else ""
+    if not template:
+        raise _refused(text, "it is not REL:TEMPLATE")
+    if relation != head and not _NAME.fullmatch(relation):
+        raise _refused(text, "it is not REL:TEMPLATE")
+    if relation in _OF_DOCUMENTS:
+        raise _refused(text, f"{relation} is no link that a rule can tell")
+    return _with_words(LinkRule(relation=relation, template=_checked(text, template)), text, words)
+
+
+def _with_words(rule: LinkRule, text: str, words: Sequence[str]) -> LinkRule:
+    for word in words:
+        name, _, value = word.partition("=")
+        if word == "always":
+            rule = replace(rule, always=True)
+        elif name == "only" and value:
+            rule = replace(rule, only=value)
+        elif name == "type" and "/" in value:
+            rule = replace(rule, media_type=value)
+        elif name == "pri" and value.isdecimal() and 1 <= int(value) <= LAST_PRIORITY:
+            rule = replace(rule, priority=int(value))
+        else:
+            raise _refused(text, f"{word!r} is not understood")
+    return rule
+
+
+def _checked(text: str, template: str) -> str:
+    """Return a template whose fields are known."""
+    try:
+        parts = [it for it in Formatter().parse(template) if it[1] is not None]
+    except ValueError as error:
+        raise _refused(text, "its braces do not match") from error
+    if any(name not in _FIELDS or form or turn for _, name, form, turn in parts):
+        raise _refused(text, f"its fields can be {', '.join(sorted(_FIELDS))}")
+    return template
+
+
+def _refused(text: str, reason: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{text!r} is no rule for links: {reason}",
+        hint="such as: --link 'describedby:{path}.xml only=*.pdf'",
+    )
+
+
+def links_of(
+    resource: Resource, rules: Iterable[LinkRule], base: str, exists: Callable[[str], bool]
+) -> tuple[Link, ...]:
+    """Return the links that rules give a resource, in their order.
+
+    Args:
+        resource: The resource.
+        rules: The rules.
+        base: The URI of the resources' root, with a slash at its end.
+        exists: Whether there is a resource at a URI below the base.
+    """
+    path = resource.uri.removeprefix(base)
+    found: list[Link] = []
+    for rule in rules:
+        if rule.only and not fnmatch.fnmatchcase(unquote(path), rule.only):
+            continue
+        href = urljoin(base, rule.template.format_map(_fields(resource.uri, path)))
+        if href == resource.uri and rule.relation != Relation.DUPLICATE:
+            continue
+        if href.startswith(base) and not rule.always and not exists(href):
+            continue
+        found.append(
+            Link(
+                rel=rule.relation,
+                href=href,
+                media_type=rule.media_type,
+                priority=rule.priority,
+            )
+        )
+    return tuple(found)
+
+
+def _fields(uri: str, path: str) -> dict[str, str]:
+    folder, _, name = path.rpartition("/")
+    stem, dot, ending = name.rpartition(".")
+    return {
+        "uri": uri,
+        "path": path,
+        "dir": f"{folder}/" if folder else "",
+        "name": name,
+        "stem": stem if dot else name,
+        "ext": f".{ending}" if dot else "",
+    }
+
+
+class ReadableOriginals(Originals, Readable, Protocol):
+    """Originals that can be scanned and read."""
+
+
+class LinkedOriginals:
+    """Originals whose resources have the links that rules give them (``Originals``).
+
+    The links are found when a resource is read. That there is a target is looked up then, and not
+    again before the resource, or the rules, change.
+
+    Args:
+        originals: The originals.
+        rules: The rules.
+        base: The URI of their root.
+    """
+
+    def __init__(self, originals: ReadableOriginals, rules: Sequence[LinkRule], base: str) -> None:
+        self._originals = originals
+        self._rules = tuple(rules)
+        self._base = base if base.endswith("/") else base + "/"
+        self.scan = originals.scan
+        self.omissions = originals.omissions
+        self.open = originals.open
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        """Read the bytes once; return the resource with its links, and its fingerprint.
+
+        Raises:
+            OriginalChangedError: It changed or vanished meanwhile.
+            StorageError: It cannot be read.
+        """
+        resource, fingerprint = self._originals.measure(original)
+        links = links_of(resource, self._rules, self._base, self._exists)
+        return replace(resource, links=(*resource.links, *links)), fingerprint
+
+    def _exists(self, uri: str) -> bool:
+        stream = self._originals.open(uri)
+        if stream is None:
+            return False
+        stream.close()
+        return True

@@ -1,0 +1,145 @@
+"""Links by rule: where they lead, and which rules are none."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.adapters.memory import ManualClock, MemoryCatalogue, MemoryOriginals
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Resource
+from resourcesync.source.link_rules import LinkedOriginals, LinkRule, links_of, parse_rule
+from resourcesync.source.scan import scan
+
+BASE = "https://library.example/data/"
+
+
+def links(rule: str, path: str, *there: str) -> list[Link]:
+    resource = Resource(uri=BASE + path)
+    found = {BASE + name for name in there}
+    return list(links_of(resource, [parse_rule(rule)], BASE, found.__contains__))
+
+
+@pytest.mark.parametrize(
+    ("template", "href"),
+    [
+        ("{path}.xml", BASE + "a/b/c.tar.gz.xml"),
+        ("{dir}meta/{name}", BASE + "a/b/meta/c.tar.gz"),
+        ("{dir}{stem}.xml", BASE + "a/b/c.tar.xml"),
+        ("{stem}{ext}", BASE + "c.tar.gz"),
+        ("https://mirror.example/{path}", "https://mirror.example/a/b/c.tar.gz"),
+        ("https://gate.example/{uri}", f"https://gate.example/{BASE}a/b/c.tar.gz"),
+        ("/top.html", "https://library.example/top.html"),
+        ("all.html", BASE + "all.html"),
+    ],
+)
+def test_a_template_says_where_a_link_leads(template: str, href: str) -> None:
+    found = links(f"describedby:{template} always", "a/b/c.tar.gz")
+
+    assert found == [Link(rel="describedby", href=href)]
+
+
+@pytest.mark.parametrize(
+    ("path", "href"), [("plain", "plain-"), (".hidden", "-.hidden"), ("a/", "a/-")]
+)
+def test_a_name_without_an_ending_is_a_stem(path: str, href: str) -> None:
+    assert links("alternate:{dir}{stem}-{ext} always", path)[0].href == BASE + href
+
+
+def test_a_link_tells_its_type_and_priority() -> None:
+    found = links("duplicate:http://m.example/{path} pri=3 type=text/plain", "a.txt")
+
+    assert found == [
+        Link(rel="duplicate", href="http://m.example/a.txt", media_type="text/plain", priority=3)
+    ]
+
+
+def test_a_link_to_what_is_not_there_is_not_told_unless_it_is_wanted() -> None:
+    assert links("describedby:{path}.xml", "a.pdf") == []
+    assert len(links("describedby:{path}.xml", "a.pdf", "a.pdf.xml")) == 1
+    assert len(links("describedby:{path}.xml always", "a.pdf")) == 1
+    assert len(links("describedby:https://elsewhere.example/{path}.xml", "a.pdf")) == 1
+
+
+def test_a_rule_may_be_for_some_paths_only() -> None:
+    rule = "describes:{dir}{stem} only=*.xml always"
+
+    assert [it.href for it in links(rule, "d/a.pdf.xml")] == [BASE + "d/a.pdf"]
+    assert links(rule, "d/a.pdf") == []
+
+
+def test_a_resource_is_not_linked_to_itself() -> None:
+    assert links("collection:all.html always", "all.html") == []
+
+
+def test_a_relation_that_is_a_uri_is_followed_by_a_blank() -> None:
+    rule = parse_rule("http://example.org/rel/scan {dir}scans/{name} only=*.xml")
+
+    assert rule == LinkRule(
+        relation="http://example.org/rel/scan", template="{dir}scans/{name}", only="*.xml"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "describedby",
+        "describedby:",
+        ":{path}",
+        "describedby:{path",
+        "describedby:{paths}",
+        "describedby:{}",
+        "describedby:{0}",
+        "describedby:{path.__class__}",
+        "describedby:{path!r}",
+        "describedby:{path:>9999999}",
+        "Described By:{path}",
+        "up:{path}",
+        "http://www.openarchives.org/rs/terms/patch {path}.patch",
+        "describedby:{path}.xml pri=0",
+        "describedby:{path}.xml pri=1000000",
+        "describedby:{path}.xml type=xml",
+        "describedby:{path}.xml only=",
+        "describedby:{path}.xml sometimes",
+        "http://example.org/rel",
+    ],
+)
+def test_what_is_no_rule_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_rule(text)
+
+    assert "--link" in (caught.value.hint or "")
+
+
+@given(st.text() | st.text("{}: =/.abcdefghilmnopstuvy").map("describedby:".__add__))
+def test_any_text_is_a_rule_or_is_refused(text: str) -> None:
+    try:
+        rule = parse_rule(text)
+    except ConfigurationError:
+        return
+    links_of(Resource(uri=BASE + "a/b.c"), [rule], BASE, lambda _: True)
+
+
+def test_links_are_recorded_with_the_resources() -> None:
+    clock = ManualClock()
+    originals, catalogue = MemoryOriginals(clock), MemoryCatalogue()
+    originals.put(BASE + "a.pdf", b"x")
+    originals.put(BASE + "a.pdf.xml", b"<x/>")
+    originals.put(BASE + "b.pdf", b"y")
+    rules = [
+        parse_rule("describedby:{path}.xml only=*.pdf"),
+        parse_rule("describes:{dir}{stem} only=*.xml"),
+    ]
+
+    scan(LinkedOriginals(originals, rules, BASE), catalogue, clock.now())
+
+    with catalogue.snapshot() as snapshot:
+        told = {
+            it.uri.removeprefix(BASE): [(n.rel, n.href) for n in it.links]
+            for it in snapshot.resources()
+        }
+    assert told == {
+        "a.pdf": [("describedby", BASE + "a.pdf.xml")],
+        "a.pdf.xml": [("describes", BASE + "a.pdf")],
+        "b.pdf": [],
+    }
