@@ -29,6 +29,8 @@ WIDTH = 88
 MOST_SHOWN = 400
 
 sys.path.insert(0, str(ROOT))  # the examples of rules are the cases of their tests
+from docs.api_text import NAMES, part  # noqa: E402 - as above
+
 from tests.support.rule_cases import CASES  # noqa: E402 - as above
 from tests.support.rule_source import EDITS, SOURCE  # noqa: E402 - as above
 
@@ -251,6 +253,7 @@ def commands() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     **{f"rules-{prefix}": partial(family, prefix) for prefix in FAMILIES},
+    **{name: partial(part, name) for name in NAMES},
     "conformance": conformance,
     "errors": error_codes,
     "commands": commands,

@@ -47,7 +47,8 @@ GROUPS: Final = {
     },
     "Set up": {
         "config": "begin, check or show the configuration file",
-        "doctor": "look at this machine, a mirror or a Source for what is wrong",
+        "plugins": "list what is installed, ours and others'",
+        "doctor": "say what is wrong with this machine, a mirror or Source",
     },
     "Try out": {
         "demo": "publish, mirror and change a real tree on this machine",
@@ -188,7 +189,7 @@ def _usage(error: click.ClickException) -> Problem:
     context = error.ctx if isinstance(error, click.UsageError) else None
     return Problem(
         code="usage",
-        message=error.format_message().rstrip("."),
+        message=" ".join(error.format_message().split()).rstrip("."),
         hint=f"{'resourcesync' if context is None else context.command_path} --help",
         exit=ExitCode.USAGE,
     )

@@ -1,0 +1,51 @@
+"""The page of the library says everything, in Markdown that needs no other program."""
+
+import re
+from pathlib import Path
+
+import pytest
+from docs.api_text import NAMES, arguments, words
+
+import resourcesync
+from resourcesync import documents
+
+PAGE = (Path(__file__).parents[2] / "docs/reference/api.md").read_text("utf-8")
+ELSEWHERE = {"ResourceSyncError", "__version__", "Entry"}
+
+
+@pytest.mark.parametrize("name", sorted({*resourcesync.__all__, *documents.__all__} - ELSEWHERE))
+def test_every_public_name_is_explained(name: str) -> None:
+    listed = {it.rpartition(".")[2] for names in NAMES.values() for it in names}
+
+    assert name in listed
+    assert re.search(rf"^### {name}\n\n(```python\n(class )?{name}|\w)", PAGE, re.MULTILINE)
+
+
+def test_nothing_of_the_page_is_left_to_sphinx() -> None:
+    assert "eval-rst" not in PAGE
+    assert "object at 0x" not in PAGE
+    assert "``" not in PAGE.replace("```", "")
+
+
+def test_the_arguments_of_a_method_are_shown_with_their_meaning() -> None:
+    assert "pull(" in PAGE
+    assert "- `source`: Any address of the Source" in PAGE
+    assert arguments(resourcesync.discover).startswith("(address")
+
+
+def test_a_docstring_becomes_markdown() -> None:
+    def call() -> None:
+        """Do ``it``.
+
+        Args:
+            one, other: Two
+                lines.
+
+        Raises:
+            ValueError: Never.
+        """
+
+    assert words(call) == (
+        "Do `it`.\n\n**Arguments**\n\n- `one`, `other`: Two\n  lines.\n\n"
+        "**Raises**\n\n- `ValueError`: Never.\n"
+    )
