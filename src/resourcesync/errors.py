@@ -79,6 +79,12 @@ class StoppedError(ResourceSyncError):
     default_code = "stopped"
 
 
+class BudgetError(StoppedError):
+    """The time that a run was given is over; what was complete is kept, run again."""
+
+    default_code = "budget"
+
+
 class DocumentError(ResourceSyncError):
     """The bytes are not a usable ResourceSync document.
 

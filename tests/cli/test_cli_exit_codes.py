@@ -18,6 +18,7 @@ EXPECTED = {
     "ResourceSyncError": 70,
     "ConfigurationError": 2,
     "StoppedError": 130,
+    "BudgetError": 10,
     "DocumentError": 5,
     "MalformedDocumentError": 5,
     "TruncatedDocumentError": 4,

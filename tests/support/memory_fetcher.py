@@ -34,10 +34,13 @@ class MemoryFetcher:
     def __init__(self, serve: Serve) -> None:
         self.serve = serve
         self.asked: list[str] = []
+        self.requests = 0
+        self.received = 0
 
     def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
         for request in requests:
             self.asked.append(request.uri)
+            self.requests += 1
             yield self._fetch(request)
 
     def _fetch(self, request: Request) -> Response | Failure:
@@ -61,6 +64,7 @@ class MemoryFetcher:
             half = len(answer.body) // 2
             for chunk in (answer.body[:half], answer.body[half:]):
                 if chunk:
+                    self.received += len(chunk)
                     request.sink.write(chunk)
         except StorageError as storage:
             return Failure(request=request, error=storage)

@@ -101,6 +101,7 @@ class World:
                     scratch=mirror.copies.scratch,
                     check_folder=mirror.check_marker,
                     purge=mirror.copies.purge,
+                    traffic=lambda: (self.fetcher.requests, self.fetcher.received),
                     room=lambda: self.room,
                     patches=self.patches,
                     mappers=self.mappers,
@@ -109,6 +110,7 @@ class World:
 
     def pull(self, source: str | None = BASE, **options: Any) -> RunReport:
         self.fetcher.asked.clear()
+        self.fetcher.requests = self.fetcher.received = 0
         self.events.clear()
         with self.destination() as destination:
             return destination.pull(source, PullOptions(**options))

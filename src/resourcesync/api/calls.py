@@ -1,12 +1,12 @@
 """One call into the library while it goes on: where its events go, and whether it is to stop."""
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from resourcesync.destination.budget import is_on_its_way
 from resourcesync.errors import ConfigurationError, StoppedError
 from resourcesync.ports import Clock
 
@@ -109,7 +109,7 @@ class Calls:
             self._clock.sleep(left if self._stop is None else min(_SLICE, left))
 
     def _ask(self) -> None:
-        if self._stop is None or _is_on_its_way(self._stopped):
+        if self._stop is None or is_on_its_way(self._stopped):
             return
         self._asked = self._clock.monotonic()
         if self._stopped is None and self._stop():
@@ -120,14 +120,3 @@ class Calls:
             )
         if self._stopped is not None:
             raise self._stopped
-
-
-def _is_on_its_way(error: BaseException | None) -> bool:
-    """Whether a ``finally``, an ``except`` or a ``with`` above us is passing it on."""
-    current, seen = sys.exception(), set[int]()
-    while error is not None and current is not None and id(current) not in seen:
-        if current is error:
-            return True
-        seen.add(id(current))
-        current = current.__context__
-    return False

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final, Literal, NamedTuple, TypedDict, cast
+from typing import Final, Literal, NamedTuple, TypedDict, TypeVar, cast
 
 from resourcesync import config
 from resourcesync.destination.choosing import DumpPolicy
@@ -18,6 +18,7 @@ _WORDS: Final = {
     "verify": ("strict", "lenient"),
     "dumps": ("auto", "never", "always"),
 }
+N = TypeVar("N", int, float)
 _SEVERAL: Final = ("include", "exclude", "types", "allow_origins")
 
 
@@ -42,6 +43,10 @@ class MirrorOptions(TypedDict, total=False):
         dumps: ``auto`` takes packages of the Source's dumps where that costs less than single
             requests; ``always`` wherever they help; ``never``.
         fail_fast: Stop at the first failure.
+        max_duration: Seconds after which a pull ends in good order; the report's ``spent`` is
+            ``time``, and the next pull goes on.
+        max_bytes: Bytes after which a pull fetches no more; the report's ``spent`` is ``bytes``.
+        lists_only: Remember what is listed; fetch and delete nothing. A later pull does.
         network: How the Source is asked.
     """
 
@@ -58,6 +63,9 @@ class MirrorOptions(TypedDict, total=False):
     verify: Literal["strict", "lenient"]
     dumps: DumpPolicy
     fail_fast: bool
+    max_duration: float | None
+    max_bytes: int | None
+    lists_only: bool
     network: Network
 
 
@@ -157,10 +165,19 @@ def mirror_settings(options: MirrorOptions) -> Chosen:
         verify=options.get("verify", "strict"),
         dumps=options.get("dumps", "auto"),
         fail_fast=options.get("fail_fast", False),
+        max_duration=_positive("max_duration", options.get("max_duration")),
+        max_bytes=_positive("max_bytes", options.get("max_bytes")),
+        lists_only=options.get("lists_only", False),
     )
     network = options.get("network", Network())
     allowed = (*network.allow_origins, *options.get("allow_origins", ()))
     return Chosen(pull, replace(network, allow_origins=tuple(dict.fromkeys(allowed))))
+
+
+def _positive(name: str, value: N | None) -> N | None:
+    if value is not None and not value >= 0:
+        raise ConfigurationError(f"{name}={value!r} is less than nothing")
+    return value
 
 
 def _filters(options: MirrorOptions) -> Filters | None:

@@ -83,6 +83,7 @@ _BY_ERROR: Final[dict[type[errors.ResourceSyncError], ExitCode]] = {
     errors.ResourceSyncError: ExitCode.BUG,
     errors.ConfigurationError: ExitCode.USAGE,
     errors.StoppedError: ExitCode.INTERRUPTED,
+    errors.BudgetError: ExitCode.BUDGET,
     errors.DocumentError: ExitCode.UNUSABLE,
     errors.TruncatedDocumentError: ExitCode.UNREACHABLE,
     errors.PackageError: ExitCode.UNUSABLE,

@@ -15,9 +15,10 @@ from resourcesync import config
 from resourcesync.cli import configured, options
 from resourcesync.cli.configured import Configuration
 from resourcesync.cli.job import Job
+from resourcesync.cli.metrics import keeping_metrics
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.pull_options import KEEPING, with_options
+from resourcesync.cli.pull_options import KEEPING, ONE_RUN, with_options
 
 if TYPE_CHECKING:
     from resourcesync.cli.pull_words import PullWords
@@ -54,6 +55,9 @@ class Arguments:
     header: tuple[tuple[str, str], ...]
     allow_origin: tuple[str, ...]
     fail_fast: bool
+    max_duration: float | None
+    max_bytes: int | None
+    lists_only: bool
     dumps: Literal["auto", "never", "always"]
     set: tuple[str, ...] = ()
     all_sets: bool = False
@@ -123,7 +127,7 @@ class _Chosen:
 @option("--all", "all", is_flag=True, help="Pull every mirror of the configuration file.")
 @option("-n", "--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
-@with_options(*KEEPING, (options.CONFIG,))
+@with_options(ONE_RUN, *KEEPING, (options.CONFIG,))
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Copy what changed since last time.
@@ -132,18 +136,21 @@ def command(output: OutputOptions, **values: Any) -> Job:
     DEST is the mirror's folder, by default ./HOST. Later, `resourcesync pull DEST` is enough.
     MIRROR is a name in the configuration file, or a folder. Of several, one that fails does not
     keep the others back; the exit code is the worst of theirs.
-    Exit 0 means: everything selected that the Source lists is here and equal.
+    Exit 0 means: everything selected that the Source lists is here and equal; with --lists-only,
+    that what it lists is known.
     """
     from resourcesync.cli.pull_words import PullWords  # noqa: PLC0415 - help stays quick
 
     places: tuple[str, ...] = values.pop("places")
     every: bool = values.pop("all")
+    metrics: Path | None = values.pop("metrics_file")
     configuration = configured.load(values.pop("config"))
     _check(places, configuration, values, every=every)
     chosen = _Chosen(configuration, values)
     words = PullWords(itemize=values["itemize"], dry_run=values["dry_run"])
     if every or (len(places) > 1 and "://" not in places[0]):
-        return _job_of_many(configuration.names if every else places, chosen, words, output)
+        job = _job_of_many(configuration.names if every else places, chosen, words, output)
+        return replace(job, work=keeping_metrics(job.work, metrics, ""))
     if "://" in places[0]:
         folder = Path(places[1] if places[1:] else _folder_name(places[0]))
         target = chosen.follower(places[0], folder)
@@ -157,7 +164,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     return Job(
         command="pull",
         output=output,
-        work=work,
+        work=keeping_metrics(work, metrics, target.name),
         words=words,
         subject=target.folder.name or str(target.folder),
         fields={**fields, "dry_run": values["dry_run"]},
@@ -327,6 +334,9 @@ def _options(one: _One, now: datetime) -> Any:
         trash_days=arguments.trash / _DAY,
         verify=arguments.verify,
         fail_fast=arguments.fail_fast,
+        max_duration=arguments.max_duration,
+        max_bytes=arguments.max_bytes,
+        lists_only=arguments.lists_only,
         dumps=arguments.dumps,
     )
 

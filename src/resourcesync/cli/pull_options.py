@@ -1,6 +1,7 @@
 """The options of ``pull`` that say how a mirror is kept: the keys of the configuration file."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import click
@@ -82,6 +83,17 @@ SAFETY: Final = (
         "(auto), never, or wherever they help.",
     ),
     option("--fail-fast", is_flag=True, help="Stop at the first failure."),
+    option(
+        "--max-duration",
+        type=options.DURATION,
+        help="End in good order after so long, such as 10m (exit 10); the next run goes on.",
+    ),
+    option(
+        "--max-bytes",
+        type=options.SIZE,
+        help="End in good order before more is received, such as 2G (exit 10); the next run goes "
+        "on. One resource is always fetched.",
+    ),
 )
 NETWORK: Final = (
     option("-j", "--jobs", type=click.IntRange(1, 1000), help="Requests at a time."),
@@ -134,6 +146,21 @@ def _options_of(*groups: tuple[Decorator, ...]) -> dict[str, click.Option]:
 def _nothing(**_values: object) -> Job:
     raise AssertionError("no command, only the bearer of options")
 
+
+ONE_RUN: Final = (
+    option(
+        "--lists-only",
+        is_flag=True,
+        help="Remember what the Source lists; fetch and delete nothing. A later pull does.",
+    ),
+    option(
+        "--metrics-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Write the run's figures for Prometheus to a file.",
+    ),
+)
+"""Options that are about one run, not about how a mirror is kept."""
 
 KEEPING: Final = (SETS, SAFETY, FILTERS, NETWORK)
 KEYS: Final = _options_of(*KEEPING)

@@ -150,6 +150,10 @@ def conclude(report: RunReport, folder: str, *, first: bool, plan: Mapping[str, 
     lines: tuple[Line, ...]
     if report.dry_run:
         lines = (_would(report, plan),)
+    elif report.spent:
+        lines = _spent(report, folder, plan)
+    elif report.lists_only:
+        lines = _inventory(report, folder, plan)
     elif code is ExitCode.OK:
         lines = _in_sync(report, folder, first=first)
     else:
@@ -161,8 +165,10 @@ def conclude(report: RunReport, folder: str, *, first: bool, plan: Mapping[str, 
 
 def exit_code_of(report: RunReport) -> ExitCode:
     """Return the exit code that a pull's report means."""
-    if report.dry_run or report.state is MirrorState.IN_SYNC:
-        return ExitCode.OK
+    if report.dry_run or report.lists_only or report.state is MirrorState.IN_SYNC:
+        return ExitCode.BUDGET if report.spent else ExitCode.OK
+    if report.spent and report.state is not MirrorState.STOPPED:
+        return ExitCode.BUDGET
     return ExitCode.STOPPED if report.state is MirrorState.STOPPED else ExitCode.PARTIAL
 
 
@@ -172,6 +178,8 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "state": report.state.value,
         "mode": report.mode.value,
         "dry_run": report.dry_run,
+        "lists_only": report.lists_only,
+        "spent": report.spent,
         "pull": report.run,
         "resources": report.resources,
         "listed": report.listed,
@@ -204,6 +212,34 @@ def _would(report: RunReport, plan: Mapping[str, object]) -> Line:
     counts = ", ".join(f"{name} {words.count(whole(plan, name))}" for name in _SYMBOLS)
     text = f"would {counts}, fetch {words.size(whole(plan, 'bytes'))}; nothing was changed"
     return Line(f"{text}  {words.duration(report.seconds)}", "Dry run", QUIET)
+
+
+def _spent(report: RunReport, folder: str, plan: Mapping[str, object]) -> tuple[Line, ...]:
+    """Say what a run did before its time or its bytes were spent, and what remains."""
+    done = _changes(report) or "nothing fetched"
+    what = "time" if report.spent == "time" else "number of bytes"
+    rest = "what remains is not known yet: the lists were not read to the end"
+    if plan:
+        size = max(0, whole(plan, "bytes") - report.useful)
+        rest = f"{words.counted(report.pending, 'resource')} remain, {words.size(size)}"
+    here = f"{words.count(report.unchanged + report.applied)} of {words.count(report.listed)}"
+    code = int(exit_code_of(report))
+    return (
+        Line(f"{here} here ({done}); {rest}  exit {code}", "Not done", QUIET),
+        Line(f"          the {what} that this run was given is spent; what is here is complete"),
+        Line(f"  next   run it again, it goes on: resourcesync pull {folder}"),
+    )
+
+
+def _inventory(report: RunReport, folder: str, plan: Mapping[str, object]) -> tuple[Line, ...]:
+    """Say what is listed, after a run that was to fetch nothing."""
+    listed, size = words.counted(report.listed, "resource"), words.size(whole(plan, "bytes"))
+    text = f"{listed} listed; 0 fetched, {words.count(report.pending)} to fetch, {size}"
+    seconds = words.duration(report.seconds)
+    return (
+        Line(f"{text}  {seconds}", "Inventory", QUIET),
+        Line(f"  next   fetch them: resourcesync pull {folder}"),
+    )
 
 
 def _in_sync(report: RunReport, folder: str, *, first: bool) -> tuple[Line, ...]:

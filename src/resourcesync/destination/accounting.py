@@ -69,7 +69,7 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     state, memory = equipment.state, Memory(equipment.state)
     tally, swept = pulled.tally, pulled.swept
     resources = state.count()
-    held = waiting(state, Task.DELETE) if not dry_run else 0
+    held = waiting(state, Task.DELETE) if pulled.is_swept and not dry_run else 0
     local = len(swept.failures)
     account = account_of(pulled, state, memory)
     failed = waiting(state, Task.FETCH)
@@ -81,6 +81,7 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
         mode=pulled.mode,
         state=_word(held=held - local, behind=behind),
         dry_run=dry_run,
+        spent=pulled.spent,
         resources=resources,
         listed=account.listed,
         unchanged=account.unchanged,

@@ -5,6 +5,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from heapq import merge
+from itertools import islice
 from operator import attrgetter
 from typing import Final
 
@@ -30,6 +31,7 @@ from resourcesync.destination.pulling import Pull, Pulled
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.resource_lists import Snapshot
 from resourcesync.destination.reviewing import show_decisions
+from resourcesync.destination.tasks import pending_fetch
 from resourcesync.errors import (
     DiscontinuityError,
     RollbackError,
@@ -217,6 +219,11 @@ class Baseline:
         self._pull.begin(baseline=True)
         links = links_of(_settled(spools, ignore_conflict), self._linked, self._pull.generation)
         write_links(self._pull.state, links)
+        if self._pull.options.lists_only:
+            pulled.is_swept = False
+            self._write_down(self._decisions(spools, ignore_conflict, sweeping=sweeping), through)
+            self._finish(snapshot, history, through, unsure=unsure)
+            return pulled
         transfer = self._pull.transfer(through)
         found = self._pull.found
         wanted = partial(self._wanted, spools, sweeping=sweeping)
@@ -228,11 +235,33 @@ class Baseline:
         with closing(fetches):
             fetched = transfer.carry_out(fetches, total=total, size=max(0, size))
         pulled.tally = together(brought, fetched)
-        pulled.complete = not transfer.stopped
+        pulled.complete = pulled.is_swept = not transfer.stopped
+        pulled.spent = self._pull.budget.spent
         if pulled.complete:
             self._finish(snapshot, history, through, unsure=unsure)
             pulled.swept = sweep(self._pull.equipment, self._pull.options.max_delete, through)
         return pulled
+
+    def _write_down(self, decisions: Iterable[Decision], at: int) -> None:
+        """Remember what is to be fetched, for a later run."""
+        pull = self._pull
+        fetches = self._fetches(decisions, at)
+        while group := list(islice(fetches, _CHUNK)):
+            known = [pull.state.pending_of(fetch.listed.uri) for fetch in group]
+            rows = (
+                pending_fetch(
+                    fetch.listed,
+                    known=before,
+                    now=pull.now,
+                    at=at,
+                    generation=pull.generation,
+                    code=before.code if before is not None else "",
+                    reason=before.reason if before is not None else "",
+                    failed=False,
+                )
+                for fetch, before in zip(group, known, strict=True)
+            )
+            pull.state.commit(Step(pending=list(rows)))
 
     def _may_sweep(self, snapshot: Snapshot, through: int, *, reaches: bool) -> bool:
         """Whether what is not listed is really gone, and policy lets it go."""

@@ -11,6 +11,7 @@ import msgspec
 from resourcesync.destination.accounting import report_of
 from resourcesync.destination.auditing import MOST_FINDINGS, Audit, AuditMethod
 from resourcesync.destination.baseline import Baseline
+from resourcesync.destination.budget import Deadline
 from resourcesync.destination.deletion import empty_trash
 from resourcesync.destination.incremental import Incremental
 from resourcesync.destination.links import Links, check_relation
@@ -22,13 +23,14 @@ from resourcesync.destination.options import Equipment, Filters, PullOptions
 from resourcesync.destination.proving import Rolling
 from resourcesync.destination.pulling import Pull, Pulled
 from resourcesync.destination.repairing import Repair
-from resourcesync.destination.reports import AuditReport, Finding, Mode, RunReport
+from resourcesync.destination.reports import AuditReport, Finding, Mode, Plan, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
 from resourcesync.discovery import Discovered
 from resourcesync.errors import (
     ConfigurationError,
+    BudgetError,
     NotAListError,
     ResourceMissingError,
     ResourceSyncError,
@@ -50,6 +52,8 @@ class Destination:
     """
 
     def __init__(self, equipment: Equipment) -> None:
+        self._deadline = equipment.deadline or Deadline(equipment.clock)
+        equipment = replace(equipment, clock=self._deadline, deadline=self._deadline)
         self._equipment = equipment
         self._memory = Memory(equipment.state)
         self._locator = Locator(equipment, self._memory)
@@ -74,7 +78,7 @@ class Destination:
         run, began, started = _new_run(), to_microseconds(clock.now()), clock.monotonic()
         try:
             self._equipment.check_folder()
-            pulled = self._pull(source, options)
+            pulled = self._pull_in_time(source, options)
             if not options.dry_run:
                 empty_trash(self._equipment, options.trash_days)
         except BaseException as error:
@@ -83,15 +87,29 @@ class Destination:
                 self._close_run(run, began, mode="", outcome=code, counts="{}", word=Word.FAILING)
             raise
         report = report_of(run, pulled, self._equipment, dry_run=options.dry_run)
-        report = replace(report, seconds=clock.monotonic() - started)
+        seconds = clock.monotonic() - started
+        report = replace(report, seconds=seconds, lists_only=options.lists_only)
         if not options.dry_run:
             self._remember(report, began, report.mode)
         return report
 
+    def _pull_in_time(self, source: str | None, options: PullOptions) -> Pulled:
+        """Pull until the time is over that the run was given."""
+        self._deadline.set(options.max_duration)
+        try:
+            return self._pull(source, options)
+        except BudgetError:
+            if self._memory.identity is None:
+                raise
+            plan = Plan(mode=Mode.UNCHANGED)
+            return Pulled(mode=plan.mode, plan=plan, complete=False, is_swept=False, spent="time")
+        finally:
+            self._deadline.lift()
+
     def _remember(self, report: RunReport, began: int, mode: str) -> None:
         counts = msgspec.json.encode(asdict(report) | {"failures": []}).decode()
         word = report.state
-        outcome = "ok" if word is Word.IN_SYNC else word.value
+        outcome = "ok" if word is Word.IN_SYNC else report.spent or word.value
         self._close_run(report.run, began, mode=mode, outcome=outcome, counts=counts, word=word)
 
     def _close_run(

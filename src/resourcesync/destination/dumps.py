@@ -38,6 +38,7 @@ from resourcesync.destination.reports import Plan
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.packages.reading import Member, PackageReader
 from resourcesync.errors import (
+    BudgetError,
     DocumentError,
     PackageError,
     PackedMemberError,
@@ -107,6 +108,8 @@ class Dumps:
                 rest = self._rest()
                 if is_worth_asking(rest, policy) or (rest.count and packages.are_waiting):
                     self._bring_from(uri)
+        except BudgetError:
+            self._pull.budget.end_of_time()
         finally:
             self._landing.flush()
         return self._landing.tally
@@ -180,7 +183,8 @@ class Dumps:
         if not is_worth_asking(rest, self._pull.options.dumps):
             return False
         options, room = self._pull.options, self._pull.equipment.room()
-        return is_worth_taking(prospect, options.dumps, room)
+        fits = self._pull.budget.fits(offered.entry.length)
+        return fits and is_worth_taking(prospect, options.dumps, room)
 
     def _copied(self, batch: Sequence[Offered], opened: ExitStack) -> dict[int, FetchedDocument]:
         """Fetch the copies of the manifests, where there are any."""

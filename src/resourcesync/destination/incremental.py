@@ -220,6 +220,9 @@ class Incremental:
         pulled = Pulled(mode=mode, plan=plan)
         if self._pull.options.dry_run:
             return pulled
+        if self._pull.options.lists_only:
+            pulled.is_swept = False
+            return pulled
         if plan.create + plan.update:
             pulled.mode = Mode.INCREMENTAL
             transfer = self._pull.transfer(through)
@@ -231,6 +234,7 @@ class Incremental:
                 fetched = transfer.carry_out(fetches, total=total, size=max(0, size))
             pulled.tally = together(brought, fetched)
             pulled.complete = not transfer.stopped
+            pulled.spent = self._pull.budget.spent
         pulled.swept = sweep(self._pull.equipment, self._pull.options.max_delete, through)
         return pulled
 

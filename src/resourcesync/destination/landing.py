@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from resourcesync.destination.budget import Budget
 from resourcesync.destination.plan import Fetch, Listed, forgotten
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.tasks import pending_fetch
@@ -29,6 +30,7 @@ class TransferPolicy:
         fail_fast: Stop at the first failure.
         generation: The reading of the Source that the plan comes from.
         at: The Source's time of that reading, microseconds.
+        budget: What the run may take.
     """
 
     lenient: bool = False
@@ -36,6 +38,7 @@ class TransferPolicy:
     fail_fast: bool = False
     generation: int = 0
     at: int = 0
+    budget: Budget = field(default_factory=Budget)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -209,8 +212,8 @@ class Landing:
             DiskFullError: No room is left; what could be installed is remembered.
             StorageError: The mirror cannot be written; the same holds.
         """
+        self._since = self._clock.monotonic()  # first: what it may raise must lose nothing
         group, self._group = self._group, []
-        self._since = self._clock.monotonic()
         staged = [ready for ready in group if ready.staged is not None]
         befores: dict[str, Copy | None] = {}
         if staged:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO, Literal
 
+from resourcesync.destination.budget import Deadline
 from resourcesync.destination.choosing import DumpPolicy
 from resourcesync.destination.mappers import MapperFactory, no_mappers
 from resourcesync.destination.plan import Decision, DeletionLimit
@@ -59,6 +60,9 @@ class PullOptions:
         verify: ``strict`` never keeps bytes that are not what the list says.
         own_algorithm: The digest recorded of every copy.
         fail_fast: Stop at the first failure.
+        max_duration: Seconds after which the run ends in good order; the next one goes on.
+        max_bytes: Bytes after which no more is fetched; the next run goes on.
+        lists_only: Remember what is listed, and fetch and delete nothing; a later pull does.
         review: Shown what was decided, before any of it is done.
         dumps: ``auto``: packages of the Source's dumps bring resources where that costs less than
             single requests; ``never``: no dump is read; ``always``: wherever they help.
@@ -75,6 +79,9 @@ class PullOptions:
     verify: Literal["strict", "lenient"] = "strict"
     own_algorithm: str = "sha-256"
     fail_fast: bool = False
+    max_duration: float | None = None
+    max_bytes: int | None = None
+    lists_only: bool = False
     review: Review | None = None
     dumps: DumpPolicy = "auto"
     mapper: str = ""
@@ -97,6 +104,7 @@ class Equipment:
         tells_case: Whether the mirror's file system tells upper from lower case.
         traffic: Returns requests sent and bytes received so far.
         room: Returns how many bytes are free on the mirror's disk; ``None`` when nobody knows.
+        deadline: The clock as one that can end a run; ``None`` makes one of it.
         patches: The formats of patches that can be applied, by media type.
         mappers: Returns a plug-in that gives URIs their places, by its name.
     """
@@ -113,5 +121,6 @@ class Equipment:
     tells_case: bool = True
     traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)
     room: Callable[[], int | None] = lambda: None
+    deadline: Deadline | None = None
     patches: Mapping[str, PatchFormat] = field(default_factory=dict)
     mappers: Callable[[str], MapperFactory] = no_mappers

@@ -5,6 +5,7 @@ import marshal
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
+from resourcesync.destination.budget import Budget, Spent
 from resourcesync.destination.change_lists import ChangeListReader
 from resourcesync.destination.deletion import Swept
 from resourcesync.destination.history import History, open_list_key
@@ -41,6 +42,8 @@ class Pulled:
         selected: How many resources the whole list has that are selected; ``None`` when it was not
             read.
         refused: How many entries of that list cannot be used.
+        is_swept: Whether what was to be deleted was deleted as far as allowed.
+        spent: What the run ran out of, if it did.
         is_written: Whether what could not be done is written down; not so when nothing is changed.
     """
 
@@ -53,6 +56,8 @@ class Pulled:
     selected: int | None = None
     refused: int = 0
     is_written: bool = True
+    is_swept: bool = True
+    spent: Spent = ""
 
 
 class Pull:
@@ -83,6 +88,8 @@ class Pull:
         self.now = to_microseconds(equipment.clock.now())
         self.generation = self.memory.generation + 1
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
+        lift = (lambda: None) if equipment.deadline is None else equipment.deadline.lift
+        self.budget = Budget(options.max_bytes, lambda: equipment.traffic()[1], lift)
         self.packages = Packages(equipment, documents)
         manifests = None if options.dumps == "never" else self.packages
         self.resource_lists = ResourceListReader(documents, selection, manifests)
@@ -131,6 +138,7 @@ class Pull:
             fail_fast=options.fail_fast,
             generation=self.generation,
             at=at,
+            budget=self.budget,
         )
 
     def transfer(self, at: int) -> Transfer:

@@ -64,6 +64,9 @@ class RunReport:
         state: The mirror's state now. ``IN_SYNC`` means: every selected resource that the Source
             lists is here, equal, and verified as the policy asks.
         dry_run: Whether nothing was changed on purpose.
+        lists_only: Whether nothing was fetched on purpose: what is listed is remembered.
+        spent: ``time`` or ``bytes``: what the run ran out of before it came to its end; the next
+            one goes on. Empty when it came to its end.
         resources: Resources in the mirror now.
         listed: Resources that the Source is known to list and that are selected, and entries that
             cannot be used: ``unchanged + applied + pending + refused``, always.
@@ -91,6 +94,8 @@ class RunReport:
     mode: Mode
     state: MirrorState
     dry_run: bool = False
+    lists_only: bool = False
+    spent: str = ""
     resources: int = 0
     listed: int = 0
     unchanged: int = 0

@@ -24,7 +24,13 @@ from resourcesync.destination.plan import (
     judge_bytes,
     whole,
 )
-from resourcesync.errors import PatchError, ResourceSyncError, SourceUnavailableError, StorageError
+from resourcesync.errors import (
+    BudgetError,
+    PatchError,
+    ResourceSyncError,
+    SourceUnavailableError,
+    StorageError,
+)
 from resourcesync.model.digests import STRONG, agree, format_digests, parse_digests, usable
 from resourcesync.ports import (
     Clock,
@@ -93,8 +99,8 @@ class Transfer:
 
     @property
     def stopped(self) -> bool:
-        """Whether it ended early, because a failure was to end it."""
-        return self._stop
+        """Whether it ended early: a failure was to end it, or its budget is spent."""
+        return self._stop or bool(self._policy.budget.spent)
 
     def carry_out(self, fetches: Iterable[Fetch], *, total: int, size: int) -> Tally:
         """Carry out the fetches; return what was done.
@@ -109,13 +115,15 @@ class Transfer:
             StorageError: The mirror cannot be written; the same holds.
         """
         self._totals = (total, size)
-        self._told = self._clock.monotonic()
         try:
+            self._told = self._clock.monotonic()
             self._run(map(first_attempt, fetches))
-            while (self._soon or self._late) and not self._stop:
+            while (self._soon or self._late) and not self.stopped:
                 self._landing.flush()  # some wait for bytes that others brought
                 late, self._late = self._late, []
                 self._run(iter(late))
+        except BudgetError:
+            self._policy.budget.end_of_time()
         except StorageError:
             self._abandon(keep=False)  # what was begun would only take room away
             raise
@@ -130,6 +138,7 @@ class Transfer:
         with closing(_closable(outcomes)) as ends:
             for outcome in ends:
                 attempt = self._under_way.pop(outcome.request)
+                self._policy.budget.end(attempt.fetch.listed.length)
                 match outcome:
                     case Failure():
                         self._take_failure(attempt, outcome)
@@ -146,13 +155,15 @@ class Transfer:
 
     def _requests(self, attempts: Iterator[Attempt]) -> Iterator[Request]:
         for attempt in self._in_turn(attempts):
-            if self._stop:
+            if self.stopped:
                 return
             request = self._begin(attempt)
             if request is None:
                 self._landing.flush_when_due()
                 continue
             self._under_way[request] = attempt
+            if not self._policy.budget.begin(attempt.fetch.listed.length):
+                return
             yield request
 
     def _in_turn(self, attempts: Iterator[Attempt]) -> Iterator[Attempt]:

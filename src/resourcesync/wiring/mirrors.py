@@ -17,6 +17,7 @@ from resourcesync.adapters.mirror.consumers import ConsumerFiles
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.set_folders import read_sets
 from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.budget import Deadline
 from resourcesync.destination.changelog import Consumers
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mapping import origin
@@ -163,14 +164,16 @@ def open_destination(
             known = memory.identity
             address = source or ("" if known is None else known.source)
             settings = network.settings(address)
-            with closing(CurlFetcher(settings, clock, Random())) as fetcher:  # noqa: S311 - jitter
+            deadline = Deadline(clock)
+            with closing(CurlFetcher(settings, deadline, Random())) as fetcher:  # noqa: S311 - jitter
                 yield Destination(
                     Equipment(
                         folder=str(folder),
                         fetcher=fetcher,
                         copies=copies,
                         state=state,
-                        clock=clock,
+                        clock=deadline,
+                        deadline=deadline,
                         report=report,
                         scratch=copies.scratch,
                         check_folder=mirror.check_marker,

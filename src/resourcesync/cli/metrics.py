@@ -1,0 +1,129 @@
+"""Figures of a run for Prometheus: a file that its node exporter reads (``--metrics-file``)."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from resourcesync.cli.output import Outcome, Screen, problem_of
+from resourcesync.errors import ResourceSyncError, StorageError
+
+_Row = Mapping[str, object]
+
+_FIGURES: Final = {
+    "resources": ("resources", "Resources in the mirror."),
+    "listed": ("listed", "Resources that the Source lists and that are selected."),
+    "unchanged": ("unchanged", "Listed resources that were here already."),
+    "applied": ("applied", "Listed resources that the run brought."),
+    "pending": ("pending", "Listed resources that are not here as listed."),
+    "refused": ("refused", "Entries of the Source that cannot be used."),
+    "held": ("held_deletions", "Deletions that are held back."),
+    "deleted": ("deleted", "Copies that the run deleted."),
+    "requests": ("requests", "Requests that the run sent."),
+    "bytes": ("received_bytes", "Bytes that the run received, lists included."),
+    "seconds": ("duration_seconds", "How long the run took."),
+    "as_of": ("complete_until_timestamp_seconds", "The Source's time up to which it is complete."),
+}
+_PREFIX: Final = "resourcesync_pull_"
+
+
+def keeping_metrics(
+    work: Callable[[Screen], Outcome], path: Path | None, mirror: str
+) -> Callable[[Screen], Outcome]:
+    """Return work that also writes its figures to a file when it ends, however it ends.
+
+    Args:
+        work: Does the pull.
+        path: The file; ``None`` writes none.
+        mirror: The mirror's name, where there is only one.
+    """
+    if path is None:
+        return work
+
+    def measured(screen: Screen) -> Outcome:
+        from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
+
+        now = machine.system_clock().now
+        try:
+            outcome = work(screen)
+        except ResourceSyncError as error:
+            write_metrics(path, [{"mirror": mirror, "exit": problem_of(error).exit}], now())
+            raise
+        write_metrics(path, rows_of(outcome, mirror), now())
+        return outcome
+
+    return measured
+
+
+def rows_of(outcome: Outcome, mirror: str) -> list[_Row]:
+    """Return the fields of each mirror that a pull was of."""
+    several = outcome.fields.get("mirrors") or outcome.fields.get("sets")
+    if isinstance(several, list):
+        return several
+    return [{**outcome.fields, "mirror": mirror, "exit": outcome.exit}]
+
+
+def write_metrics(path: Path, rows: Iterable[_Row], now: datetime) -> None:
+    """Write a file in the text format of Prometheus, so that nobody sees a part of it.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
+    text = "".join(f"{line}\n" for line in _lines(list(rows), now))
+    temporary = ""
+    try:
+        file, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(file, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fchmod(stream.fileno(), 0o644)  # the exporter is another user
+            os.fsync(stream.fileno())
+        Path(temporary).replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise StorageError(
+            f"cannot write {path}: {error.strerror or error}",
+            evidence=(("kept", "the mirror is as the pull left it"),),
+            hint="name a file in a folder that exists and may be written: --metrics-file FILE",
+        ) from error
+
+
+def _lines(rows: list[_Row], now: datetime) -> Iterator[str]:
+    moment = f"{now.timestamp():.3f}"
+    yield from _figure("end_timestamp_seconds", "When the run ended.", rows, lambda _: moment)
+    yield from _figure("exit_code", "How it ended.", rows, partial(_number_of, key="exit"))
+    yield from _figure("in_sync", "1 when the mirror is in sync.", rows, _is_in_sync)
+    for key, (name, what) in _FIGURES.items():
+        there = [row for row in rows if row.get(key) is not None]
+        if there:
+            yield from _figure(name, what, there, partial(_number_of, key=key))
+
+
+def _figure(
+    name: str, what: str, rows: Iterable[_Row], value: Callable[[_Row], str]
+) -> Iterator[str]:
+    yield f"# HELP {_PREFIX}{name} {what}"
+    yield f"# TYPE {_PREFIX}{name} gauge"
+    for row in rows:
+        yield f'{_PREFIX}{name}{{mirror="{_escaped(str(row["mirror"]))}"}} {value(row)}'
+
+
+def _is_in_sync(row: _Row) -> str:
+    return str(int(row.get("state") == "in sync" and not row.get("dry_run")))
+
+
+def _number_of(row: _Row, key: str) -> str:
+    value = row[key]
+    if isinstance(value, datetime):
+        return str(value.timestamp())
+    return str(int(value)) if isinstance(value, int) else str(value)
+
+
+def _escaped(text: str) -> str:
+    text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return text.encode("utf-8", "backslashreplace").decode()

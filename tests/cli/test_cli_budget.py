@@ -1,0 +1,162 @@
+"""``pull`` with a limit of time or bytes, of lists only, and the figures that it leaves."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows
+from tests.support.commands import files_of
+from tests.support.tiny_source import TinySource
+
+LARGE = {f"/{number:02}.bin": bytes([number]) * 50_000 for number in range(12)}
+
+
+def figures(path: Path) -> dict[str, float]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    told = [line.rsplit(" ", 1) for line in lines if not line.startswith("#")]
+    return {name: float(value) for name, value in told}
+
+
+# --- time and bytes ---
+
+
+def test_a_pull_that_ran_out_of_bytes_says_what_remains_and_the_next_goes_on(
+    source: TinySource, said: Said
+) -> None:
+    source.offer(LARGE)
+
+    assert run(["pull", source.url, "museum", "--max-bytes", "200k"]) == 10
+
+    *_, done, what, following = said.readouterr().out.splitlines()
+    found = re.fullmatch(
+        r"Not done  (\d+) of 12 here \(\1 created\); (\d+) resources remain, (\d+).0 kB  exit 10",
+        done,
+    )
+    assert found is not None, done
+    here, rest, size = map(int, found.groups())
+    assert here + rest == 12
+    assert size == 50 * rest
+    assert 1 <= here <= 4
+    assert what.startswith("          the number of bytes that this run was given is spent")
+    assert following == "  next   run it again, it goes on: resourcesync pull museum"
+    assert run(["status", "museum", "--check"]) == 1
+    codes = [run(["pull", "museum", "--max-bytes", "200k"]) for _ in range(12)]
+    assert codes[0] == 10
+    assert codes[-1] == 0
+    assert len(files_of(Path("museum"))) == 12
+
+
+def test_a_pull_that_ran_out_of_time_before_the_lists_were_found_says_so(
+    source: TinySource, said: Said
+) -> None:
+    assert run(["pull", source.url, "museum", "--max-duration", "0s"]) == 10
+
+    assert "error[budget]: the time that this run was given is over" in said.readouterr().err
+    assert not Path("museum").exists()
+
+
+def test_a_mirror_whose_pull_had_no_time_stays_as_it_is(source: TinySource, said: Said) -> None:
+    assert run(["pull", source.url, "museum"]) == 0
+    said.readouterr()
+
+    assert run(["pull", "museum", "--max-duration", "0s", "--json"]) == 10
+
+    end = rows(said)[-1]
+    assert (end["state"], end["spent"], end["exit"]) == ("behind", "time", 10)
+    assert files_of(Path("museum")) == MIRRORED
+    assert run(["pull", "museum"]) == 0
+
+
+def test_the_limits_are_keys_of_the_configuration_file(source: TinySource, said: Said) -> None:
+    source.offer(LARGE)
+    Path("resourcesync.toml").write_text(
+        f'[mirror.museum]\nsource = "{source.url}"\ndest = "museum"\nmax_bytes = "60k"\n'
+        'max_duration = "1h"\n'
+    )
+
+    assert run(["pull", "museum"]) == 10
+    assert run(["pull", "museum", "--max-bytes", "10M"]) == 0
+
+
+# --- lists only ---
+
+
+def test_an_inventory_is_told_as_one(source: TinySource, said: Said) -> None:
+    assert run(["pull", source.url, "museum", "--lists-only"]) == 0
+
+    *_, inventory, following = said.readouterr().out.splitlines()
+    assert re.fullmatch(
+        r"Inventory 12 resources listed; 0 fetched, 12 to fetch, 110 B  \S+ s", inventory
+    )
+    assert following == "  next   fetch them: resourcesync pull museum"
+    assert files_of(Path("museum")) == {}
+    assert run(["status", "museum", "--check"]) == 1
+    assert run(["pull", "museum"]) == 0
+    assert files_of(Path("museum")) == MIRRORED
+
+
+# --- figures ---
+
+
+def test_the_figures_of_a_pull_are_written_for_prometheus(source: TinySource, said: Said) -> None:
+    Path("out").mkdir()
+    file = Path("out/museum.prom")
+
+    assert run(["pull", source.url, "museum", "--metrics-file", str(file)]) == 0
+
+    found = figures(file)
+    assert found['resourcesync_pull_in_sync{mirror="museum"}'] == 1
+    assert found['resourcesync_pull_exit_code{mirror="museum"}'] == 0
+    assert found['resourcesync_pull_resources{mirror="museum"}'] == 12
+    assert found['resourcesync_pull_applied{mirror="museum"}'] == 12
+    assert found['resourcesync_pull_pending{mirror="museum"}'] == 0
+    assert (
+        found['resourcesync_pull_complete_until_timestamp_seconds{mirror="museum"}'] == 1767225600
+    )
+    assert found['resourcesync_pull_received_bytes{mirror="museum"}'] > 110
+    assert found['resourcesync_pull_end_timestamp_seconds{mirror="museum"}'] > 1.7e9
+    assert [path.name for path in file.parent.iterdir()] == ["museum.prom"]
+    for line in file.read_text().splitlines():
+        if line.startswith("# HELP "):
+            assert f"# TYPE {line.split()[2]} gauge" in file.read_text()
+
+
+def test_a_pull_that_fails_leaves_figures_too(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "museum"])
+    source.answers.clear()
+
+    code = run(["pull", "museum", "--metrics-file", "m.prom"])
+
+    assert code > 0
+    found = figures(Path("m.prom"))
+    assert found['resourcesync_pull_exit_code{mirror="museum"}'] == code
+    assert found['resourcesync_pull_in_sync{mirror="museum"}'] == 0
+
+
+def test_the_figures_of_several_mirrors_stand_in_one_file(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "one"])
+    run(["pull", source.url, 'two "2"'])
+    source.offer({**FILES, "/objects/0099.txt": b"99\n"}, at=LATER)
+
+    assert run(["pull", "one", 'two "2"', "--metrics-file", "m.prom"]) == 0
+
+    found = figures(Path("m.prom"))
+    assert found['resourcesync_pull_applied{mirror="one"}'] == 1
+    assert found['resourcesync_pull_applied{mirror="two \\"2\\""}'] == 1
+    assert Path("m.prom").read_text().count("# TYPE resourcesync_pull_applied gauge") == 1
+
+
+def test_figures_that_cannot_be_written_are_an_error_and_the_mirror_is_kept(
+    source: TinySource, said: Said
+) -> None:
+    assert run(["pull", source.url, "museum", "--metrics-file", "nowhere/m.prom"]) == 8
+
+    assert "cannot write nowhere/m.prom" in said.readouterr().err
+    assert files_of(Path("museum")) == MIRRORED
+
+
+@pytest.mark.parametrize("value", ["-1s", "soon"])
+def test_a_time_that_is_none_is_refused(value: str, said: Said) -> None:
+    assert run(["pull", "http://127.0.0.1:1/", "museum", "--max-duration", value]) == 2

@@ -1,0 +1,244 @@
+"""A run may be given a time, a number of bytes, or no content at all: it ends in good order."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.destination.budget import Budget, Deadline
+from resourcesync.destination.reports import MirrorState, Mode, RunReport
+from resourcesync.destination.status import status_of
+from resourcesync.errors import BudgetError
+from resourcesync.ports import Request
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+SIZE = 10_000
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> World:
+    """A world of twenty resources of 10,000 bytes."""
+    world = World(tmp_path / "mirror")
+    for number in range(20):
+        world.put(f"{number:02}.bin", f"{number:02}".encode() * (SIZE // 2))
+    world.publish()
+    return world
+
+
+def slow(world: World, seconds: float) -> None:
+    """Let every resource take some time."""
+
+    def serve(request: Request) -> Answer | Exception:
+        if request.uri.endswith((".bin", ".html")):
+            world.clock.advance(seconds=seconds)
+        return world.honest(request.uri)
+
+    world.fetcher.serve = serve
+
+
+def status(world: World) -> MirrorState:
+    with world.destination() as destination:
+        return status_of("mirror", destination._equipment.state, running=False).state
+
+
+def until_done(world: World, most: int, **options: Any) -> list[RunReport]:
+    reports = []
+    while True:
+        reports.append(world.pull(**options))
+        assert len(reports) <= most
+        report = reports[-1]
+        accounted = report.unchanged + report.applied + report.pending + report.refused
+        assert report.listed == accounted
+        if not report.spent:
+            return reports
+        assert report.state is MirrorState.BEHIND
+        assert status(world) is MirrorState.BEHIND
+
+
+# --- bytes ---
+
+
+def test_a_first_pull_in_parts_of_bytes_comes_to_its_end(large: World) -> None:
+    reports = until_done(large, 30, max_bytes=5 * SIZE)
+
+    assert [report.spent for report in reports[:-1]] == ["bytes"] * (len(reports) - 1)
+    assert len(reports) > 3
+    assert all(0 < report.applied <= 5 for report in reports[:-1])
+    assert all(report.received <= 5.5 * SIZE for report in reports)
+    assert reports[-1].state is MirrorState.IN_SYNC
+    assert large.in_sync()
+
+
+def test_changes_are_fetched_in_parts_of_bytes_too(large: World) -> None:
+    large.pull()
+    for number in range(10):
+        large.put(f"{number:02}.bin", f"{number:02}".encode() * (SIZE // 2 - 1))
+    large.publish()
+
+    reports = until_done(large, 30, max_bytes=4 * SIZE)
+
+    assert [report.mode for report in reports] == [Mode.INCREMENTAL] * len(reports)
+    assert sum(report.updated for report in reports) == 10
+    assert len(large.asked_resources()) < 10
+    assert large.in_sync()
+
+
+def test_one_resource_is_fetched_however_large_it_is(large: World) -> None:
+    reports = until_done(large, 25, max_bytes=1)
+
+    assert [report.applied for report in reports] == [1] * 20
+    assert large.in_sync()
+
+
+def test_enough_bytes_spend_nothing(large: World) -> None:
+    assert large.pull(max_bytes=10**9).spent == ""
+
+
+# --- time ---
+
+
+def test_a_first_pull_in_parts_of_time_comes_to_its_end(large: World) -> None:
+    slow(large, 10)
+
+    reports = until_done(large, 15, max_duration=35.0)
+
+    assert [report.spent for report in reports[:-1]] == ["time"] * (len(reports) - 1)
+    assert len(reports) >= 5
+    assert all(report.applied for report in reports[:-1])
+    assert reports[-1].state is MirrorState.IN_SYNC
+    assert large.in_sync()
+
+
+def test_the_time_may_be_over_before_the_lists_are_read(large: World) -> None:
+    large.pull()
+    large.put("new.bin", "new")
+    large.publish()
+
+    def serve(request: Request) -> Answer | Exception:
+        large.clock.advance(seconds=60)
+        return large.honest(request.uri)
+
+    large.fetcher.serve = serve
+
+    report = large.pull(max_duration=30.0)
+
+    assert report.spent == "time"
+    assert report.state is MirrorState.BEHIND
+    assert large.asked_resources() == []
+    large.fetcher.serve = large.serve
+    assert large.pull().state is MirrorState.IN_SYNC
+    assert large.in_sync()
+
+
+def test_enough_time_spends_nothing(large: World) -> None:
+    slow(large, 10)
+
+    assert large.pull(max_duration=3600.0).spent == ""
+
+
+def test_what_is_raised_at_the_deadline_is_raised_again_when_it_got_lost(large: World) -> None:
+    deadline = Deadline(large.clock)
+    deadline.monotonic()
+    deadline.set(5)
+    deadline.sleep(1)
+    deadline.monotonic()
+    with pytest.raises(BudgetError) as first:
+        deadline.sleep(10)
+    with pytest.raises(BudgetError) as again:
+        deadline.monotonic()
+    assert first.value is again.value
+    try:
+        deadline.monotonic()
+    except BudgetError:
+        deadline.monotonic()  # on its way: the work above us may end in good order
+    deadline.lift()
+
+    deadline.monotonic()
+
+
+def test_what_is_under_way_counts_as_if_it_were_here() -> None:
+    received = 100
+    budget = Budget(1_000, lambda: received)
+
+    assert budget.begin(600)
+    assert budget.fits(400)
+    assert not budget.fits(401)
+    received += 600
+    budget.end(600)
+    assert budget.fits(400)
+    assert not budget.begin(401)
+    assert budget.spent == "bytes"
+    assert not budget.begin(1)
+
+
+# --- lists only ---
+
+
+def test_an_inventory_knows_what_is_listed_and_fetches_nothing(large: World) -> None:
+    report = large.pull(lists_only=True)
+
+    assert report.lists_only
+    assert (report.listed, report.applied, report.pending) == (20, 0, 20)
+    assert report.state is MirrorState.BEHIND
+    assert status(large) is MirrorState.BEHIND
+    assert large.asked_resources() == []
+    assert large.files_on_disk() == {}
+
+
+def test_a_later_pull_fetches_what_the_inventory_told_without_reading_the_list_again(
+    large: World,
+) -> None:
+    large.pull(lists_only=True)
+
+    report = large.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert (report.listed, report.applied) == (20, 20)
+    assert not any("resourcelist" in uri for uri in large.fetcher.asked)
+    assert large.in_sync()
+
+
+def test_an_inventory_of_changes_deletes_nothing_and_loses_nothing(large: World) -> None:
+    large.pull()
+    large.put("01.bin", "another")
+    large.put("new.bin", "new")
+    large.remove("02.bin")
+    large.publish()
+
+    for mode in ("auto", "auto", "baseline", "auto"):
+        report = large.pull(lists_only=True, mode=mode)
+        assert (report.listed, report.unchanged, report.pending) == (20, 18, 2)
+        assert report.state is MirrorState.BEHIND
+        assert (large.folder / "02.bin").exists()
+    report = large.pull()
+
+    assert (report.created, report.updated, report.deleted) == (1, 1, 1)
+    assert report.state is MirrorState.IN_SYNC
+    assert large.in_sync()
+
+
+def test_an_inventory_does_not_forget_how_often_something_failed(large: World) -> None:
+    large.answers[BASE + "03.bin"] = Answer(status=404)
+    large.pull()
+    large.pull(lists_only=True, mode="baseline")
+
+    with large.destination() as destination:
+        row = destination._equipment.state.pending_of(BASE + "03.bin")
+    assert row is not None
+    assert (row.tries, row.code) == (1, "missing")
+
+
+# --- the first failure ---
+
+
+def test_a_pull_that_ends_at_the_first_failure_is_gone_on_with(large: World) -> None:
+    large.answers[BASE + "03.bin"] = Answer(status=404)
+
+    report = large.pull(fail_fast=True)
+
+    assert report.failed == 1
+    assert report.applied < 19
+    large.answers.clear()
+    assert large.pull(fail_fast=True).state is MirrorState.IN_SYNC
+    assert large.in_sync()
