@@ -222,10 +222,20 @@ class Baseline:
         if self._pull.options.lists_only:
             pulled.is_swept = False
             self._write_down(self._decisions(spools, ignore_conflict, sweeping=sweeping), through)
+        else:
+            self._fetch(pulled, spools, through, sweeping=sweeping)
+        if pulled.complete:
             self._finish(snapshot, history, through, unsure=unsure)
-            return pulled
+        if pulled.is_swept:
+            pulled.swept = sweep(self._pull.equipment, self._pull.options.max_delete, through)
+        return pulled
+
+    def _fetch(
+        self, pulled: Pulled, spools: list[Spool[Listed]], through: int, *, sweeping: bool
+    ) -> None:
+        """Fetch what is planned, from dumps and singly."""
+        plan, found = pulled.plan, self._pull.found
         transfer = self._pull.transfer(through)
-        found = self._pull.found
         wanted = partial(self._wanted, spools, sweeping=sweeping)
         dumps = Dumps(self._pull, plan, wanted, through)
         brought = dumps.bring((found.resource_dump, found.change_dump))
@@ -237,10 +247,6 @@ class Baseline:
         pulled.tally = together(brought, fetched)
         pulled.complete = pulled.is_swept = not transfer.stopped
         pulled.spent = self._pull.budget.spent
-        if pulled.complete:
-            self._finish(snapshot, history, through, unsure=unsure)
-            pulled.swept = sweep(self._pull.equipment, self._pull.options.max_delete, through)
-        return pulled
 
     def _write_down(self, decisions: Iterable[Decision], at: int) -> None:
         """Remember what is to be fetched, for a later run."""

@@ -29,8 +29,8 @@ from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
 from resourcesync.discovery import Discovered
 from resourcesync.errors import (
-    ConfigurationError,
     BudgetError,
+    ConfigurationError,
     NotAListError,
     ResourceMissingError,
     ResourceSyncError,
@@ -221,9 +221,7 @@ class Destination:
         """
         if not filters.links:
             return None
-        wide = Scope(
-            origins=scope.origins, exclude=filters.exclude, max_size=filters.max_size
-        )
+        wide = Scope(origins=scope.origins, exclude=filters.exclude, max_size=filters.max_size)
         return Links(relations=frozenset(map(check_relation, filters.links)), scope=wide)
 
     def _new_identity(self, address: str, found: Discovered, options: PullOptions) -> Identity:
