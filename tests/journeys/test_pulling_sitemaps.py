@@ -1,0 +1,142 @@
+"""A real site with a plain sitemap, served by nginx: what a mirror of it costs, and keeps."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import Ran, files_of, resourcesync
+from tests.support.documentation import Site
+from tests.support.nginx import Asked, Nginx, installed, serving
+
+pytestmark = pytest.mark.skipif(not installed(), reason="nginx is not here")
+PAGES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Museum:
+    """A site, its server, and a mirror of it."""
+
+    site: Site
+    server: Nginx
+    home: Path
+
+    @property
+    def mirror(self) -> Path:
+        return self.home / "mirror"
+
+    def pull(self, *words: str) -> tuple[Ran, list[Asked]]:
+        """Pull; return what was said and what the server was asked, by its own account."""
+        self.server.take()
+        ran = resourcesync("pull", *words, str(self.mirror), "--json", "--quiet", cwd=self.home)
+        return ran, self.server.take()
+
+    def change(self, *, lastmod: bool) -> set[str]:
+        """Change three pages, add one, take two away; return what must be fetched."""
+        first, second, third, *_, gone, lost = self.site.pages()
+        for page in (first, second, third):
+            page.write_bytes(page.read_bytes() + b"<!-- changed -->")
+        new = self.site.root / "new-page.html"
+        new.write_text("<html><title>New</title></html>")
+        gone.unlink()
+        lost.unlink()
+        self.site.write_sitemap(self.server.url, lastmod=lastmod)
+        return {page.relative_to(self.site.root).as_posix() for page in (first, second, third, new)}
+
+
+@pytest.fixture
+def museum(tmp_path: Path) -> Iterator[Museum]:
+    root = tmp_path / "site"
+    root.mkdir()
+    site = Site(root, PAGES)
+    with serving(root, tmp_path / "nginx") as server:
+        yield Museum(site, server, tmp_path)
+
+
+def pages_of(asked: list[Asked], status: int) -> set[str]:
+    return {
+        one.target.removeprefix("/")
+        for one in asked
+        if one.status == status and one.target.endswith(".html")
+    }
+
+
+@pytest.mark.parametrize("lastmod", [True, False])
+def test_a_first_pull_of_a_real_site_fetches_each_page_once(
+    museum: Museum, *, lastmod: bool
+) -> None:
+    museum.site.write_sitemap(museum.server.url, lastmod=lastmod)
+
+    ran, asked = museum.pull(museum.server.url)
+
+    assert ran.code == 0, ran.said
+    assert files_of(museum.mirror) == museum.site.files()
+    assert len(museum.site.files()) >= 60
+    counts = Counter(one.target for one in asked if one.target.endswith(".html"))
+    assert set(counts.values()) == {1}
+    assert len(asked) - sum(counts.values()) <= 12, "looking for lists takes a few requests"
+    assert ran.end["unverified"] == ran.end["created"] == len(museum.site.files())
+
+
+def test_with_lastmod_a_second_pull_asks_for_the_sitemap_alone(museum: Museum) -> None:
+    museum.site.write_sitemap(museum.server.url, lastmod=True)
+    museum.pull(museum.server.url)
+
+    again, asked = museum.pull()
+
+    assert again.code == 0
+    assert pages_of(asked, 200) == pages_of(asked, 304) == set()
+    assert len(asked) <= 3
+    assert sum(one.sent for one in asked) < 2_000
+
+    wanted = museum.change(lastmod=True)
+    changed, asked = museum.pull()
+
+    assert changed.code == 0, changed.said
+    assert pages_of(asked, 200) == wanted
+    assert pages_of(asked, 304) == set()
+    assert len(asked) <= len(wanted) + 3
+
+
+def test_without_lastmod_a_second_pull_asks_with_conditions(museum: Museum) -> None:
+    museum.site.write_sitemap(museum.server.url, lastmod=False)
+    museum.pull(museum.server.url)
+    pages = set(museum.site.files())
+
+    again, asked = museum.pull()
+
+    assert again.code == 0
+    assert pages_of(asked, 200) == set()
+    assert pages_of(asked, 304) == pages
+    assert sum(one.sent for one in asked) < 400 * len(asked), "no body came again"
+
+    wanted = museum.change(lastmod=False)
+    changed, asked = museum.pull()
+
+    assert changed.code == 0, changed.said
+    assert pages_of(asked, 200) == wanted
+    assert pages_of(asked, 304) == set(museum.site.files()) - wanted
+
+
+@pytest.mark.parametrize("lastmod", [True, False])
+def test_pages_that_left_a_sitemap_are_kept_until_it_is_said_that_they_may_go(
+    museum: Museum, *, lastmod: bool
+) -> None:
+    museum.site.write_sitemap(museum.server.url, lastmod=lastmod)
+    museum.pull(museum.server.url)
+    before = museum.site.files()
+    museum.change(lastmod=lastmod)
+    now = museum.site.files()
+
+    kept, _ = museum.pull()
+
+    assert (kept.code, kept.end["unlisted"], kept.end["deleted"]) == (0, 2, 0)
+    assert files_of(museum.mirror) == {**before, **now}
+
+    done, _ = museum.pull("--mode", "baseline", "--delete", "absent")
+
+    assert (done.code, done.end["deleted"]) == (0, 2)
+    assert files_of(museum.mirror) == now
+    assert len(list((museum.mirror / ".resourcesync/trash").iterdir())) == 2
