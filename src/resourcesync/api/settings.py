@@ -19,7 +19,7 @@ _WORDS: Final = {
     "dumps": ("auto", "never", "always"),
 }
 N = TypeVar("N", int, float)
-_SEVERAL: Final = ("include", "exclude", "types", "allow_origins")
+_SEVERAL: Final = ("include", "exclude", "types", "allow_origins", "links")
 
 
 class MirrorOptions(TypedDict, total=False):
@@ -32,6 +32,9 @@ class MirrorOptions(TypedDict, total=False):
         types: Media types; only resources of these.
         max_size: Bytes; no resources that are larger.
         since: Only resources modified since, aware.
+        links: Relations; also what chosen entries link to with one of them, ``describedby``.
+        mapper: What gives each resource its place: ``tree``, or the name of a plug-in. A mirror
+            keeps it for life.
         set_name: Which set of several: its URI, name or number; remembered with the mirror.
         allow_origins: Origins that the Source may list resources of, besides its own.
         delete: What is deleted here: ``signalled`` what a Change List calls deleted; ``absent``
@@ -55,6 +58,8 @@ class MirrorOptions(TypedDict, total=False):
     types: Sequence[str]
     max_size: int | None
     since: datetime | None
+    links: Sequence[str]
+    mapper: str
     set_name: str
     allow_origins: Sequence[str]
     delete: Deletion
@@ -165,6 +170,7 @@ def mirror_settings(options: MirrorOptions) -> Chosen:
         verify=options.get("verify", "strict"),
         dumps=options.get("dumps", "auto"),
         fail_fast=options.get("fail_fast", False),
+        mapper=options.get("mapper", ""),
         max_duration=_positive("max_duration", options.get("max_duration")),
         max_bytes=_positive("max_bytes", options.get("max_bytes")),
         lists_only=options.get("lists_only", False),

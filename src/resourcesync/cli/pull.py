@@ -63,6 +63,8 @@ class Arguments:
     all_sets: bool = False
     auth: str | None = None
     contact: str | None = None
+    link: tuple[str, ...] = ()
+    map: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +340,7 @@ def _options(one: _One, now: datetime) -> Any:
         max_bytes=arguments.max_bytes,
         lists_only=arguments.lists_only,
         dumps=arguments.dumps,
+        mapper=arguments.map or "",
     )
 
 
@@ -359,5 +362,6 @@ def _filters(arguments: Arguments, now: datetime, *, is_all: bool) -> Any:
         max_size=arguments.max_size,
         since=None if since is None else config.resolve_moment(since, now),
         allow_origins=arguments.allow_origin,
+        links=arguments.link,
     )
     return None if chosen == Filters() and not is_all else chosen

@@ -34,6 +34,19 @@ FILTERS: Final = (
     option(
         "--since", type=options.MOMENT, help="Only resources modified since, such as -7d or a date."
     ),
+    option(
+        "--link",
+        multiple=True,
+        metavar="REL",
+        help="Also what chosen entries link to with this relation, such as describedby.",
+    ),
+)
+PLACES: Final = (
+    option(
+        "--map",
+        metavar="NAME",
+        help="What gives each resource its place: tree, or a plug-in; a mirror keeps it for life.",
+    ),
 )
 SAFETY: Final = (
     option(
@@ -162,6 +175,6 @@ ONE_RUN: Final = (
 )
 """Options that are about one run, not about how a mirror is kept."""
 
-KEEPING: Final = (SETS, SAFETY, FILTERS, NETWORK)
+KEEPING: Final = (SETS, SAFETY, FILTERS, PLACES, NETWORK)
 KEYS: Final = _options_of(*KEEPING)
 """By their names in the configuration file: the options that can be set there for a mirror."""

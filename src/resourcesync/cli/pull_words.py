@@ -283,6 +283,12 @@ def _proven(report: RunReport) -> str:
 
 def _remarks(report: RunReport) -> Iterator[str]:
     """Yield what is true besides: it does not make the mirror wrong, but is worth knowing."""
+    if report.linked:
+        linked = words.counted(report.linked, "resource")
+        yield f"          {linked} of them not listed, but linked to by what is listed"
+    if report.unpatched:
+        whole_ones = words.counted(report.unpatched, "resource")
+        yield f"          {whole_ones} fetched whole, since a patch was of no use; -i shows why"
     if report.unlisted:
         kept = words.counted(report.unlisted, "resource")
         yield f"          {kept} here no longer listed, and kept; --delete absent drops them"

@@ -109,6 +109,7 @@ def _below(path: Path, root: Path) -> str:
 def _lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
     yield "Here", _here(found)
     yield from _source(found)
+    yield from _linked(found)
     pending = found.pending
     if pending is not None and pending.tries:
         tries = words.counted(pending.tries, "time") if pending.tries != 1 else "once"
@@ -172,6 +173,21 @@ def _source(found: "Explanation") -> Iterator[tuple[str, str]]:
             yield "", " " * words.LABEL_WIDTH + "  ".join(filter(None, (size, digest)))
 
 
+def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
+    """Say what links have to do with it: who leads to it, and what a patch of it was good for."""
+    if found.via:
+        more = f" and {words.count(len(found.via) - 1)} more" if len(found.via) > 1 else ""
+        yield "Linked by", f"{found.via[0]}{more}"
+    if found.listed is not None and found.listed.patch is not None:
+        media_type, uri, *_ = found.listed.patch
+        yield "Patch", f"{media_type}  {uri}"
+    if found.patched is not None:
+        at = words.moment(from_microseconds(found.patched.time))
+        reason = found.patched.reason
+        how = f"of no use, fetched whole: {reason}" if reason else "made this copy, proven by hash"
+        yield "Patched", f"{at}  {how}"
+
+
 def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
     """Return what to do now: a label and a command; ``None`` when there is nothing to do."""
     from resourcesync.destination.explaining import Verdict  # noqa: PLC0415 - help stays quick
@@ -204,6 +220,7 @@ def fields_of(found: "Explanation") -> dict[str, object]:
         "refused": found.refused,
         "trash": found.trash,
         "last_change": found.last,
+        "patched": found.patched,
     }
     return {
         "uri": found.uri,
@@ -216,5 +233,6 @@ def fields_of(found: "Explanation") -> dict[str, object]:
         "trouble": found.trouble,
         "finding": None if found.finding is None else asdict(found.finding),
         "set_aside": list(found.set_aside),
+        "via": list(found.via),
         **{name: None if row is None else row._asdict() for name, row in rows.items()},
     }

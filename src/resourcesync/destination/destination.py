@@ -196,9 +196,15 @@ class Destination:
                 self._memory.write(found_at=to_microseconds(equipment.clock.now()))
         identity = self._memory.identity or self._new_identity(address, found, options)
         _check_mapper(identity, options)
+        selection = self._select(identity, filters)
         if not options.dry_run and self._memory.identity is None:
             now = to_microseconds(equipment.clock.now())
             self._memory.write(identity=identity, found_at=now)
+        return Pull(equipment, options, found, selection)
+
+    def _select(self, identity: Identity, filters: Filters) -> Selection:
+        """Return what chooses among entries; raises before a mirror is made of a mistake."""
+        equipment = self._equipment
         scope = Scope(
             origins=frozenset((*identity.origins, *map(origin, filters.allow_origins))),
             include=filters.include,
@@ -211,8 +217,7 @@ class Destination:
         refusals = Refusals(self._tell_refused)
         links = self._links(scope, filters)
         mapping = identity.mapping(equipment.mappers)
-        selection = Selection(scope, mapping, refusals, largest, links)
-        return Pull(equipment, options, found, selection)
+        return Selection(scope, mapping, refusals, largest, links)
 
     def _links(self, scope: Scope, filters: Filters) -> Links | None:
         """Return which links are followed: those of chosen entries, whatever they lead to.

@@ -23,6 +23,7 @@ from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.changes import Logged
+from resourcesync.ports.linking import PatchRow
 from resourcesync.ports.mirror import Copy, Fixity, Pending, Refused, Task, TrashRow
 
 Findings = Callable[[], Iterable[Finding]]
@@ -71,6 +72,7 @@ _WELL: Final = frozenset(
     }
 )
 _OWN_FOLDER: Final = ".resourcesync"
+_REFERRERS: Final = 20
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,6 +96,8 @@ class Explanation:
         last: The last change of it that is remembered.
         finding: What the last audit that found anything said of it.
         set_aside: Where files went that were in its place and not what we put there, newest last.
+        via: The first entries that link to it, when it is here, or wanted, for that alone.
+        patched: What became of the last patch of it.
     """
 
     source: str
@@ -111,6 +115,8 @@ class Explanation:
     trash: TrashRow | None = None
     last: Logged | None = None
     finding: Finding | None = None
+    via: tuple[str, ...] = ()
+    patched: PatchRow | None = None
     set_aside: Sequence[str] = ()
 
     @property
@@ -242,6 +248,8 @@ def _remember(pull: Pull, known: Explanation) -> None:
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = state.trash_of(uri)
     known.last = next(state.changes_of(uri), None)
+    known.via = tuple(state.referrers(uri, _REFERRERS))
+    known.patched = state.patched(uri)
     if copy is not None:
         known.path = copy.path
 
@@ -267,5 +275,6 @@ def _ask(pull: Pull, known: Explanation) -> None:
                 known.listed, known.path = row, row.path
                 found = pull.found.change_list if row.change else pull.found.resource_list
                 known.list_uri = found or ""
+                known.via = known.via or ((row.via,) if row.via else ())
     refusals = pull.selection.refusals.kept
     known.refused = next((row for row in refusals if row.uri == known.uri), known.refused)

@@ -8,7 +8,7 @@ one place, so no list of places is needed to know that no copy takes the place o
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from resourcesync.destination.mapping import MAX_PATH, Profile, TreeMapping, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
@@ -100,6 +100,7 @@ class PluggedMapping:
             OutOfScopeError: The URI is none, or its place is not safe or does not lead back to it.
         """
         normal = normalise(uri)
+        path: Any  # a plug-in's answer may be anything
         try:
             path = self._mapper.to_path(normal)
             problem = self._problem(path)
@@ -115,6 +116,7 @@ class PluggedMapping:
                 uri=uri,
                 code="mapper",
             )
+        assert isinstance(path, str), "whatever else was a problem"
         return path
 
     def uri(self, path: str) -> str | None:

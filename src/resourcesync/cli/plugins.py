@@ -1,0 +1,41 @@
+"""``resourcesync plugins``: list what is installed, ours and others'."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+import click
+
+from resourcesync.cli import options, words
+from resourcesync.cli.job import Job
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.words import NORMAL, Line
+
+
+@click.command("plugins")
+@options.output_options
+def command(output: OutputOptions) -> Job:
+    """List what can be used by its name: mappers, formats of patches, exporters.
+
+    Ours, and those that other installed packages bring by entry points, each with the package
+    that it is of. Nothing of them is imported for this.
+    """
+    return Job(command="plugins", output=output, work=_list, words=_words)
+
+
+def _list(screen: Screen) -> Outcome:
+    from resourcesync.wiring import plugins  # noqa: PLC0415 - help stays quick
+
+    found = plugins.installed()
+    for plugin in found:
+        screen.report("plugin", {**asdict(plugin), "ours": plugin.distribution == "resourcesync"})
+    others = sum(plugin.distribution != "resourcesync" for plugin in found)
+    text = f"{words.count(len(found) - others)} of resourcesync, {words.count(others)} of others"
+    closing = (Line(text, "Plug-ins", NORMAL),)
+    return Outcome(closing=closing, fields={"plugins": len(found), "others": others})
+
+
+def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+    if event == "plugin":
+        kind = str(fields["group"]).rpartition(".")[2]
+        of = f"{fields['distribution']} {fields['version']}".strip() or "an unnamed package"
+        yield Line(f"{kind:<10} {fields['name']}  ({of})")

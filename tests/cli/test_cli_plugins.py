@@ -1,0 +1,231 @@
+"""Plug-ins of another distribution, in a child process that has it installed; and ``--link``."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.command_line import Said, rows
+from tests.support.commands import Ran, environment
+from tests.support.distributions import install
+from tests.support.hostile_server import HostileServer
+from tests.support.linking_world import PATCH, LinkingSource, link
+from tests.support.loose_source import Style
+from tests.support.scripted_source import ScriptedSource, serve, sha256
+
+CODE = """
+class Flat:
+    def __init__(self, base, tells_case):
+        self.base = base
+
+    def to_path(self, uri):
+        return uri.removeprefix(self.base).replace("/", "+")
+
+    def to_uri(self, path):
+        return self.base + path.replace("+", "/")
+
+
+def apply(previous, patch, result, limit):
+    old, new = patch.read().split(b">")
+    result.write(previous.read().replace(old, new))
+"""
+BROKEN = "raise RuntimeError('no luck today')\n"
+SECOND = 1_000_000
+NOW = 1_780_000_000 * SECOND
+
+
+@pytest.fixture
+def site(here: Path) -> Path:
+    """Install a distribution with a mapper and a format of patches, and a broken one."""
+    points = {
+        "resourcesync.mappers": {"flat": "acme_sync:Flat"},
+        "resourcesync.patches": {"application/x-acme": "acme_sync:apply"},
+    }
+    site = install(here / "site", "acme_sync", points, CODE)
+    broken = {"resourcesync.mappers": {"broken": "acme_broken:go"}}
+    return install(site, "acme_broken", broken, BROKEN, version="0.0.1")
+
+
+@pytest.fixture
+def listed(here: Path) -> Iterator[ScriptedSource]:
+    with ScriptedSource(here / "mirror") as running:
+        yield running
+
+
+def child(site: Path, *words: str) -> Ran:
+    """Run our command where the distribution is installed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "resourcesync", *words],
+        check=False,
+        env={**environment(Path.cwd()), "PYTHONPATH": str(site)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+class Changing:
+    """A Source on a server whose resource changes, with a patch."""
+
+    def __init__(self, server: HostileServer) -> None:
+        self._server = server
+        self.base = f"{server.origin}/resourcesync/"
+        self._source = LinkingSource(self.base, Style())
+        self._now = NOW
+
+    def publish(self, name: str, body: bytes, patch: tuple[str, bytes] | None = None) -> None:
+        uri = f"{self._server.origin}/{name}"
+        if patch is not None:
+            media_type, data = patch
+            place = self._server.on(f"/patches/{name}", serve(data))
+            facts = f' type="{media_type}" hash="{sha256(data)}" length="{len(data)}"'
+            self._source.patches[uri] = link(PATCH, place, facts)
+        self._server.on(f"/{name}", serve(body))
+        self._now += 60 * SECOND
+        self._source.publish(self._now, {uri: body})
+        for document, text in self._source.documents().items():
+            self._server.on(f"/resourcesync/{document}", serve(text.encode()))
+
+
+def test_all_plug_ins_are_listed_with_their_distributions_and_none_is_imported(
+    site: Path,
+) -> None:
+    ran = child(site, "plugins", "--json")
+    assert ran.code == 0
+    found = {(it["group"], it["name"]): it for it in ran.events("plugin")}
+    flat = found["resourcesync.mappers", "flat"]
+    assert (flat["distribution"], flat["version"], flat["ours"]) == ("acme_sync", "1.2", False)
+    assert ("resourcesync.mappers", "broken") in found
+    ours = found["resourcesync.patches", "application/json-patch+json"]
+    assert (ours["distribution"], ours["ours"]) == ("resourcesync", True)
+    assert ran.end["others"] == 3
+
+    text = child(site, "plugins").stdout
+    assert "mappers    flat  (acme_sync 1.2)" in text
+    assert "3 of others" in text
+
+
+def test_a_plug_in_gives_the_places_of_a_mirror(site: Path, listed: ScriptedSource) -> None:
+    listed.put("/a/b.txt", b"one")
+    assert child(site, "pull", listed.uri, "mirror", "--map", "flat").code == 0
+    assert Path("mirror/a+b.txt").read_bytes() == b"one"
+    assert child(site, "audit", "mirror").code == 0
+    explained = child(site, "why", "mirror", "a+b.txt", "--json").end
+    assert explained["uri"].endswith("/a/b.txt")
+
+
+def test_a_mirror_whose_plug_in_is_gone_says_which_and_changes_nothing(
+    site: Path, listed: ScriptedSource, said: Said
+) -> None:
+    listed.put("/a/b.txt", b"one")
+    assert child(site, "pull", listed.uri, "mirror", "--map", "flat").code == 0
+    assert run(["pull", "mirror"]) == 2
+    error = said.readouterr().err
+    assert "no plug-in 'flat'" in error
+    assert "resourcesync plugins" in error
+    assert Path("mirror/a+b.txt").read_bytes() == b"one"
+
+
+def test_a_plug_in_that_cannot_be_imported_is_named_with_its_reason(
+    site: Path, listed: ScriptedSource
+) -> None:
+    listed.put("/a.txt", b"one")
+    ran = child(site, "pull", listed.uri, "mirror", "--map", "broken")
+    assert ran.code == 2
+    assert "no luck today" in ran.said
+    assert "acme_broken 0.0.1" in ran.said
+    assert not Path("mirror").exists()
+
+
+def test_a_plug_in_applies_patches_of_its_media_type(site: Path) -> None:
+    with HostileServer() as server:
+        source = Changing(server)
+        one = b"number one " + b"x" * 300
+        source.publish("a.bin", one)
+        assert child(site, "pull", f"{source.base}capabilitylist.xml", "mirror").code == 0
+        source.publish("a.bin", one.replace(b"one", b"two"), ("application/x-acme", b"one>two"))
+        server.asked.clear()
+        ran = child(site, "pull", "mirror", "-i")
+        assert ran.code == 0
+        assert "by a patch of 7 B   sha-256 verified" in ran.stdout
+        assert Path("mirror/a.bin").read_bytes() == one.replace(b"one", b"two")
+        assert "/a.bin" not in [asked.target for asked in server.asked]
+        why = child(site, "why", "mirror", "a.bin")
+        assert "Patch     application/x-acme" in why.stdout
+        assert "made this copy, proven by hash" in why.stdout
+
+
+def test_a_patch_of_no_use_is_told_and_explained(site: Path) -> None:
+    with HostileServer() as server:
+        source = Changing(server)
+        one = b"number one " + b"x" * 300
+        source.publish("a.bin", one)
+        assert child(site, "pull", f"{source.base}capabilitylist.xml", "mirror").code == 0
+        source.publish("a.bin", b"other" * 90, ("application/x-acme", b"one>two"))
+        ran = child(site, "pull", "mirror", "-i")
+        assert ran.code == 0
+        assert "fetched whole: its patch is of no use: what it leads to is not what" in ran.stdout
+        assert "1 resource fetched whole, since a patch was of no use" in ran.stdout
+        end = child(site, "why", "mirror", "a.bin", "--json").end
+        assert end["patched"]["reason"] == "what it leads to is not what is listed"
+        assert "of no use, fetched whole" in child(site, "why", "mirror", "a.bin").stdout
+
+
+# --- --link ---
+
+
+def described(listed: ScriptedSource) -> Mapping[str, str]:
+    about = listed.server.on("/about/a.xml", serve(b"<about/>"))
+    listed.put("/a.txt", b"one", links=link("describedby", about))
+    return {"about": about}
+
+
+def test_linked_things_are_fetched_counted_and_explained(
+    listed: ScriptedSource, said: Said
+) -> None:
+    described(listed)
+    assert run(["pull", listed.uri, "mirror", "--link", "describedby", "--json"]) == 0
+    end = rows(said)[-1]
+    assert (end["resources"], end["linked"], end["created"]) == (2, 1, 2)
+    assert Path("mirror/about/a.xml").read_bytes() == b"<about/>"
+    assert run(["audit", "mirror"]) == 0
+    assert run(["pull", "mirror"]) == 0  # the relation is remembered
+    assert "1 resource of them not listed, but linked to" in said.readouterr().out
+
+    for offline in ([], ["--offline"]):
+        assert run(["why", "mirror", "about/a.xml", *offline]) == 0
+        assert f"Linked by {listed.server.origin}/a.txt" in said.readouterr().out
+
+
+def test_a_relation_of_a_configured_mirror_is_read(listed: ScriptedSource, here: Path) -> None:
+    described(listed)
+    text = f'[mirror.one]\nsource = "{listed.uri}"\ndest = "m"\nlink = ["describedby"]\n'
+    Path("resourcesync.toml").write_text(text)
+    assert run(["pull", "one"]) == 0
+    assert (here / "m/about/a.xml").exists()
+
+
+@pytest.mark.parametrize("relation", ["duplicate", "two words"])
+def test_a_relation_that_cannot_be_followed_is_a_mistake(
+    listed: ScriptedSource, said: Said, relation: str
+) -> None:
+    described(listed)
+    assert run(["pull", listed.uri, "mirror", "--link", relation]) == 2
+    assert "error[config]" in said.readouterr().err
+    assert not os.path.lexists("mirror")
+
+
+def test_the_library_follows_links_and_takes_a_mapper(listed: ScriptedSource) -> None:
+    from resourcesync import Mirror
+
+    described(listed)
+    report = Mirror(listed.uri, "mirror", links=["describedby"], mapper="tree").pull()
+    assert (report.linked, report.resources) == (1, 2)
+    assert json.dumps(report.state.value) == '"in sync"'
