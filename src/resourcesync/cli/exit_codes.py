@@ -105,4 +105,12 @@ _BY_ERROR: Final[dict[type[errors.ResourceSyncError], ExitCode]] = {
 
 def exit_code_for(error: errors.ResourceSyncError) -> ExitCode:
     """Return how a command ends that this error has ended."""
+    if is_cut_here(error):
+        return ExitCode.UNUSABLE
     return next(_BY_ERROR[kind] for kind in type(error).__mro__ if kind in _BY_ERROR)
+
+
+def is_cut_here(error: errors.ResourceSyncError) -> bool:
+    """Whether a file of this machine is cut short: no later read gives more of it."""
+    cut = (errors.TruncatedDocumentError, errors.TruncatedPackageError)
+    return isinstance(error, cut) and bool(error.uri) and "://" not in error.uri

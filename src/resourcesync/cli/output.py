@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TextIO
 
-from resourcesync.cli.exit_codes import ExitCode, exit_code_for
+from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_cut_here
 from resourcesync.cli.words import Line
 from resourcesync.errors import DocumentError, Evidence, ResourceSyncError
 
@@ -59,6 +59,9 @@ class Problem:
     exit: ExitCode
 
 
+_CUT_HERE: Final = "the file on this machine is cut short: get it again, whole"
+
+
 def problem_of(error: ResourceSyncError) -> Problem:
     """Return how an error is shown."""
     place = ""
@@ -70,7 +73,7 @@ def problem_of(error: ResourceSyncError) -> Problem:
         message=error.message,
         place=place,
         evidence=error.evidence,
-        hint=error.hint,
+        hint=error.hint or (_CUT_HERE if is_cut_here(error) else ""),
         exit=exit_code_for(error),
     )
 

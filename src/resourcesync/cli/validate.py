@@ -7,7 +7,7 @@ import click
 
 from resourcesync import config
 from resourcesync.cli import options
-from resourcesync.cli.exit_codes import ExitCode, worst
+from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
 from resourcesync.cli.job import Job
 from resourcesync.cli.looking import Asking, asking_options
 from resourcesync.cli.options import option
@@ -153,14 +153,22 @@ def _judge_one(
     judge: "Judge", target: str, tally: "Tally", screen: Screen, sheet: "Sheet | None"
 ) -> ExitCode:
     from resourcesync.cli.validate_words import event_of  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.sampling import Unreached  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.validating import Judged  # noqa: PLC0415 - help stays quick
 
-    before = tally.unreached
+    documents, code = tally.documents, ExitCode.OK
     for event in judge.judge(target):
         tally.add(event)
         screen.report(*event_of(event))
         if sheet is not None:
             sheet.add(event)
-    return ExitCode.PARTIAL if tally.unreached > before else ExitCode.OK
+        if isinstance(event, Unreached):
+            # What cannot be judged at all ends as its error does, and not as a part of something.
+            is_all = tally.documents == documents and code is ExitCode.OK
+            code = exit_code_for(event.error) if is_all else ExitCode.PARTIAL
+        elif isinstance(event, Judged) and code is not ExitCode.OK:
+            code = ExitCode.PARTIAL
+    return code
 
 
 def _judgement(arguments: Arguments) -> "Judgement":

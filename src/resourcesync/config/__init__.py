@@ -29,6 +29,16 @@ _BYTES: Final = {
 _SIZE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmgt]?(?:i?b)?)", re.IGNORECASE)
 _RATE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(?:/([smh]))?")
 _LIMIT: Final = re.compile(r"([0-9]{1,12})|([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%")
+FORMS: Final = {
+    "duration": rf"0|{_DURATION.pattern}",
+    "size": r"[0-9]{1,15}(\.[0-9]{1,6})? ?[kKmMgGtT]?([iI]?[bB])?",
+    "rate": _RATE.pattern,
+    "limit": _LIMIT.pattern,
+    "header": r"[^:]+:.*",
+    "time": r"yesterday|-.+|[0-9]{4}.*",
+}
+"""The forms of values as patterns for other programs; for some of them ours are stricter."""
+
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _WHOLE: Final = 100
 _FALSE: Final = frozenset({"", "0", "false", "f", "no", "n", "off"})
@@ -186,8 +196,10 @@ def parse_limit(text: str) -> Limit:
     match = _LIMIT.fullmatch(text.strip())
     if match is not None and match[1] is not None:
         return Limit(count=int(match[1]))
-    if match is None or float(match[2]) > _WHOLE:
+    if match is None:
         raise _refused("limit", text, "write a number or a share: 250, 10%")
+    if float(match[2]) > _WHOLE:
+        raise _refused("share", text, "no share is more than 100%")
     return Limit(percent=float(match[2]))
 
 

@@ -114,7 +114,10 @@ def _opened(source: str) -> Iterator[BinaryIO]:
         return
     path = Path(source)
     if not path.exists():
-        raise ConfigurationError(f"there is no file {source}")
+        hint = "look for the file: it is not here; - stands for standard input"
+        if "://" in source:
+            hint = f"this reads files only: curl {source} | resourcesync convert - --to DIALECT"
+        raise ConfigurationError(f"there is no file {source}", hint=hint)
     try:
         stream = path.open("rb")
     except OSError as error:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
+from typing import Final
 
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.local_documents import LocalDocuments
@@ -14,6 +15,8 @@ from resourcesync.discovery.tree import MAX_DEPTH, Node, Sum, Tree
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock, Fetcher
 from resourcesync.wiring.mirrors import Network
+
+_ENDINGS: Final = (".xml", ".gz", ".zip", ".tar", ".tgz", ".xz", ".txz")
 
 
 def is_address(target: str) -> bool:
@@ -38,6 +41,19 @@ def over_network(fetcher: Fetcher) -> DocumentFetcher:
     return DocumentFetcher(fetcher, tempfile.TemporaryFile)
 
 
+def no_such_file(target: str) -> ConfigurationError:
+    """Return what is said of a target that is neither a file nor a whole address."""
+    host, slash, _ = target.partition("/")
+    is_file = not slash and host.lower().endswith(_ENDINGS)
+    looks_like_host = "." in host.strip(".") and not is_file
+    whole = f"https://{target}" if looks_like_host else "https://HOST/"
+    file = "" if looks_like_host else "look for the file, it is not here; "
+    return ConfigurationError(
+        f"no such file or folder: {target}",
+        hint=f"{file}for a Source, write its whole address: {whole}",
+    )
+
+
 @contextmanager
 def open_documents(target: str, network: Network, clock: Clock) -> Iterator[tuple[Documents, str]]:
     """Open what gets the documents of a target; yield it with the address to begin at.
@@ -57,10 +73,7 @@ def open_documents(target: str, network: Network, clock: Clock) -> Iterator[tupl
     else:
         path = Path(target)
         if not path.exists():
-            raise ConfigurationError(
-                f"no such file or folder: {target}",
-                hint=f"for a Source, write its whole address: https://{target}",
-            )
+            raise no_such_file(target)
         local = LocalDocuments(path)
         yield local, local.first()
 

@@ -1,0 +1,102 @@
+"""What is said where a target, an option or a file is not what it ought to be."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.command_line import Said
+from tests.support.judged import OPEN, UP, write
+from tests.support.tiny_source import TinySource
+
+WHOLE = (
+    OPEN
+    + UP
+    + '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>\n'
+    + "<url><loc>http://h.example/a</loc></url>\n</urlset>\n"
+)
+COMMANDS = [("explore", "{}"), ("diff", "{}", "{}"), ("convert", "{}", "--to", "1.0")]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@pytest.mark.parametrize("kept", [-3, 0])
+def test_a_file_that_is_cut_short_is_unusable_and_not_unreachable(
+    command: tuple[str, ...], kept: int, said: Said
+) -> None:
+    target = write("cut.xml", WHOLE[:-3] if kept else "")
+
+    assert run([word.format(target) for word in command]) == 5
+
+    captured = said.readouterr()
+    assert captured.err.startswith("error[xml-cut-short]: The document stops before its end\n")
+    assert "  fix    the file on this machine is cut short: get it again, whole" in captured.err
+    assert captured.out == ""
+
+
+def test_a_document_that_is_served_cut_short_may_be_whole_later(
+    source: TinySource, said: Said
+) -> None:
+    source.put("/list.xml", WHOLE[:-3].encode(), "application/xml")
+
+    assert run(["explore", f"{source.url}/list.xml"]) == 4
+    assert "this machine" not in said.readouterr().err
+
+
+def test_a_package_that_is_cut_short_is_unusable(here: Path, said: Said) -> None:
+    (here / "cut.zip").write_bytes(b"PK\x03\x04abc")
+
+    assert run(["validate", "cut.zip"]) == 5
+    assert "cut.zip: package-truncated failed: " in said.readouterr().out
+
+    assert run(["validate", "cut.zip", write("good.xml", WHOLE)]) == 5
+
+
+@pytest.mark.parametrize("command", ["validate", "explore", "diff"])
+@pytest.mark.parametrize(
+    ("target", "hint"),
+    [
+        ("nosuch.xml", "look for the file, it is not here; for a Source, write its whole address:"),
+        ("kept/nosuch.zip", "look for the file, it is not here; for a Source, write its whole"),
+        ("./no.such", "look for the file"),
+        ("museum.example", "for a Source, write its whole address: https://museum.example\n"),
+        ("museum.example/l.xml", "for a Source, write its whole address: https://museum.example/l"),
+    ],
+)
+def test_a_name_that_is_nothing_gets_the_hint_that_fits(
+    command: str, target: str, hint: str, said: Said
+) -> None:
+    assert run([command, target, *[target] * (command == "diff")]) == 2
+
+    told = said.readouterr().err
+    assert f"  fix    {hint}" in told
+    assert ("look for" in told) is hint.startswith("look for")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("nosuch.xml", "look for the file: it is not here; - stands for standard input"),
+        ("http://h.example/l.xml", "curl http://h.example/l.xml | resourcesync convert - --to"),
+    ],
+)
+def test_convert_says_what_it_reads(name: str, hint: str, said: Said) -> None:
+    assert run(["convert", name, "--to", "1.0"]) == 2
+
+    assert hint in said.readouterr().err
+
+
+def test_a_share_of_more_than_all_is_none(said: Said) -> None:
+    assert run(["validate", "http://127.0.0.1:9", "--sample", "150%"]) == 2
+
+    told = said.readouterr().err
+    assert "'150%' is not a share: no share is more than 100%" in told
+
+
+def test_a_choice_that_is_missing_is_asked_for_in_one_line(said: Said) -> None:
+    assert run(["convert", write("a.xml", WHOLE)]) == 2
+
+    told = said.readouterr().err
+    assert told.splitlines()[0].startswith(
+        "error[usage]: Missing option '--to'. Choose from: 0.5, 0.6, 0.9, 0.9.1, 1.0, 1.1, sitemap"
+    )
+    assert "\\" not in told
