@@ -1,6 +1,7 @@
 """Entries that fit a stencil are not shown to expat; nothing about a document changes by that."""
 
 import io
+import time
 
 import pytest
 
@@ -83,6 +84,27 @@ def test_the_place_of_every_entry_is_told_right(layout: str) -> None:
     lines = [text.count("\n", 0, index) + 1 for index in at]
     columns = [index - text.rfind("\n", 0, index) for index in at]
     assert [(row.line, row.column) for row in rows] == list(zip(lines, columns, strict=True))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        f"<url>{' ' * 60_000}<loc>http://a/1</loc></url>",
+        f'<url><loc>http://a/1</loc><rs:md{" " * 60_000}length="1"/></url>',
+        f'<url><loc>http://a/1</loc><rs:md length="1"{" " * 60_000}/></url>',
+        f"<url><loc>http://a/1{' ' * 8_000}</loc></url>",
+        "<url><loc>http://a/1</loc>" + "<rs:ln/>" * 300 + "</url>",
+    ],
+    ids=["between", "before", "behind", "text", "links"],
+)
+def test_an_entry_that_is_made_to_cost_much_costs_little(entry: str) -> None:
+    """Each stands where a stencil is learnt, again and again."""
+    data = written(*[f"{entry}\n<url><loc>http://a/{n}</loc></url>" for n in range(40)])
+    begin = time.process_time()
+    count = sum(1 for _ in read(io.BytesIO(data), uri=URI).rows())
+
+    assert count == 80
+    assert time.process_time() - begin < 1
 
 
 # --- what expat is still asked -------------------------------------------------------------------

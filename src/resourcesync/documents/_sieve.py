@@ -165,7 +165,6 @@ def _filling(here: tuple[int, int], there: tuple[int, int]) -> Iterator[bytes]:
     """Yield the blanks and line feeds from one place to a later one."""
     lines, columns = there[0] - here[0], there[1] - here[1]
     if lines:
-        yield b" "  # so that a carriage return before it stays a line end of its own
         columns = there[1] - 1
     for mark, count in ((b"\n", lines), (b" ", columns)):
         for done in range(0, count, _FILLING):

@@ -22,6 +22,9 @@ _PLAIN: Final = "[ !#-%'-;=?-~]"
 _TEXT: Final = f"({_PLAIN}++)"
 _VALUE: Final = f"({_PLAIN}*+)"
 
+_LONGEST: Final = 4_096
+"""Characters of an entry that is worth a stencil: a pattern is compiled from it."""
+
 OPENING: Final = re.compile(r"<(?:[A-Za-z_][A-Za-z0-9_.-]*:)?url>")
 _TAG: Final = re.compile(r"<(/?)([A-Za-z_][A-Za-z0-9_.:-]*)([^<>]*?)(/?)>([^<>]*)")
 _ATTRIBUTE: Final = re.compile(r'([ \n\t]+([A-Za-z]+)[ \n\t]*=[ \n\t]*")([^"]*)"')
@@ -40,7 +43,6 @@ class Stencil(NamedTuple):
     """How one entry was written.
 
     Attributes:
-        start: Its first tag.
         pattern: Fits an entry written in the same way, with the blanks after it; one group for
             each value.
         groups: How many values it has.
@@ -50,7 +52,6 @@ class Stencil(NamedTuple):
         column: Where an entry that follows it starts, 1-based; without line feeds nobody knows.
     """
 
-    start: str
     pattern: re.Pattern[str]
     groups: int
     places: tuple[int, ...]
@@ -94,7 +95,7 @@ def learn(sample: str, entry: Irregular, known: frozenset[str]) -> Stencil | Non
         known: The attributes of ``rs:md`` that may be in it.
     """
     written = _Written(known)
-    if not written.take(sample) or not _says_the_same(written, entry):
+    if len(sample) > _LONGEST or not written.take(sample) or not _says_the_same(written, entry):
         return None
     *before, last = written.literals
     lines = sum(literal.count("\n") for literal in written.literals)
@@ -106,7 +107,6 @@ def learn(sample: str, entry: Irregular, known: frozenset[str]) -> Stencil | Non
     )
     fields = [_FIELD_OF[name] for name in written.names]
     return Stencil(
-        start=sample[: sample.index(">") + 1],
         pattern=re.compile(expression + re.escape(last)),
         groups=len(fields),
         places=tuple(fields.index(name) if name in fields else -1 for name in _FIELDS),
@@ -134,11 +134,11 @@ class _Written:
     def take(self, sample: str) -> bool:
         """Take an entry that is well-formed; return whether it is as plain as it must be."""
         at = 0
-        for tag in _TAG.finditer(sample):
-            if tag.start() != at or not self._take_tag(*tag.groups()):
+        while tag := _TAG.match(sample, at):
+            if not self._take_tag(*tag.groups()):
                 return False
             at = tag.end()
-        return at == len(sample) and bool(self.names)
+        return at == len(sample)
 
     def _take_tag(self, slash: str, name: str, attributes: str, end: str, text: str) -> bool:
         local = name.rpartition(":")[2]
@@ -157,9 +157,9 @@ class _Written:
 
     def _take_attributes(self, attributes: str) -> bool:
         at = 0
-        for attribute in _ATTRIBUTE.finditer(attributes):
+        while attribute := _ATTRIBUTE.match(attributes, at):
             before, name, value = attribute.groups()
-            if attribute.start() != at or name not in self._known:
+            if name not in self._known:
                 return False
             self.literals[-1] += before
             self._add(name, value)
