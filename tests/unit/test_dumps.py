@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reading import PackageReader, open_package
 from resourcesync.documents.reading import read
-from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
+from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.capabilities import CapabilityEntry, Package, Part
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
@@ -261,13 +261,16 @@ def test_a_package_that_does_not_read_back_is_never_listed(
     assert source.documents.open(naming.RESOURCE_DUMP) is None
 
 
-def test_nothing_is_dumped_before_the_lists_are_published() -> None:
+def test_a_dump_may_come_before_the_lists_that_lead_to_it() -> None:
     source = DumpedSource(size=SMALL)
     source.put("a.txt", "x")
     source.scan()
+    source.dump(changes=True)
 
-    with pytest.raises(ConfigurationError, match="not published"):
-        source.dump()
+    source.publish()
+
+    assert contents(source) == source.originals.contents()
+    assert changes(source) == []
 
 
 # --- Change Dumps --------------------------------------------------------------------------------

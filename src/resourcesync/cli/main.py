@@ -35,6 +35,7 @@ GROUPS: Final = {
     },
     "Publish": {
         "publish": "write Resource Lists and Change Lists for a tree",
+        "dump": "pack the files of a tree into Resource Dumps and Change Dumps",
         "serve": "serve a tree and its lists over HTTP",
     },
     "Look": {

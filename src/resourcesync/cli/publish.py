@@ -55,6 +55,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     left out.
     """
     tree: Path = values["tree"]
+    publish_options.check_steps(values)
 
     def work(screen: Screen) -> Outcome:
         return _publish(tree, values, screen)

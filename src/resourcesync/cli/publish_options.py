@@ -47,6 +47,14 @@ _POLICY: Final = (
         help="Write robots.txt with the sitemap's address; never over one of yours.",
     ),
 )
+_LINKS: Final = option(
+    "--link",
+    "links",
+    multiple=True,
+    metavar="RULE",
+    help="Links of the resources, such as 'describedby:{path}.xml only=*.pdf'; repeat for several,"
+    " '' takes them back.",
+)
 _STEPS: Final = (
     option("--initialise", is_flag=True, help="Start over: a Resource List, no changes."),
     option("--update", is_flag=True, help="List the changes, whatever else is due."),
@@ -72,7 +80,7 @@ _Command = Callable[..., Job]
 
 def policy_options(function: _Command) -> _Command:
     """Give a command the options that say when lists are closed, kept and written anew."""
-    return _with(_POLICY, function)
+    return _with((*_POLICY, _LINKS), function)
 
 
 def step_options(function: _Command) -> _Command:
@@ -89,18 +97,29 @@ def _with(decorators: tuple[Callable[[_Command], _Command], ...], function: _Com
 def chosen(values: Mapping[str, Any]) -> dict[str, object]:
     """Return the settings that were given, by the names that ``wiring`` knows."""
     found = {_NAMES.get(name, name): values[name] for name in _TEXTS if values[name]}
+    if values["links"]:
+        found["links"] = tuple(filter(None, values["links"]))
     return found | {name: values[name] for name in _ALWAYS if values[name] is not None}
 
 
-def step_of(values: Mapping[str, Any]) -> "Step":
-    """Return the step that is forced; by default what is due.
+def check_steps(values: Mapping[str, Any]) -> None:
+    """Refuse two steps at a time.
 
     Raises:
-        click.UsageError: Several are.
+        click.UsageError: Several are forced.
     """
-    from resourcesync.source.policy import Step  # noqa: PLC0415 - help stays quick
-
-    forced = [name for name in ("initialise", "update", "rebase") if values[name]]
+    forced = _forced(values)
     if len(forced) > 1:
         raise click.UsageError(f"--{forced[0]} and --{forced[1]} exclude each other")
+
+
+def step_of(values: Mapping[str, Any]) -> "Step":
+    """Return the step that is forced; by default what is due."""
+    from resourcesync.source.policy import Step  # noqa: PLC0415 - help stays quick
+
+    forced = _forced(values)
     return Step(forced[0]) if forced else Step.DUE
+
+
+def _forced(values: Mapping[str, Any]) -> list[str]:
+    return [name for name in ("initialise", "update", "rebase") if values[name]]

@@ -34,7 +34,7 @@ class Reached:
 
     last: int
     until: int
-    number: int
+    number: int = 1
 
 
 def pack_changes(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import Header, Package, Part
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
@@ -51,11 +50,11 @@ class Dumped:
 class DumpPublisher:
     """Keeps a Source's dumps in step with its catalogue.
 
-    What the Capability List leads to is stored with the catalogue; the publisher of the lists
-    writes it at its next run.
+    What the Capability List is to lead to is stored with the catalogue; the publisher of the lists
+    writes it at its next run, and keeps the Change Lists that go on from there.
 
     Args:
-        catalogue: What is dumped; its lists are published already.
+        catalogue: What is dumped.
         documents: Where packages and documents go.
         contents: The bytes.
         names: Where the world finds it all.
@@ -94,7 +93,6 @@ class DumpPublisher:
                 end earlier are listed no more; microseconds.
 
         Raises:
-            ConfigurationError: The lists were never published.
             OriginalChangedError: Something changed each time it was packed; the dumps are as they
                 were.
             StorageError: Something could not be read or written. What is public is consistent, and
@@ -102,11 +100,6 @@ class DumpPublisher:
         """
         with self._catalogue.snapshot() as snapshot:
             plan, before = read_plan(self._catalogue), read_dumps(self._catalogue)
-            if plan is None:
-                raise ConfigurationError(
-                    "the lists of this Source are not published yet",
-                    hint="run resourcesync publish first",
-                )
             shelf = Shelf(self._documents, self._naming, before.documents)
             after = before
             if resources:
@@ -147,13 +140,9 @@ class DumpPublisher:
         return replace(record, resources=packages)
 
     def _changes(
-        self, snapshot: Snapshot, shelf: Shelf, record: DumpRecord, plan: Plan, oldest: int
+        self, snapshot: Snapshot, shelf: Shelf, record: DumpRecord, plan: Plan | None, oldest: int
     ) -> DumpRecord:
-        start = plan.closed[0] if plan.closed else plan.open
-        reached = Reached(last=start.after, until=start.start, number=self._number(record))
-        if record.changes:
-            newest = record.changes[-1]
-            reached = replace(reached, last=newest.last, until=newest.until)
+        reached = replace(_reached(snapshot, plan, record), number=self._number(record))
         new = pack_changes(
             snapshot,
             reached,
@@ -255,6 +244,17 @@ class DumpPublisher:
         for name in due:
             _log.info("removing %s, which is no longer listed anywhere", name)
             self._documents.delete(name)
+
+
+def _reached(snapshot: Snapshot, plan: Plan | None, record: DumpRecord) -> Reached:
+    """Return how far the packages of changes reach; the first begins where the lists begin."""
+    if record.changes:
+        newest = record.changes[-1]
+        return Reached(last=newest.last, until=newest.until)
+    if plan is None:
+        return Reached(last=snapshot.last_change(), until=to_microseconds(snapshot.at))
+    start = plan.closed[0] if plan.closed else plan.open
+    return Reached(last=start.after, until=start.start)
 
 
 def _is_part(name: str, head: str, shelf: Shelf) -> bool:

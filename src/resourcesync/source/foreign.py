@@ -6,8 +6,9 @@ from resourcesync.documents import reading
 from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.vocabulary import Capability, Relation
-from resourcesync.ports import DocumentStore
+from resourcesync.ports import Catalogue, DocumentStore
 from resourcesync.source import about, naming
+from resourcesync.source.dump_ledger import read_dumps
 
 _ABOVE: Final = {
     naming.RESOURCE_LIST: (Capability.RESOURCE_LIST, naming.CAPABILITY_LIST),
@@ -15,6 +16,10 @@ _ABOVE: Final = {
     naming.CAPABILITY_LIST: (Capability.CAPABILITY_LIST, naming.DESCRIPTION),
 }
 """What each head is, and what it says is above it."""
+_DUMPS: Final = {
+    naming.RESOURCE_DUMP: (Capability.RESOURCE_DUMP, naming.CAPABILITY_LIST),
+    naming.CHANGE_DUMP: (Capability.CHANGE_DUMP, naming.CAPABILITY_LIST),
+}
 
 
 def refuse_foreign(documents: DocumentStore) -> None:
@@ -30,11 +35,28 @@ def refuse_foreign(documents: DocumentStore) -> None:
     for name in (*_ABOVE, naming.DESCRIPTION, naming.ABOUT):
         is_free = _is_free_for_about if name == naming.ABOUT else _is_free
         if not is_free(documents, name):
-            raise ConfigurationError(
-                f"{name} is there already, and is not a document of ours",
-                evidence=(("kept", "nothing was changed"),),
-                hint="move it away, or write the documents elsewhere: --out FOLDER",
-            )
+            raise _taken(name)
+
+
+def refuse_foreign_dumps(catalogue: Catalogue, documents: DocumentStore) -> None:
+    """Refuse to dump where a file of somebody else would be replaced.
+
+    Raises:
+        ConfigurationError: A dump is there already and was not written by this package.
+        StorageError: What is there cannot be read.
+    """
+    ours = read_dumps(catalogue).documents
+    for name in _DUMPS:
+        if name not in ours and not _is_free(documents, name):
+            raise _taken(name)
+
+
+def _taken(name: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{name} is there already, and is not a document of ours",
+        evidence=(("kept", "nothing was changed"),),
+        hint="move it away, or write the documents elsewhere: --out FOLDER",
+    )
 
 
 def _is_free(documents: DocumentStore, name: str) -> bool:
@@ -49,7 +71,7 @@ def _is_free(documents: DocumentStore, name: str) -> bool:
                 return _leads_to_ours(list(document.entries()))
         except DocumentError:
             return False
-    capability, above = _ABOVE[name]
+    capability, above = (_ABOVE | _DUMPS)[name]
     up = document.header.link(Relation.UP) or ""
     return document.header.capability is capability and up.endswith(_tail(above))
 

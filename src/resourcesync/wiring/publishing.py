@@ -20,14 +20,16 @@ from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Catalogue, Catalogued, Clock, Omission, Recording, Snapshot
+from resourcesync.source.dumps import Dumped
 from resourcesync.source.foreign import refuse_foreign
 from resourcesync.source.ledger import read_record
+from resourcesync.source.link_rules import LinkedOriginals, ReadableOriginals, parse_rule
 from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Limits
 from resourcesync.source.policy import ChangeLists, Policy, Step
 from resourcesync.source.publisher import Publication, Publisher
 from resourcesync.source.scan import ScanReport, scan
-from resourcesync.wiring import robots
+from resourcesync.wiring import dumping, robots
 
 CATALOGUE: Final = Path(".resourcesync") / "catalogue.db"
 _NOTE: Final = "publish.settings"
@@ -52,6 +54,8 @@ class Settings:
         dialect: The version that is written, such as ``1.1``.
         sitemap: Whether a plain sitemap is written for search engines.
         robots: Whether ``robots.txt`` is written.
+        links: Rules for the links of resources, as ``link_rules.parse_rule`` reads them.
+        max_package: The most bytes of content in one package of a dump.
     """
 
     url: str = ""
@@ -71,6 +75,8 @@ class Settings:
     dialect: str = Dialect.V1_1.value
     sitemap: bool = False
     robots: bool = False
+    links: tuple[str, ...] = ()
+    max_package: int = dumping.DEFAULT_PACKAGE
 
     @property
     def policy(self) -> Policy:
@@ -89,6 +95,22 @@ class Settings:
             dialect=Dialect(self.dialect),
         )
 
+    @property
+    def limits(self) -> Limits:
+        """The most that one document holds."""
+        return Limits(max_entries=self.max_entries, max_bytes=self.max_bytes)
+
+    @property
+    def packing(self) -> dumping.Packing:
+        """How dumps are made."""
+        return dumping.Packing(
+            url=self.url,
+            max_package=self.max_package,
+            keep=self.keep,
+            limits=self.limits,
+            dialect=Dialect(self.dialect),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
@@ -100,11 +122,13 @@ class Published:
         publication: What was written; nothing in a dry run.
         omissions: The first files that are there and cannot be published.
         dry_run: Whether nothing was written on purpose.
+        dumped: What was dumped, if that was asked for.
     """
 
     settings: Settings
     scan: ScanReport
     publication: Publication
+    dumped: Dumped | None = None
     omissions: tuple[Omission, ...] = ()
     dry_run: bool = False
 
@@ -117,11 +141,13 @@ class Asked:
         step: What to do; by default what is due.
         dry_run: Look and hash, write nothing.
         allow_empty: Publish a tree without files: everything is deleted then.
+        dumps: What is to be dumped too.
     """
 
     step: Step = Step.DUE
     dry_run: bool = False
     allow_empty: bool = False
+    dumps: dumping.DumpsAsked | None = None
 
 
 def publish_tree(
@@ -151,23 +177,23 @@ def publish_tree(
         documents = FolderDocuments(root / settings.out)
         if read_record(catalogue) is None or settings.out != known.out:
             refuse_foreign(documents)
-        anew = settings.algorithms != known.algorithms
-        originals = FileTreeOriginals(
-            root,
-            settings.url,
-            clock=clock,
-            selection=_selection(settings),
-            algorithms=settings.algorithms,
-        )
+        anew = (settings.algorithms, settings.links) != (known.algorithms, known.links)
+        originals = _originals(root, settings, clock)
         publisher = _publisher(catalogue, documents, settings, clock)
         if settings.robots:
             robots.check(root / settings.out, settings.url)
         now = clock.now()
         found = scan(originals, catalogue, now, anew=anew, allow_empty=asked.allow_empty)
-        done = Publication()
+        done, dumped = Publication(), None
         if not asked.dry_run:
             catalogue.write_notes({_NOTE: msgspec.json.encode(settings).decode()})
-            done = publisher.publish(asked.step, anew=anew, now=now)
+            try:
+                if asked.dumps is not None:
+                    dumped = dumping.dump(
+                        asked.dumps, settings.packing, catalogue, documents, originals, clock
+                    )
+            finally:  # the lists go on, also where something could not be packed
+                done = publisher.publish(asked.step, anew=anew, now=now)
             if settings.robots:
                 robots.write(root / settings.out, publisher.sitemap_uri)
         return Published(
@@ -176,7 +202,21 @@ def publish_tree(
             publication=done,
             omissions=tuple(islice(filter(_is_told, originals.omissions()), _SHOWN_OMISSIONS)),
             dry_run=asked.dry_run,
+            dumped=dumped,
         )
+
+
+def _originals(root: Path, settings: Settings, clock: Clock) -> ReadableOriginals:
+    tree = FileTreeOriginals(
+        root,
+        settings.url,
+        clock=clock,
+        selection=_selection(settings),
+        algorithms=settings.algorithms,
+    )
+    if not settings.links:
+        return tree
+    return LinkedOriginals(tree, [parse_rule(text) for text in settings.links], settings.url)
 
 
 def _publisher(
@@ -187,7 +227,7 @@ def _publisher(
         documents,
         base_uri=settings.url,
         clock=clock,
-        limits=Limits(max_entries=settings.max_entries, max_bytes=settings.max_bytes),
+        limits=settings.limits,
         policy=settings.policy,
         described_by=settings.described_by,
     )

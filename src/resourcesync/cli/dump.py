@@ -1,0 +1,103 @@
+"""``resourcesync dump``: packages of the resources, for those who begin or are behind."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from resourcesync.cli import options, publish, words
+from resourcesync.cli.job import Job
+from resourcesync.cli.options import option
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, Line
+
+if TYPE_CHECKING:
+    from resourcesync.source.dumps import Dumped
+
+
+@click.command("dump")
+@click.argument("tree", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@option("--url", metavar="BASE", help="The address of DIR on the Web; needed once.")
+@option(
+    "--changes/--no-changes",
+    default=False,
+    help="Also add what has changed since the last time to a Change Dump.",
+)
+@option(
+    "--resources/--no-resources",
+    default=True,
+    help="Bring the Resource Dump in step: only what changed is packed again.",
+)
+@option(
+    "--max-package", type=options.SIZE, help="Most bytes of content in one package; 256M at first."
+)
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Pack the files of a tree into dumps, and publish them.
+
+    This does what `publish` does, and packs. A package is a ZIP with a manifest, and never
+    changes: the next run packs only what is new. Destinations that know dumps make one request
+    for thousands of small files.
+    """
+    tree: Path = values["tree"]
+    if not (values["resources"] or values["changes"]):
+        raise click.UsageError("--no-resources without --changes leaves nothing to do")
+
+    def work(screen: Screen) -> Outcome:
+        return _dump(tree, values, screen)
+
+    return Job(
+        command="dump",
+        output=output,
+        work=work,
+        subject=tree.name,
+        fields={"tree": str(tree)},
+        again=f"resourcesync dump {tree}",
+    )
+
+
+def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
+    from resourcesync.wiring import dumping, machine, publishing  # noqa: PLC0415 - help stays quick
+
+    asked = publishing.Asked(
+        dumps=dumping.DumpsAsked(resources=values["resources"], changes=values["changes"])
+    )
+    chosen = {name: values[name] for name in ("url", "max_package") if values[name]}
+    clock = machine.system_clock()
+    started = clock.monotonic()
+    done = publishing.publish_tree(tree, chosen, clock=clock, asked=asked)
+    publish.report(done, screen)
+    outcome = publish.conclude(done, tree, clock.monotonic() - started)
+    assert done.dumped is not None, "a dump was asked for"
+    for packed in done.dumped.packages:
+        screen.report(
+            "package", {"name": packed.name, "entries": packed.entries, "bytes": packed.length}
+        )
+    return Outcome(
+        exit=outcome.exit,
+        closing=(*outcome.closing, _packed(done.dumped)),
+        fields={**outcome.fields, **_fields(done.dumped)},
+    )
+
+
+def _packed(dumped: "Dumped") -> Line:
+    if not dumped.packages:
+        text = f"nothing new; {words.counted(dumped.kept, 'package')} as before"
+        return Line(text, "Packed", QUIET)
+    entries = sum(it.entries for it in dumped.packages)
+    size = sum(it.length for it in dumped.packages)
+    text = (
+        f"{entries:,} {'entry' if entries == 1 else 'entries'} in"
+        f" {words.counted(len(dumped.packages), 'package')}, {words.size(size)}"
+    )
+    kept = f"; {words.counted(dumped.kept, 'package')} as before" if dumped.kept else ""
+    return Line(text + kept, "Packed", QUIET)
+
+
+def _fields(dumped: "Dumped") -> dict[str, object]:
+    return {
+        "packages": [it.name for it in dumped.packages],
+        "packages_kept": dumped.kept,
+        "packed_entries": sum(it.entries for it in dumped.packages),
+        "packed_bytes": sum(it.length for it in dumped.packages),
+    }

@@ -1,0 +1,88 @@
+"""The Source's side: dumps of a tree whose lists are being published."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from resourcesync.documents.packages.planning import PackageSize
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import Dialect
+from resourcesync.ports import Catalogue, Clock, DocumentStore
+from resourcesync.ports.contents import Readable
+from resourcesync.source.contents import PresentContents
+from resourcesync.source.dumps import Dumped, DumpPublisher
+from resourcesync.source.foreign import refuse_foreign_dumps
+from resourcesync.source.naming import Naming
+from resourcesync.source.paging import Limits
+
+DEFAULT_PACKAGE: Final = PackageSize().max_bytes
+_SECOND: Final = 1_000_000
+_DIALECTS: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpsAsked:
+    """What is to be dumped.
+
+    Attributes:
+        resources: The resources, all of them.
+        changes: What has changed since the last time.
+    """
+
+    resources: bool = True
+    changes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """How dumps are made.
+
+    Attributes:
+        url: The URI of the resources' root.
+        max_package: The most bytes of content in one package.
+        keep: How old packages may become, in seconds; 0 is any age.
+        limits: The most that one document holds.
+        dialect: The version that is written.
+    """
+
+    url: str
+    max_package: int
+    keep: float
+    limits: Limits
+    dialect: Dialect
+
+
+def dump(
+    asked: DumpsAsked,
+    packing: Packing,
+    catalogue: Catalogue,
+    documents: DocumentStore,
+    originals: Readable,
+    clock: Clock,
+) -> Dumped:
+    """Pack what is not packed yet.
+
+    Raises:
+        ConfigurationError: A file that is not ours stands where a dump is to go, or the version
+            that is written has no such dumps.
+        OriginalChangedError: Something changed each time it was packed; the dumps are as they were.
+        StorageError: Something could not be read or written.
+    """
+    if packing.dialect not in _DIALECTS:
+        raise ConfigurationError(
+            f"dumps are written in version 1.1, and the lists here in {packing.dialect}",
+            hint="publish with --dialect 1.1, or leave the dumps out",
+        )
+    refuse_foreign_dumps(catalogue, documents)
+    oldest = 0
+    if packing.keep:
+        oldest = to_microseconds(clock.now()) - int(packing.keep * _SECOND)
+    return DumpPublisher(
+        catalogue,
+        documents,
+        PresentContents(originals),
+        names=Naming(base_uri=packing.url),
+        clock=clock,
+        size=PackageSize(max_bytes=packing.max_package, max_entries=packing.limits.max_entries),
+        limits=packing.limits,
+    ).publish(resources=asked.resources, changes=asked.changes, oldest=oldest)

@@ -1,0 +1,164 @@
+"""``dump``: what it packs, says and leads to; and links by rule in what is published."""
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.command_line import FILES, Said, rows
+from tests.support.commands import free_port, running, script
+
+PUBLIC = Path("public")
+DOCUMENTS = PUBLIC / "resourcesync"
+
+
+@contextmanager
+def served(here: Path) -> Iterator[str]:
+    """Dump the tree for an address, and serve it there."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/"
+    assert run(["dump", "public", "--url", url, "--changes", "-q"]) == 0
+    command = (script("resourcesync"), "serve", "public", "--bind", url[7:-1])
+    with running(*command, port=port, cwd=here):
+        yield url
+
+
+def archives() -> list[Path]:
+    return sorted(DOCUMENTS.glob("*.zip"))
+
+
+def test_dump_publishes_and_packs_everything(tree: Path, said: Said) -> None:
+    assert run(["dump", "public", "--url", "https://museum.example"]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert lines[0].startswith("Scanned   12 files")
+    assert lines[-1].startswith("Packed    12 entries in 1 package, ")
+    with zipfile.ZipFile(archives()[0]) as package:
+        assert package.testzip() is None
+        assert sorted(package.read(name) for name in package.namelist()[1:]) == sorted(
+            FILES.values()
+        )
+    assert (DOCUMENTS / "resourcedump.xml").exists()
+    assert not (DOCUMENTS / "changedump.xml").exists()
+
+
+def test_dump_again_packs_only_what_changed(tree: Path, said: Said) -> None:
+    run(["dump", "public", "--url", "https://museum.example", "--max-package", "40"])
+    before = {path: path.read_bytes() for path in archives()}
+    said.readouterr()
+
+    assert run(["dump", "public"]) == 0
+    unchanged = said.readouterr().out
+    (tree / "objects/0000.txt").write_text("altered\n")
+    assert run(["dump", "public", "--changes"]) == 0
+    changed = said.readouterr().out.splitlines()
+
+    assert unchanged == "Nothing changed\nPacked    nothing new; 3 packages as before\n"
+    assert changed[-1].startswith("Packed    ")
+    assert changed[-1].endswith("2 packages as before")
+    assert {path: path.read_bytes() for path in before} == before
+    assert (DOCUMENTS / "changedump-000001.zip").exists()
+
+
+def test_dump_tells_programs_what_it_packed(tree: Path, said: Said) -> None:
+    assert run(["dump", "public", "--url", "https://museum.example", "--json"]) == 0
+
+    lines = rows(said)
+    package = next(line for line in lines if line["type"] == "package")
+    end = lines[-1]
+    assert (package["entries"], package["bytes"]) == (12, archives()[0].stat().st_size)
+    assert end["packages"] == [package["name"]]
+    assert (end["packed_entries"], end["packages_kept"]) == (12, 0)
+
+
+@pytest.mark.usefixtures("tree")
+def test_nothing_to_dump_is_a_usage_error(said: Said) -> None:
+    assert run(["dump", "public", "--url", "https://museum.example", "--no-resources"]) == 2
+
+    assert "--changes" in said.readouterr().err
+    assert not DOCUMENTS.exists()
+
+
+def test_a_dump_of_somebody_else_is_never_replaced(tree: Path, said: Said) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+    foreign = DOCUMENTS / "resourcedump.xml"
+    foreign.write_text("<urlset/>")
+    said.readouterr()
+
+    assert run(["dump", "public"]) == 2
+
+    assert "not a document of ours" in said.readouterr().err
+    assert foreign.read_text() == "<urlset/>"
+    assert archives() == []
+
+
+def test_older_versions_have_no_such_dumps(tree: Path, said: Said) -> None:
+    old = ("--dialect", "0.9", "--change-lists", "per-run")
+    assert run(["publish", "public", "--url", "https://museum.example", *old]) == 0
+    said.readouterr()
+
+    assert run(["dump", "public"]) == 2
+    assert "--dialect 1.1" in said.readouterr().err
+
+
+def test_a_mirror_is_made_from_the_dump_and_the_judge_finds_nothing(
+    tree: Path, here: Path, said: Said
+) -> None:
+    with served(here) as url:
+        (tree / "objects/0001.txt").write_text("altered\n")
+        assert run(["dump", "public", "--changes", "-q"]) == 0
+        said.readouterr()
+        assert run(["pull", url, "mirror", "--dumps", "always", "--json"]) == 0
+        end = rows(said)[-1]
+        assert run(["validate", url, "--live", "--sample", "100%", "--fail-on", "warning"]) == 0
+
+    assert end["created"] == 12
+    assert end["requests"] < 12
+    assert (Path("mirror") / "objects/0001.txt").read_text() == "altered\n"
+
+
+# --- links by rule -------------------------------------------------------------------------------
+
+
+def test_links_by_rule_are_published_and_remembered(tree: Path, said: Said) -> None:
+    (tree / "objects/0002.txt.xml").write_text("<about/>")
+    rule = "describedby:{path}.xml only=*.txt type=application/xml"
+
+    assert run(["publish", "public", "--url", "https://museum.example", "--link", rule]) == 0
+    first = (DOCUMENTS / "resourcelist.xml").read_text()
+    (tree / "objects/0002.txt").write_text("altered\n")
+    assert run(["publish", "public"]) == 0
+    changes = (DOCUMENTS / "changelist.xml").read_text()
+    assert run(["publish", "public", "--link", ""]) == 0
+    without = (DOCUMENTS / "resourcelist.xml").read_text()
+
+    link = (
+        '<rs:ln rel="describedby" href="https://museum.example/objects/0002.txt.xml"'
+        ' type="application/xml"/>'
+    )
+    assert first.count("describedby") == 1
+    assert link in first
+    assert link in changes
+    assert "describedby" not in without
+    said.readouterr()
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_rule_that_is_none_is_refused_before_anything_is_written(said: Said) -> None:
+    assert run(["publish", "public", "--url", "https://museum.example", "--link", "nonsense"]) == 2
+
+    assert "REL:TEMPLATE" in said.readouterr().err
+    assert not DOCUMENTS.exists()
+
+
+@pytest.mark.usefixtures("tree")
+def test_two_steps_at_a_time_are_a_usage_error(said: Said) -> None:
+    url = ("--url", "https://museum.example")
+
+    assert run(["publish", "public", *url, "--initialise", "--update"]) == 2
+
+    assert "--initialise and --update exclude each other" in said.readouterr().err
+    assert not DOCUMENTS.exists()
