@@ -18,6 +18,7 @@ from resourcesync import __version__
 from resourcesync.cli import words
 from resourcesync.cli.audit_words import FORMS
 from resourcesync.destination.reports import AuditReport, Finding, FindingKind
+from resourcesync.documents.bags import PAYLOAD, manifest_line
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import parse_digests
 from resourcesync.ports.mirror import Copy
@@ -29,7 +30,6 @@ _MEANINGS: Final = {
     FindingKind.FAILED: "failed",
     FindingKind.UNPROVEN: "not proven by a hash",
 }
-_BAGIT: Final = str.maketrans({"%": "%25", "\n": "%0A", "\r": "%0D"})
 _PREMIS_NAMES: Final = {"md5": "MD5"}
 _STYLE: Final = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
@@ -176,7 +176,7 @@ def _bagit(evidence: Evidence) -> Iterator[str]:
     for copy in evidence.copies():
         digest = _sha256(copy)
         if digest and copy.uri not in bad:
-            yield f"{digest}  data/{copy.path.translate(_BAGIT)}\n"
+            yield manifest_line(digest, PAYLOAD + copy.path)
 
 
 def _sha256(copy: Copy) -> str:
