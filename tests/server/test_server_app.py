@@ -81,6 +81,11 @@ def test_heads_are_xml_that_every_cache_asks_about(app: ASGIApp, path: str) -> N
         ("changelist-000001.xml", "no-cache"),
         ("changelist-000001-0001.xml", "no-cache"),
         ("capabilitylist.xml", "no-cache"),
+        ("resourcedump.xml", "no-cache"),
+        ("resourcedump-20260102T030405000000Z-0001.zip", "max-age=31536000, immutable"),
+        ("resourcedump-20260102T030405000000Z-0001-manifest.xml", "max-age=31536000, immutable"),
+        ("changedump-000001.zip", "max-age=31536000, immutable"),
+        ("changedump.xml", "no-cache"),
     ],
 )
 def test_only_names_that_are_never_written_again_are_kept_for_ever(
@@ -91,6 +96,8 @@ def test_only_names_that_are_never_written_again_are_kept_for_ever(
     answer = ask(application(root), f"/resourcesync/{name}")
 
     assert answer.fields["cache-control"] == caching
+    kind = "zip" if name.endswith(".zip") else "xml"
+    assert answer.fields["content-type"] == f"application/{kind}"
 
 
 def test_what_is_no_document_in_the_folder_of_documents_is_not_served(root: Path) -> None:

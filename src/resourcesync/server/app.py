@@ -4,7 +4,7 @@ What it answers, and what not:
 
 - ``GET`` and ``HEAD`` only; 405 for all else, 400 for a request with a body.
 - ``/.well-known/resourcesync`` is the Source Description (§6.3.2). Below the folder of documents,
-  only ``.xml`` files are served. All other paths are resources of the tree.
+  only ``.xml`` files and the ``.zip`` packages of dumps are served. All other paths are resources of the tree.
 - ``/`` is ``index.html`` of the tree when there is one, else a page that points to the Capability
   List. No other folder has a page: a folder is no resource that this package lists.
 - Hidden files (a name that begins with ``.`` or ends with ``~``), links that lead out of the tree
@@ -49,11 +49,19 @@ _SETTLING_NS: Final = 20_000_000
 
 _WELL_KNOWN: Final = tuple(os.fsencode(WELL_KNOWN_PATH).strip(b"/").split(b"/"))
 _NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
-_XML: Final = (b"content-type", b"application/xml")
+_KINDS: Final = {
+    b".xml": (b"content-type", b"application/xml"),
+    b".zip": (b"content-type", b"application/zip"),
+}
+"""What the folder of documents holds, by the last four letters of the name."""
 _NO_CACHE: Final = (b"cache-control", b"no-cache")
 _FOREVER: Final = (b"cache-control", b"max-age=31536000, immutable")
-# A numbered Change List may still be open, and grow; a numbered Resource List never changes.
-_IMMUTABLE: Final = re.compile(rb"resourcelist-.+-[0-9]{4,}\.xml", re.DOTALL)
+# A numbered Change List may still be open, and grow; a numbered Resource List never changes, nor
+# does a package.
+_IMMUTABLE: Final = re.compile(
+    rb"resourcelist-.+-[0-9]{4,}\.xml|(?:resource|change)dump-.+(?:\.zip|-manifest\.xml)",
+    re.DOTALL,
+)
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
 
 
@@ -138,7 +146,7 @@ class _Application:
         self._description = _Place(
             folder=Folder(served.description.parent),
             names=(os.fsencode(served.description.name),),
-            headers=(_XML, _NO_CACHE, _NOSNIFF),
+            headers=(_KINDS[b".xml"], _NO_CACHE, _NOSNIFF),
         )
         self._page = _page(served.capability_list_uri, self._link)
 
@@ -181,10 +189,11 @@ class _Application:
         return self._locate_resource(names or (b"index.html",))
 
     def _locate_document(self, names: Names) -> _Place | None:
-        if not names or is_hidden(names) or not names[-1].endswith(b".xml"):
+        if not names or is_hidden(names) or names[-1][-4:] not in _KINDS:
             return None
         caching = _FOREVER if _IMMUTABLE.fullmatch(names[-1]) is not None else _NO_CACHE
-        return _Place(folder=self._documents, names=names, headers=(_XML, caching, _NOSNIFF))
+        headers = (_KINDS[names[-1][-4:]], caching, _NOSNIFF)
+        return _Place(folder=self._documents, names=names, headers=headers)
 
     def _locate_resource(self, names: Names) -> _Place:
         media_type = self._media_type(os.fsdecode(b"/".join(names)))
