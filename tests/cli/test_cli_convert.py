@@ -30,6 +30,14 @@ HEADER = Header(
     until=TEN,
     links=(Link(rel="up", href="http://a/up"), Link(rel="index", href="http://a/index")),
 )
+INFERRED_DATETIME = (
+    "warning[inferred]: datetime of 3 entries is inferred from lastmod, "
+    "which before 1.1 was the time of the change"
+)
+INFERRED_LASTMOD = (
+    "warning[inferred]: lastmod of 3 entries is inferred from the time of the change, "
+    "or of the document, that is listed"
+)
 CHANGES: list[Entry] = [
     Change(kind=ChangeKind.CREATED, time=NINE, resource=Resource(uri="http://a/1", length=5)),
     Change(
@@ -96,6 +104,7 @@ def test_what_was_left_out_is_named_on_standard_error(
     assert said.err.decode().splitlines() == [
         "warning[left-out]: 0.6 does not say of the Change List: from, until",
         "warning[left-out]: 0.6 does not say of 1 entry: link timemap",
+        INFERRED_LASTMOD,
     ]
 
 
@@ -188,7 +197,8 @@ def test_an_entry_that_cannot_be_used_is_named_and_the_rest_is_kept(said: Any) -
     text = b"".join(write(header, [Resource(uri="http://a/1"), Resource(uri="http://a/2")]))
     Path("c.xml").write_bytes(text.replace(b"http://a/1", b""))
 
-    assert run(["convert", "c.xml", "--to", "1.1", "--out", "d.xml", "--json"]) == 3
+    words = ["convert", "c.xml", "--to", "1.1", "--out", "d.xml", "--leave-out", "--json"]
+    assert run(words) == 3
 
     found = rows(said)
     assert [row["code"] for row in found if row["type"] == "warning"] == ["entry-invalid"]
@@ -290,7 +300,8 @@ def test_entries_without_an_address_end_a_feed_when_reading_is_strict(
 ) -> None:
     feed = b"".join(write(HEADER, CHANGES, Dialect.ATOM_LINKS)).replace(b"http://a/2", b"")
     Path("f.xml").write_bytes(feed)
-    words = ["convert", "f.xml", "--to", "1.1", "--out", "d.xml", *["--strict"][:strict]]
+    mode = "--strict" if strict else "--leave-out"
+    words = ["convert", "f.xml", "--to", "1.1", "--out", "d.xml", mode]
 
     assert run(words) == (5 if strict else 3)
 
@@ -301,8 +312,72 @@ def test_entries_without_an_address_end_a_feed_when_reading_is_strict(
 def test_very_many_entries_that_cannot_be_used_are_counted(said: Any) -> None:
     Path("c.xml").write_bytes(document(*[url("")] * 25, url("http://a/1")))
 
-    assert run(["convert", "c.xml", "--to", "1.1", "--out", "d.xml"]) == 3
+    assert run(["convert", "c.xml", "--to", "1.1", "--out", "d.xml", "--leave-out"]) == 3
 
     told = [line for line in said.readouterr().err.splitlines() if line.startswith("warning[")]
     assert len(told) == 11
     assert told[-1] == "warning[entry-invalid]: 15 more entries are left out"
+
+
+def test_a_list_is_not_made_shorter_unless_that_is_asked_for(said: Any) -> None:
+    Path("c.xml").write_bytes(document(*[url("")] * 25, url("http://a/1")))
+    Path("d.xml").write_bytes(b"as it was")
+
+    assert run(["convert", "c.xml", "--to", "1.1", "--out", "d.xml"]) == 5
+
+    lines = said.readouterr().err.splitlines()
+    assert lines[0] == (
+        "error[entry-invalid]: 25 of the 26 entries cannot be used; nothing was written"
+    )
+    assert sum("The entry has no loc" in line or "loc" in line for line in lines) >= 10
+    assert any("and 15 more" in line for line in lines)
+    assert lines[-2].split() == ["fix", "--leave-out", "writes", "the", "others", "without", "them"]
+    assert Path("d.xml").read_bytes() == b"as it was"
+
+
+@pytest.mark.parametrize("mode", [[], ["--leave-out"]])
+def test_where_no_entry_is_left_nothing_is_written(mode: list[str], said: Any) -> None:
+    Path("c.xml").write_bytes(document(url(""), url("")))
+
+    assert run(["convert", "c.xml", "--to", "1.1", "--out", "d.xml", *mode]) == 5
+    assert run(["convert", "c.xml", "--to", "1.1", *mode]) == 5
+
+    captured = said.readouterr()
+    assert captured.out == ""
+    assert "all 2 entries cannot be used; nothing was written" in captured.err
+    assert "--leave-out" not in captured.err
+    assert not Path("d.xml").exists()
+
+
+def test_an_empty_list_is_written_as_one() -> None:
+    Path("c.xml").write_bytes(document())
+
+    assert run(["convert", "c.xml", "--to", "1.0", "--out", "d.xml"]) == 0
+    assert told("d.xml")[1] == []
+
+
+@pytest.mark.parametrize("dialect", ["0.5", "0.6", "0.9", "0.9.1", "1.0"])
+def test_what_is_inferred_on_the_way_there_and_back_is_told(dialect: str, said: Any) -> None:
+    put("c.xml", HEADER, CHANGES)
+
+    assert run(["convert", "c.xml", "--to", dialect, "--out", "d.xml"]) == 0
+    there = said.readouterr().err.splitlines()
+    assert INFERRED_LASTMOD in there
+    assert INFERRED_DATETIME not in there
+
+    assert run(["convert", "d.xml", "--to", "1.1", "--out", "e.xml"]) == 0
+    back = said.readouterr().err.splitlines()
+    assert INFERRED_DATETIME in back
+    assert INFERRED_LASTMOD not in back
+
+
+def test_what_a_document_says_itself_is_not_called_inferred(said: Any) -> None:
+    both = Change(
+        kind=ChangeKind.CREATED, time=NINE, resource=Resource(uri="http://a/1", lastmod=NINE)
+    )
+    put("c.xml", HEADER, [both])
+
+    for dialect in ("1.1", "1.0"):
+        assert run(["convert", "c.xml", "--to", dialect, "--out", "d.xml"]) == 0
+
+    assert "inferred" not in said.readouterr().err

@@ -29,6 +29,10 @@ DIALECTS: Final = (
     "native",
 )
 """What can be written."""
+_FROM: Final = {
+    "datetime": "from lastmod, which before 1.1 was the time of the change",
+    "lastmod": "from the time of the change, or of the document, that is listed",
+}
 
 
 @click.command("convert")
@@ -55,13 +59,19 @@ DIALECTS: Final = (
     is_flag=True,
     help="Refuse a document that breaks a rule of version 1.1, instead of forgiving it.",
 )
+@option(
+    "--leave-out",
+    is_flag=True,
+    help="Leave out entries that cannot be used, and end with 3; else nothing is written then.",
+)
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Write a document in another version of the format.
 
     FILE is a document of any version, of a plain sitemap, or of one of the forms that were given
     up: two of Atom, and a native one; gzip is unpacked. What the new version cannot say is left
-    out, and named on standard error. Nothing is written unless all of the document can be.
+    out, what it asks for is inferred, and both are named on standard error. Nothing is written
+    unless all of the document can be.
 
     \b
     resourcesync convert changelist.xml --to 1.0 --out changelist-1.0.xml
@@ -89,14 +99,14 @@ def _convert(values: dict[str, Any], screen: Screen) -> Outcome:
     out: Path | None = values["out"]
     to: str = values["to"]
     try:
-        done = converting.convert(
-            values["file"],
-            out,
-            Dialect(to),
-            clock=machine.system_clock(),
+        manner = converting.Manner(
+            dialect=Dialect(to),
             lastmod_compat=values["lastmod"],
             strict=values["strict"],
+            leave_out=values["leave_out"],
         )
+        clock = machine.system_clock()
+        done = converting.convert(values["file"], out, manner, clock=clock)
     except OSError as error:  # of standard output alone: the wiring's own errors are ours
         raise OutputLostError(error) from error
     for code, text in _findings(done, to):
@@ -139,5 +149,8 @@ def _findings(done: "Converted", to: str) -> Iterator[tuple[str, str]]:
     for name, count in sorted(conversion.left_out_of_entries.items()):
         entries = "1 entry" if count == 1 else f"{count:,} entries"
         yield "left-out", f"{to} does not say of {entries}: {name}"
+    for name, count in sorted(conversion.inferred.items()):
+        entries = "1 entry" if count == 1 else f"{count:,} entries"
+        yield "inferred", f"{name} of {entries} is inferred {_FROM[name]}"
     for text in conversion.added:
         yield "added", f"{to} asks for what the {phrase} does not say; {text}"

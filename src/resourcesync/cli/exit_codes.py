@@ -113,4 +113,5 @@ def exit_code_for(error: errors.ResourceSyncError) -> ExitCode:
 def is_cut_here(error: errors.ResourceSyncError) -> bool:
     """Whether a file of this machine is cut short: no later read gives more of it."""
     cut = (errors.TruncatedDocumentError, errors.TruncatedPackageError)
-    return isinstance(error, cut) and bool(error.uri) and "://" not in error.uri
+    uri: str = getattr(error, "uri", "")  # none where only the class of an error is asked about
+    return isinstance(error, cut) and bool(uri) and "://" not in uri

@@ -45,6 +45,9 @@ class Conversion:
         left_out_of_header: What the new dialect does not say of the document.
         left_out_of_entries: The same of the entries: how many said it.
         added: What the new dialect asks for and the document did not say, in words.
+        inferred: What the entries are made to say that they did not: how many, by the word of it;
+            ``datetime`` from ``lastmod``, which was the time of a change before 1.1, or
+            ``lastmod`` from the time of the entry. Complete at the end.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Conversion:
         self.left_out_of_header: frozenset[str] = frozenset()
         self.left_out_of_entries: Counter[str] = Counter()
         self.added: list[str] = []
+        self.inferred: Counter[str] = Counter()
         self._document = document
         self._dialect = dialect
         self._now = now
@@ -91,6 +95,8 @@ class Conversion:
             self._dialect,
             lastmod_compat=self._lastmod_compat,
         )
+        if self._document.dialect is Dialect.V1_1:  # it says the time of a change itself
+            del self.inferred["datetime"]
 
     def _fitted(self, header: Header, first: Entry | None) -> Header:
         """Return the header with the times that the dialect asks for."""
@@ -122,12 +128,23 @@ class Conversion:
         return replace(header, from_=time)
 
     def _counted(self, entries: Iterable[Entry], header: Header) -> Iterator[Entry]:
+        is_dated = form_of(self._dialect).is_dated
         for entry in entries:
             fitting = _fitting_entry(entry, header)
             told = narrow_entry(fitting, header, self._dialect)
             self.left_out_of_entries.update(left_out(entry, told))
+            self.inferred.update(_inferred(entry, told, is_dated=is_dated))
             self.entries += 1
             yield fitting
+
+
+def _inferred(before: Entry, after: Entry, *, is_dated: bool) -> Iterator[str]:
+    """Yield what an entry is made to say, as far as it can be told from its values."""
+    old, new = (it.resource if isinstance(it, Change) else it for it in (before, after))
+    if old.lastmod is None and new.lastmod is not None:
+        yield "lastmod"
+    if is_dated and isinstance(before, Change) and before.time and before.time == old.lastmod:
+        yield "datetime"
 
 
 def _fitting_entry(entry: Entry, header: Header) -> Entry:

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 
 from resourcesync.documents.any_form import Tolerated, read_any
 from resourcesync.documents.converting import Conversion
-from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.errors import ConfigurationError, MalformedDocumentError, StorageError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Clock
@@ -46,30 +46,41 @@ class Converted:
     tolerated: tuple[Tolerated, ...]
 
 
-def convert(
-    source: str,
-    target: Path | None,
-    dialect: Dialect,
-    *,
-    clock: Clock,
-    lastmod_compat: bool = False,
-    strict: bool = False,
-) -> Converted:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How a document is converted.
+
+    Attributes:
+        dialect: What to write.
+        lastmod_compat: As `writing.write` has it.
+        strict: Whether a document that breaks a rule of 1.1, or has an entry that cannot be used,
+            is refused.
+        leave_out: Whether entries that cannot be used are left out.
+    """
+
+    dialect: Dialect
+    lastmod_compat: bool = False
+    strict: bool = False
+    leave_out: bool = False
+
+
+def convert(source: str, target: Path | None, manner: Manner, *, clock: Clock) -> Converted:
     """Convert a document; nothing is written before all of it was converted.
+
+    A list that is shorter than its Source wrote it would have others delete what it lacks, so
+    nothing is written, either, when an entry cannot be used and nobody said that it may be left
+    out; or when none is left.
 
     Args:
         source: A file, or ``-``.
         target: Where to write; standard output by default. A file is replaced at once.
-        dialect: What to write.
+        manner: How.
         clock: Tells the time of writing, for dialects that ask for it.
-        lastmod_compat: As `writing.write` has it.
-        strict: Whether a document that breaks a rule of 1.1, or has an entry that cannot be used,
-            is refused.
 
     Raises:
         ConfigurationError: There is no such file.
-        DocumentError: It is no document, the dialect cannot say it, or a rule is broken and
-            ``strict``.
+        DocumentError: It is no document, the dialect cannot say it, a rule is broken and that is
+            refused, or entries cannot be used.
         StorageError: Reading or writing failed.
     """
     refused: list[RefusedEntry] = []
@@ -81,12 +92,20 @@ def convert(
 
     with _opened(source) as stream, tempfile.TemporaryFile() as held:
         document = read_any(
-            stream, uri=source, on_refused=keep, on_tolerated=tolerated.append, strict=strict
+            stream,
+            uri=source,
+            on_refused=keep,
+            on_tolerated=tolerated.append,
+            strict=manner.strict,
         )
-        conversion = Conversion(document, dialect, now=clock.now(), lastmod_compat=lastmod_compat)
+        conversion = Conversion(
+            document, manner.dialect, now=clock.now(), lastmod_compat=manner.lastmod_compat
+        )
         try:
             for chunk in conversion.chunks():
                 held.write(chunk)
+            if document.refused and not (manner.leave_out and conversion.entries):
+                raise _unusable(source, refused, document.refused, conversion.entries)
             held.seek(0)
             if target is not None:
                 _replace(target, held)
@@ -105,6 +124,25 @@ def convert(
             refusals=document.refused,
             tolerated=tuple(it for it in tolerated if is_recent or it.code not in _OLD_WAYS),
         )
+
+
+def _unusable(
+    source: str, refused: list[RefusedEntry], refusals: int, entries: int
+) -> MalformedDocumentError:
+    """Return the error for entries that cannot be used: how many, and the first of them."""
+    evidence = [(f"line {it.line}", it.reason) for it in refused]
+    if refusals > len(refused):
+        evidence.append(("", f"and {refusals - len(refused):,} more"))
+    number = f"{refusals:,} of the {refusals + entries:,}" if entries else f"all {refusals:,}"
+    return MalformedDocumentError(
+        f"{number} entries cannot be used; nothing was written",
+        uri=source,
+        line=refused[0].line,
+        column=1,
+        evidence=tuple(evidence),
+        hint="--leave-out writes the others without them" if entries else "",
+        code=refused[0].code,
+    )
 
 
 @contextmanager
