@@ -307,3 +307,17 @@ def test_xml_is_patched_too(world: LinkingWorld) -> None:
     world.publish()
     assert world.pull().patched == 1
     assert world.files()[BASE + "b.xml"] == one.replace(b"one", b"two")
+
+
+def test_after_many_patches_of_no_use_no_more_are_tried_in_a_run(world: LinkingWorld) -> None:
+    for number in range(40):
+        world.put(f"{number:02}.json", version(1))
+    world.publish()
+    world.pull()
+    for number in range(40):
+        world.put(f"{number:02}.json", version(2))
+        world.patch(f"{number:02}.json", JSON, to(3))
+    world.publish()
+    report = world.pull()
+    assert (report.updated, report.unpatched, report.state) == (40, 16, MirrorState.IN_SYNC)
+    assert sum("/patches/" in uri for uri in world.fetcher.asked) == 16

@@ -178,9 +178,6 @@ def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
     if found.via:
         more = f" and {words.count(len(found.via) - 1)} more" if len(found.via) > 1 else ""
         yield "Linked by", f"{found.via[0]}{more}"
-    if found.listed is not None and found.listed.patch is not None:
-        media_type, uri, *_ = found.listed.patch
-        yield "Patch", f"{media_type}  {uri}"
     if found.patched is not None:
         at = words.moment(from_microseconds(found.patched.time))
         reason = found.patched.reason

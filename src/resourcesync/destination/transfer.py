@@ -48,6 +48,8 @@ from resourcesync.ports.patching import PatchFormat
 
 _LATE: Final = 1_000
 _COMING: Final = 4_096
+_PATIENCE: Final = 16
+"""Patches of no use after which no more of them are tried in a run: they cost time."""
 _PROGRESS_SECONDS: Final = 1.0
 _TELLING: Final = frozenset({"got", "tried"})
 """The evidence that tells what the other side did."""
@@ -204,6 +206,10 @@ class Transfer:
 
     def _begin_patch(self, attempt: Attempt) -> Request | None:
         """Return the request for a patch; ``None`` when our copy is not what it begins with."""
+        if self._landing.tally.unpatched >= _PATIENCE:
+            fetch = attempt.fetch._replace(listed=whole(attempt.fetch.listed))
+            self._go_on(replace(attempt, fetch=fetch))
+            return None
         try:
             return self._patching.request(attempt.fetch)
         except PatchError as error:
