@@ -5,6 +5,7 @@
     ResourceSyncError
     ├── ConfigurationError           what the operator wrote cannot work
     ├── StoppedError                 the program that uses the library asked to stop
+    │   └── BudgetError                  the time that a run was given is over
     ├── DocumentError                the bytes are not a usable ResourceSync document
     │   ├── MalformedDocumentError       not XML, or XML that breaks the grammar
     │   ├── TruncatedDocumentError       the document stops before its end (transient)

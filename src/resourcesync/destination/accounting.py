@@ -71,7 +71,6 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     resources = state.count()
     held = waiting(state, Task.DELETE) if pulled.is_swept and not dry_run else 0
     local = len(swept.failures)
-    account = account_of(pulled, state, memory)
     failed = waiting(state, Task.FETCH)
     requests, received = equipment.traffic()
     unfinished = memory.hole or not pulled.complete
@@ -83,16 +82,12 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
         dry_run=dry_run,
         spent=pulled.spent,
         resources=resources,
-        listed=account.listed,
-        unchanged=account.unchanged,
-        applied=account.applied,
-        pending=account.pending,
+        **account_of(pulled, state, memory)._asdict(),
         same=resources - tally.created - tally.updated,
         created=tally.created,
         updated=tally.updated,
         deleted=swept.deleted,
         failed=failed + local,
-        refused=account.refused,
         held=held - local,
         unlisted=pulled.unlisted,
         verified=tally.fixity.get(Fixity.VERIFIED, 0),

@@ -52,8 +52,9 @@ class Destination:
     """
 
     def __init__(self, equipment: Equipment) -> None:
-        self._deadline = equipment.deadline or Deadline(equipment.clock)
-        equipment = replace(equipment, clock=self._deadline, deadline=self._deadline)
+        clock = equipment.clock
+        self._deadline = clock if isinstance(clock, Deadline) else Deadline(clock)
+        equipment = replace(equipment, clock=self._deadline, lift_deadline=self._deadline.lift)
         self._equipment = equipment
         self._memory = Memory(equipment.state)
         self._locator = Locator(equipment, self._memory)

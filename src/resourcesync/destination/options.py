@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO, Literal
 
-from resourcesync.destination.budget import Deadline
 from resourcesync.destination.choosing import DumpPolicy
 from resourcesync.destination.mappers import MapperFactory, no_mappers
 from resourcesync.destination.plan import Decision, DeletionLimit
@@ -104,7 +103,7 @@ class Equipment:
         tells_case: Whether the mirror's file system tells upper from lower case.
         traffic: Returns requests sent and bytes received so far.
         room: Returns how many bytes are free on the mirror's disk; ``None`` when nobody knows.
-        deadline: The clock as one that can end a run; ``None`` makes one of it.
+        lift_deadline: Takes away the deadline that the clock may have.
         patches: The formats of patches that can be applied, by media type.
         mappers: Returns a plug-in that gives URIs their places, by its name.
     """
@@ -121,6 +120,6 @@ class Equipment:
     tells_case: bool = True
     traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)
     room: Callable[[], int | None] = lambda: None
-    deadline: Deadline | None = None
+    lift_deadline: Callable[[], None] = lambda: None
     patches: Mapping[str, PatchFormat] = field(default_factory=dict)
     mappers: Callable[[str], MapperFactory] = no_mappers

@@ -88,8 +88,9 @@ class Pull:
         self.now = to_microseconds(equipment.clock.now())
         self.generation = self.memory.generation + 1
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
-        lift = (lambda: None) if equipment.deadline is None else equipment.deadline.lift
-        self.budget = Budget(options.max_bytes, lambda: equipment.traffic()[1], lift)
+        self.budget = Budget(
+            options.max_bytes, lambda: equipment.traffic()[1], equipment.lift_deadline
+        )
         self.packages = Packages(equipment, documents)
         manifests = None if options.dumps == "never" else self.packages
         self.resource_lists = ResourceListReader(documents, selection, manifests)

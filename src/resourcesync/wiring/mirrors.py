@@ -161,19 +161,16 @@ def open_destination(
         assert copies is not None
         memory = Memory(state)
         try:
-            known = memory.identity
-            address = source or ("" if known is None else known.source)
-            settings = network.settings(address)
-            deadline = Deadline(clock)
-            with closing(CurlFetcher(settings, deadline, Random())) as fetcher:  # noqa: S311 - jitter
+            settings = network.settings(source or _followed(memory))
+            timed = Deadline(clock)
+            with closing(CurlFetcher(settings, timed, Random())) as fetcher:  # noqa: S311 - jitter
                 yield Destination(
                     Equipment(
                         folder=str(folder),
                         fetcher=fetcher,
                         copies=copies,
                         state=state,
-                        clock=deadline,
-                        deadline=deadline,
+                        clock=timed,
                         report=report,
                         scratch=copies.scratch,
                         check_folder=mirror.check_marker,
@@ -188,6 +185,11 @@ def open_destination(
         finally:
             if not was_mirror and memory.identity is None:
                 _forget(folder, had_own=had_own, keep=was_folder)
+
+
+def _followed(memory: Memory) -> str:
+    known = memory.identity
+    return "" if known is None else known.source
 
 
 def _forget(folder: Path, *, had_own: bool, keep: bool) -> None:
