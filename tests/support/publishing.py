@@ -22,6 +22,7 @@ from resourcesync.ports import Catalogue, DocumentStore, Originals
 from resourcesync.source import naming
 from resourcesync.source.naming import DESCRIPTION, FOLDER
 from resourcesync.source.paging import Limits
+from resourcesync.source.policy import Policy, Step
 from resourcesync.source.publisher import Publication, Publisher
 from resourcesync.source.scan import ScanReport, scan
 
@@ -35,6 +36,7 @@ class Source:
     """Originals, catalogue and documents in memory, with a clock that is set by hand."""
 
     limits: Limits = field(default_factory=Limits)
+    policy: Policy = field(default_factory=Policy)
     clock: ManualClock = field(default_factory=ManualClock)
     catalogue: Catalogue = field(default_factory=MemoryCatalogue)
     documents: DocumentStore = field(default_factory=MemoryDocuments)
@@ -54,20 +56,23 @@ class Source:
     def scan(self) -> ScanReport:
         return scan(self.originals, self.catalogue, self.clock.now())
 
-    def publish(self, documents: DocumentStore | None = None) -> Publication:
+    def publish(self, documents: DocumentStore | None = None, step: Step = Step.DUE) -> Publication:
         """Scan and publish, a minute after the last time, with a publisher of its own."""
         self.clock.advance(seconds=60)
         self.scan()
-        return self.publish_only(documents)
+        return self.publish_only(documents, step)
 
-    def publish_only(self, documents: DocumentStore | None = None) -> Publication:
+    def publish_only(
+        self, documents: DocumentStore | None = None, step: Step = Step.DUE
+    ) -> Publication:
         return Publisher(
             self.catalogue,
             self.documents if documents is None else documents,
             base_uri=BASE,
             clock=self.clock,
             limits=self.limits,
-        ).publish()
+            policy=self.policy,
+        ).publish(step)
 
     def contents(self) -> dict[str, bytes]:
         """All documents of the specification: name to bytes."""
@@ -149,13 +154,37 @@ class Reader:
             assert isinstance(entry, CapabilityEntry)
             targets[entry.capability] = entry.uri
         self._above = capability_list.uri
-        assert set(targets) == {Capability.RESOURCE_LIST, Capability.CHANGE_LIST}
-        at, resources = self._resource_list(targets[Capability.RESOURCE_LIST])
-        start, changes = self._change_list(targets[Capability.CHANGE_LIST])
+        at, resources = self._resource_list(targets.pop(Capability.RESOURCE_LIST))
+        archives = {kind: uri for kind, uri in targets.items() if kind and kind.is_archive}
+        past = {kind: self._archive(kind, uri) for kind, uri in archives.items()}
+        if Capability.CHANGE_LIST in targets:
+            start, changes = self._change_list(targets.pop(Capability.CHANGE_LIST))
+        elif Capability.CHANGE_LIST_ARCHIVE in past:
+            archived = past.pop(Capability.CHANGE_LIST_ARCHIVE)
+            start, changes = self._lists(None, archived)
+        else:
+            start, changes = at, []  # no run has listed changes yet
+        self._check_past(past)
+        assert set(targets) == set(archives)
         assert start <= at
         return View(at=at, resources=resources, changes=changes, start=start)
 
-    def _resource_list(self, uri: str) -> tuple[datetime, dict[str, Resource]]:
+    def _archive(self, kind: Capability, uri: str) -> list[Part]:
+        header, entries = self._open(uri, kind)
+        assert header.link(Relation.UP) == self._above
+        parts = [item for item in entries if isinstance(item, Part)]
+        assert len(parts) == len(entries)
+        return parts
+
+    def _check_past(self, past: dict[Capability, list[Part]]) -> None:
+        for part in past.get(Capability.RESOURCE_LIST_ARCHIVE, []):
+            at, _ = self._resource_list(part.uri, DOCUMENTS + "resourcelist.xml")
+            assert at == part.at
+        for part in past.get(Capability.CHANGE_LIST_ARCHIVE, []):
+            header, _ = self._open(part.uri, Capability.CHANGE_LIST)
+            assert (header.from_, header.until) == (part.from_, part.until)
+
+    def _resource_list(self, uri: str, index: str = "") -> tuple[datetime, dict[str, Resource]]:
         header, entries = self._open(uri, Capability.RESOURCE_LIST)
         assert header.at is not None
         assert header.link(Relation.INDEX) is None
@@ -166,7 +195,7 @@ class Reader:
                 assert part.at == header.at
                 part_header, resources = self._open(part.uri, Capability.RESOURCE_LIST)
                 assert part_header.at == header.at
-                assert part_header.link(Relation.INDEX) == uri
+                assert part_header.link(Relation.INDEX) == (index or uri)
                 assert not part_header.is_index
                 found += [item for item in resources if isinstance(item, Resource)]
         else:
@@ -179,28 +208,36 @@ class Reader:
         assert header.from_ is not None
         assert header.until is None
         assert header.link(Relation.INDEX) is None
-        lists = [(header, entries)]
         if header.is_index:
-            lists = list(self._parts(uri, header, entries))
+            start, changes = self._lists(uri, [item for item in entries if isinstance(item, Part)])
+            assert start == header.from_
+            return start, changes
+        return header.from_, self._in_order(header.from_, [(header, entries)])
+
+    def _lists(self, index: str | None, parts: list[Part]) -> tuple[datetime, list[Change]]:
+        start = parts[0].from_
+        assert start is not None
+        return start, self._in_order(start, list(self._parts(index, start, parts)))
+
+    def _in_order(self, start: datetime, lists: list[tuple[Header, list[object]]]) -> list[Change]:
         changes = [item for _, items in lists for item in items if isinstance(item, Change)]
         assert len(changes) == sum(len(items) for _, items in lists)
         times = [change.time for change in changes if change.time is not None]
         assert len(times) == len(changes)
         assert all(one < other for one, other in itertools.pairwise(times))
-        assert all(time > header.from_ for time in times)
-        return header.from_, changes
+        assert all(time > start for time in times)
+        return changes
 
     def _parts(
-        self, uri: str, index: Header, entries: list[object]
+        self, index: str | None, start: datetime, parts: list[Part]
     ) -> Iterator[tuple[Header, list[object]]]:
-        reached = index.from_
-        for position, part in enumerate(entries, start=1):
-            assert isinstance(part, Part)
+        reached: datetime | None = start
+        for position, part in enumerate(parts, start=1):
             assert part.from_ == reached
-            assert (part.until is None) is (position == len(entries))
+            assert part.until is not None or position == len(parts)
             header, changes = self._open(part.uri, Capability.CHANGE_LIST)
             assert header.from_ == part.from_
-            assert header.link(Relation.INDEX) == uri
+            assert index is None or header.link(Relation.INDEX) == index
             if part.until is not None:
                 assert header.until == part.until
             for change in changes:

@@ -10,7 +10,7 @@ from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.model.vocabulary import Capability
+from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import Snapshot
 from resourcesync.source import archives, description, naming
 from resourcesync.source.ledger import Plan, Span
@@ -116,7 +116,7 @@ def publish(shelf: Shelf, plan: Plan, snapshot: Snapshot, shape: ChangeLists) ->
     """
     is_part = shape is not ChangeLists.ARCHIVE and len(plan.closed) > 0
     for span in plan.closed:
-        if not shelf.has(span.name, _key((span, "closed"))):
+        if not shelf.has(span.name, _closed_key(span, is_part=is_part)):
             _write(shelf, snapshot, span, span.name, _closed_header(shelf, span, is_part=is_part))
     listed = (*plan.retired, *plan.closed) if shape is ChangeLists.ARCHIVE else plan.retired
     if listed:
@@ -134,8 +134,8 @@ def publish(shelf: Shelf, plan: Plan, snapshot: Snapshot, shape: ChangeLists) ->
 
 def _write(shelf: Shelf, snapshot: Snapshot, span: Span, name: str, header: Header) -> None:
     """Write a list; what stands already of its entries is copied, not rendered again."""
-    is_closed = header.until is not None
-    key = _key((span, "closed")) if is_closed else _key(span)
+    is_part = header.link(Relation.INDEX) is not None
+    key = _key(span) if header.until is None else _closed_key(span, is_part=is_part)
     body = _key((span.after, span.start))
     for source in (name, naming.CHANGE_LIST):
         base = shelf.body(source, body)
@@ -188,6 +188,10 @@ def _header(shelf: Shelf, start: datetime, until: datetime | None, *, is_part: b
     if is_part:
         links = (*links, description.index(shelf.naming, naming.CHANGE_LIST))
     return Header(capability=Capability.CHANGE_LIST, from_=start, until=until, links=links)
+
+
+def _closed_key(span: Span, *, is_part: bool) -> str:
+    return _key((span, "closed", is_part))
 
 
 def _key(content: object) -> str:
