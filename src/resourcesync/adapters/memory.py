@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from io import BytesIO
+from itertools import islice
 from typing import BinaryIO, NamedTuple
 
 from resourcesync.errors import OriginalChangedError, StateError
@@ -273,6 +274,12 @@ class MemorySnapshot:
         for uri in sorted(self._resources):
             if uri >= start and (end is None or uri < end):
                 yield self._resources[uri].resource
+
+    def runs(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
+        """Yield the same, some at a time."""
+        resources = self.resources(start, end)
+        while run := list(islice(resources, 2)):
+            yield run
 
     def edits(self) -> Iterator[tuple[str, Resource | None]]:
         """Yield each edited URI with its resource, ``None`` when it is gone, in URI order."""

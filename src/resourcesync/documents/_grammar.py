@@ -13,7 +13,7 @@ from resourcesync.model.capabilities import (
     Package,
     Part,
 )
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
 
 _KINDS: Final[dict[Capability | None, type[Entry]]] = {
@@ -67,6 +67,10 @@ def check_entries(entries: Sequence[Entry], header: Header) -> None:
         ValueError: One is of another kind, or breaks a rule of such documents.
     """
     kind = kind_of(header)
+    if isinstance(entries, ResourceRun) and kind is Resource:
+        if _is_manifest(header.capability):
+            raise ValueError(f"a {header.phrase} needs a path for each entry (§7)")
+        return
     for found in set(map(type, entries)):
         if found is not kind:
             raise ValueError(f"a {header.phrase} has no {found.__name__} in it")

@@ -17,7 +17,7 @@ from resourcesync.documents._foreign import parted
 from resourcesync.documents._values import CHANGE_KNOWN, REPRESENTATION
 from resourcesync.model.digests import format_digests
 from resourcesync.model.links import Extra
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.resources import Change, Resource, ResourceRun
 
 _SPECIAL: Final = bytes((*range(0x20), 0x7F, *b'&<>"'))
 """The ASCII characters that `escape` looks for."""
@@ -35,6 +35,8 @@ def resource_rows(resources: Sequence[Resource], *, in_package: bool = False) ->
     Raises:
         ValueError: One of them cannot be written.
     """
+    if isinstance(resources, ResourceRun) and not in_package:
+        return _run_rows(resources)
     return _rows(resources, repeat(""), REPRESENTATION | _PLACES[in_package])
 
 
@@ -89,6 +91,27 @@ def _rows(resources: Sequence[Resource], leads: Iterable[str], known: frozenset[
         if metadata
         else f"<url><loc>{uri}</loc>{lastmod}{changefreq}{head}{tail}</url>\n"
         for uri, lastmod, changefreq, head, metadata, tail in columns
+    ]
+
+
+def _run_rows(run: ResourceRun) -> list[str]:
+    """Return the entries of resources that are columns already."""
+    uris = _escaped(run.uris)
+    if "" in uris:
+        raise ValueError("an entry needs a URI")
+    columns = zip(
+        uris,
+        _elements("lastmod", _moments(run.lastmods)),
+        _attributes("hash", _escaped(run.hashes)),
+        _lengths(run.lengths),
+        _attributes("type", _escaped(run.media_types)),
+        strict=False,
+    )
+    return [
+        f"<url><loc>{uri}</loc>{lastmod}<rs:md{digests}{length}{media_type}/></url>\n"
+        if digests or length or media_type
+        else f"<url><loc>{uri}</loc>{lastmod}</url>\n"
+        for uri, lastmod, digests, length, media_type in columns
     ]
 
 

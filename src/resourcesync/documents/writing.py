@@ -102,13 +102,24 @@ def render(entry: Entry, header: Header, dialect: Dialect = Dialect.V1_1) -> byt
     return "".join(_renderer(header, form_of(dialect))([entry])).encode()
 
 
+def body(entries: Sequence[Entry], header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
+    """Return some entries of a document with this header, one after the other, as `render` does.
+
+    A `ResourceRun` is written in half the time.
+
+    Raises:
+        ValueError: One of them would not be valid, see `render`.
+    """
+    return "".join(_renderer(header, form_of(dialect))(entries)).encode()
+
+
 def rows(entries: Sequence[Entry], header: Header) -> list[bytes]:
     """Return each of these entries of a document in 1.1 with this header, as `render` does.
 
     Raises:
         ValueError: One of them would not be valid, see `render`.
     """
-    return [row.encode() for row in _renderer(header, form_of(Dialect.V1_1))(list(entries))]
+    return [row.encode() for row in _renderer(header, form_of(Dialect.V1_1))(entries)]
 
 
 def _opening(header: Header, form: Form) -> str:
@@ -159,13 +170,13 @@ def _in_words_of(link: Link, form: Form) -> Link:
 
 def _renderer(
     header: Header, form: Form, *, lastmod_compat: bool = False
-) -> Callable[[list[Entry]], list[str]]:
+) -> Callable[[Sequence[Entry]], list[str]]:
     """Return the function that writes entries of such a document, several at a time."""
     told = narrow_header(header, form.dialect)
     written = _rows_of(told, form)
     is_exact = form.dialect is Dialect.V1_1
 
-    def checked(batch: list[Entry]) -> list[str]:
+    def checked(batch: Sequence[Entry]) -> list[str]:
         check_entries(batch, header)
         if not is_exact:
             batch = [narrow_entry(entry, header, form.dialect) for entry in batch]
@@ -176,7 +187,7 @@ def _renderer(
     return checked
 
 
-def _rows_of(header: Header, form: Form) -> Callable[[list[Any]], list[str]]:
+def _rows_of(header: Header, form: Form) -> Callable[[Sequence[Any]], list[str]]:
     """Return what writes the entries, of the one kind that such a document has."""
     if form.is_feed:
         item = _FEED_ROWS[form.dialect]

@@ -1,13 +1,13 @@
 """Resources and their changes: the entries of Resource Lists and Change Lists (§10.1, §12.1)."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from itertools import repeat
-from typing import Any, Final
+from typing import Any, Final, overload
 
-from resourcesync.model.digests import Digest
+from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Extra, Foreign, Link, Linked
 from resourcesync.model.vocabulary import ChangeKind
 
@@ -79,6 +79,62 @@ def many_resources(count: int, columns: Mapping[str, Iterable[Any]]) -> list[Res
     for name, default in _DEFAULTS.items():
         fill_slot(Resource, name, made, columns.get(name, repeat(default)))
     return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ResourceRun(Sequence[Resource]):
+    """Many resources as columns, which become values only when somebody asks for them.
+
+    For those that say no more than most do. What writes lists of millions reads the columns.
+
+    Attributes:
+        uris: ``loc`` of each.
+        lastmods: Last-Modified of each.
+        lengths: Bytes of each.
+        hashes: ``hash`` of each, as it is written; empty for none.
+        media_types: ``type`` of each.
+    """
+
+    uris: Sequence[str]
+    lastmods: Sequence[datetime | None]
+    lengths: Sequence[int | None]
+    hashes: Sequence[str]
+    media_types: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.uris)
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(
+            many_resources(
+                len(self.uris),
+                {
+                    "uri": self.uris,
+                    "lastmod": self.lastmods,
+                    "length": self.lengths,
+                    "digests": map(parse_digests, self.hashes),
+                    "media_type": self.media_types,
+                },
+            )
+        )
+
+    @overload
+    def __getitem__(self, at: int) -> Resource: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> "ResourceRun": ...
+
+    def __getitem__(self, at: int | slice) -> "Resource | ResourceRun":
+        if isinstance(at, int):
+            (one,) = self[at : at + 1 or None]
+            return one
+        return ResourceRun(
+            uris=self.uris[at],
+            lastmods=self.lastmods[at],
+            lengths=self.lengths[at],
+            hashes=self.hashes[at],
+            media_types=self.media_types[at],
+        )
 
 
 def fill_slot(owner: type, name: str, made: Iterable[object], values: Iterable[object]) -> None:

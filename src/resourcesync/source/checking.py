@@ -1,15 +1,17 @@
 """Read back what was written, with our own reader, before the world can see it."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, BinaryIO, Final, cast
+from zlib import crc32
 
 from resourcesync.documents import reading
 from resourcesync.documents.dialects import narrow_header
 from resourcesync.errors import DocumentError, StorageError
 from resourcesync.model.capabilities import Entry, Header
 from resourcesync.model.digests import format_digests
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.vocabulary import Capability, Dialect
 
 _Mark = tuple[str, str | None, int | None, str]
@@ -24,7 +26,8 @@ class Proof:
     """What a document is to say, told while it is written; then it is asked of what was stored.
 
     Entries that were copied from a document that had been proved are compared by their bytes;
-    all others are read.
+    all others are read. A document that was put together of copies is compared as a whole: what
+    is new in it was proved before.
 
     Args:
         name: The document's name, for messages.
@@ -39,7 +42,8 @@ class Proof:
         self._mark = _plain_mark if dialect is Dialect.SITEMAP else _mark
         self._running = 0
         self._count = 0
-        self._is_counted = False
+        self._is_copied = False
+        self._sum = 0
         self._opening = b""
         self._before = hashlib.sha256()
         self._size = 0
@@ -47,6 +51,10 @@ class Proof:
     def begin(self, opening: bytes) -> None:
         """Note the bytes before the entries."""
         self._opening = opening
+
+    def stored(self, chunk: bytes) -> None:
+        """Note bytes of the document, whatever they are."""
+        self._sum = crc32(chunk, self._sum)
 
     def copied(self, chunk: bytes) -> None:
         """Note bytes of entries that were proved before."""
@@ -57,14 +65,19 @@ class Proof:
         self._size += len(chunk)
 
     def expect(self, entries: Sequence[Any]) -> None:
-        """Note further entries; a range says only how many they are."""
+        """Note further entries; a range says only how many they are, since they are copies."""
         self._count += len(entries)
         if isinstance(entries, range):
-            self._is_counted = True
+            self._is_copied = True
             return
-        running, mark = self._running, self._mark
-        for entry in entries:
-            running = hash((running, mark(entry)))
+        marks: Iterable[_Mark]
+        if isinstance(entries, ResourceRun) and self._mark is _mark:
+            marks = zip(entries.uris, repeat(None), entries.lengths, entries.hashes, strict=False)
+        else:
+            marks = map(self._mark, entries)
+        running = self._running
+        for mark in marks:
+            running = hash((running, mark))
         self._running = running
 
     def __call__(self, stream: BinaryIO) -> None:
@@ -86,6 +99,8 @@ class Proof:
             )
 
     def _fault(self, stream: BinaryIO) -> str:
+        if self._is_copied:
+            return "" if self._is_stored(stream) else "its bytes are others"
         if self._size:
             if not self._is_copy(stream):
                 return "what was copied is not what was there"
@@ -97,7 +112,7 @@ class Proof:
         for mark in self._marks(document):
             running = hash((running, mark))
             count += 1
-        is_same = count == self._count and (self._is_counted or running == self._running)
+        is_same = count == self._count and running == self._running
         return "" if is_same and not document.refused else "its entries are others"
 
     def _marks(self, document: reading.Document) -> Iterator[_Mark]:
@@ -107,6 +122,13 @@ class Proof:
         for row in document.rows():
             length = None if row.length_text is None else int(row.length_text)
             yield row.uri, row.change, length, row.hash_text or ""
+
+    def _is_stored(self, stream: BinaryIO) -> bool:
+        """Whether a stream has the bytes that were noted."""
+        found = 0
+        while chunk := stream.read(_CHUNK):
+            found = crc32(chunk, found)
+        return found == self._sum
 
     def _is_copy(self, stream: BinaryIO) -> bool:
         """Whether a stream begins with what was copied; it stands after that then."""

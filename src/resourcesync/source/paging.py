@@ -73,6 +73,16 @@ class Pages(Generic[E]):
         self._ahead: list[Block[E]] = []  # the next block is the last of these
         self._advance()
 
+    @classmethod
+    def of_runs(
+        cls, runs: Iterable[Sequence[E]], render: Callable[[Sequence[E]], bytes], limits: Limits
+    ) -> "Pages[E]":
+        """Return the pages of entries that come some hundred at a time."""
+        pages = cls((), render, limits)
+        pages._remaining = (Block(run, render(run)) for run in runs)
+        pages._advance()
+        return pages
+
     def __bool__(self) -> bool:
         return bool(self._ahead)
 

@@ -89,7 +89,7 @@ def _last_pages(shelf: Shelf) -> tuple[Page, ...]:
 
 def _only_page(shelf: Shelf, snapshot: Snapshot, header: Header, limits: Limits) -> NewPage:
     """Return all resources as one page; reading it fails when they do not fit into one."""
-    resources = Pages(snapshot.resources(), shelf.renderer(header), limits)
+    resources = Pages.of_runs(snapshot.runs(), shelf.renderer(header), limits)
     page = formatted(resources, shelf.overhead(header))
 
     def blocks(found: Iterable[Block[object]]) -> Iterator[Block[object]]:

@@ -305,8 +305,7 @@ class Shelf:
 
 def renderer(header: Header, dialect: Dialect = Dialect.V1_1) -> Callable[[Sequence[Entry]], bytes]:
     """Return what gives the bytes of entries in a document with this header."""
-    start, end = len(writing.opening(header, dialect)), -len(writing.closing(header, dialect))
-    return lambda entries: b"".join(writing.write(header, entries, dialect))[start:end]
+    return lambda entries: writing.body(entries, header, dialect)
 
 
 def overhead(header: Header, dialect: Dialect = Dialect.V1_1) -> int:
@@ -341,6 +340,7 @@ class _Content:
         """
         for chunk in self._plain():
             self.digest.update(chunk)
+            self.proof.stored(chunk)
             yield chunk
 
     def _plain(self) -> Iterator[bytes]:

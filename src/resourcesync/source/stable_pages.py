@@ -8,14 +8,16 @@ that copying would not be quicker. One page is in memory at a time, and its edit
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Final, NamedTuple
 
 from resourcesync.documents import splicing, writing
 from resourcesync.documents.splicing import Edit, Entries
 from resourcesync.model.capabilities import Header
-from resourcesync.model.resources import Resource
+from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Snapshot
+from resourcesync.source.checking import Proof
 from resourcesync.source.paging import Block, Limits, Pages
 from resourcesync.source.shelf import Shelf
 
@@ -68,7 +70,8 @@ def formatted(resources: Pages[Resource], size: int) -> NewPage:
         for number, block in enumerate(resources.page(size)):
             if number == 0:
                 page.start = block.entries[0].uri
-            page.is_plain = page.is_plain and not any(it.foreign for it in block.entries)
+            if not isinstance(block.entries, ResourceRun):
+                page.is_plain &= not any(it.foreign for it in block.entries)
             yield Block(block.entries, block.text)
 
     page.blocks = blocks()
@@ -153,9 +156,18 @@ class Rebase:
 
     def _rows(self, edits: Sequence[tuple[str, Resource | None]]) -> Iterator[Edit]:
         there = [resource for _, resource in edits if resource is not None]
-        rows = iter(writing.rows(there, self._header))
+        rows = writing.rows(there, self._header)
+        self._prove(there, rows)
+        new = iter(rows)
         for uri, resource in edits:
-            yield Edit(uri, b"" if resource is None else next(rows))
+            yield Edit(uri, b"" if resource is None else next(new))
+
+    def _prove(self, resources: Sequence[Resource], rows: Sequence[bytes]) -> None:
+        """Read entries that are to be put among others, which are not read again."""
+        proof = Proof("an entry", self._header, Dialect.V1_1)
+        proof.expect(resources)
+        around = writing.opening(self._header), writing.closing(self._header)
+        proof(BytesIO(b"".join((around[0], *rows, around[1]))))
 
     def _are_small(self, one: Entries, other: Entries) -> bool:
         count, size = one.count + other.count, one.size + other.size + self._around
@@ -171,8 +183,8 @@ class Rebase:
             yield NewPage(blocks=_blocks(page), start=page.first_uri())
 
     def _formatted(self, start: str, end: str | None) -> Iterator[NewPage]:
-        resources = self._snapshot.resources(start, end)
-        pages = Pages(resources, self._shelf.renderer(self._header), self._limits)
+        runs = self._snapshot.runs(start, end)
+        pages = Pages.of_runs(runs, self._shelf.renderer(self._header), self._limits)
         while pages:
             yield formatted(pages, self._around)
 

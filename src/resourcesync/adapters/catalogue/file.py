@@ -5,9 +5,10 @@ each reader has its own and sees one moment.
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -30,6 +31,7 @@ from resourcesync.ports import Catalogued, Clock
 
 LOCK_NAME: Final = "publish.lock"
 _BATCH: Final = 2_000
+_RUN: Final = 512
 _PUT: Final = "INSERT OR REPLACE INTO resource VALUES (?,?,?,?,?,?,?)"
 _DELETE: Final = "DELETE FROM resource WHERE uri = ?"
 _LOG: Final = """
@@ -256,11 +258,15 @@ class FileSnapshot:
 
     def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
         """Yield the resources in rising URI order, those from ``start`` up to before ``end``."""
+        return chain.from_iterable(self.runs(start, end))
+
+    def runs(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
+        """Yield the same, some hundred at a time."""
         bounds = (start,) if end is None else (start, end)
         query = _RANGE.format("" if end is None else "AND uri < ?")
         rows = self._connection.execute(query, bounds)
-        while some := rows.fetchmany(_BATCH):
-            yield from from_rows(some)
+        while some := rows.fetchmany(_RUN):
+            yield from_rows(some)
 
     def edits(self) -> Iterator[tuple[str, Resource | None]]:
         """Yield each edited URI with its resource, ``None`` when it is gone, in URI order."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from resourcesync.model.digests import Digest, format_digests
 from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource, many_resources
+from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 
@@ -63,21 +63,17 @@ class CataloguedRow(tuple[Any, ...]):
 
 
 def from_rows(rows: Sequence[Row]) -> Sequence[Resource]:
-    """Return the resources of many rows, as ``from_row`` does, in a fifth of the time.
-
-    Rows that tell more than most do are read one by one.
-    """
+    """Return the resources of many rows, as ``from_row`` does: as columns, if they say no more."""
     uris, lastmods, lengths, hashes, media_types, more, *_ = zip(*rows, strict=True)
     if any(more):
         return [from_row(row) for row in rows]
-    columns: dict[str, Iterable[object]] = {
-        "uri": uris,
-        "lastmod": map(_from_time, lastmods),
-        "length": lengths,
-        "digests": map(_from_hash, hashes),
-        "media_type": media_types,
-    }
-    return many_resources(len(rows), columns)
+    return ResourceRun(
+        uris=uris,
+        lastmods=[_from_time(lastmod) for lastmod in lastmods],
+        lengths=lengths,
+        hashes=hashes,
+        media_types=media_types,
+    )
 
 
 def change_from_row(kind: str, moment: int, row: Row) -> Change:
