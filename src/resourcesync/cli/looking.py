@@ -10,8 +10,6 @@ import click
 
 from resourcesync.cli import configured, options
 from resourcesync.cli.job import Job
-from resourcesync.cli.options import option
-from resourcesync.cli.pull_options import with_options
 
 if TYPE_CHECKING:
     from resourcesync.cli.configured import Configuration
@@ -78,33 +76,6 @@ class Asking:
         return configured.network_of(self.values, self.configuration.credentials(self.auth, home))
 
 
-_OPTIONS: Final = (
-    option("--timeout", type=options.DURATION, help="Longest wait for an answer, such as 30s."),
-    option("--retries", type=click.IntRange(0, 100), help="Further tries; 404 gets none."),
-    option(
-        "--robots",
-        type=click.Choice(["obey", "ignore"]),
-        default="obey",
-        show_default=True,
-        help="Whether robots.txt is obeyed.",
-    ),
-    option(
-        "--header",
-        type=options.HEADER,
-        multiple=True,
-        metavar="'K: V'",
-        help="Send a header to the Source's own origin, and to no other.",
-    ),
-    option(
-        "--allow-origin",
-        multiple=True,
-        metavar="URL",
-        help="Connect to this origin too, though its address is private.",
-    ),
-    options.AUTH,
-    options.CONTACT,
-    options.CONFIG,
-)
 _NAMES: Final = ("timeout", "retries", "robots", "header", "allow_origin", "auth", "contact")
 
 
@@ -120,4 +91,4 @@ def asking_options(function: Callable[..., Job]) -> Callable[..., Job]:
         chosen = configured.merged(own, defaults, configured.given_options())
         return function(asking=Asking(configuration=configuration, values=chosen), **values)
 
-    return with_options(_OPTIONS)(asked)
+    return options.with_options(options.ASKING, (options.CONFIG,))(asked)

@@ -14,6 +14,7 @@ from resourcesync.config import files
 from resourcesync.errors import ConfigurationError
 
 V = TypeVar("V")
+Decorator = Callable[[Callable[..., Job]], Callable[..., Job]]
 
 option = functools.partial(click.option, show_envvar=True)
 """``click.option`` whose help names the environment variable."""
@@ -72,7 +73,49 @@ CONTACT = option(
 )
 
 
-def json_option() -> Callable[[Callable[..., Job]], Callable[..., Job]]:
+ALLOW_ORIGIN = option(
+    "--allow-origin",
+    multiple=True,
+    metavar="URL",
+    help="Trust this origin too: be led there, take its resources, and connect to it though its "
+    "address is private.",
+)
+ASKING = (
+    option("--timeout", type=DURATION, help="Longest wait for an answer, such as 30s."),
+    option("--retries", type=click.IntRange(0, 100), help="Further tries; 404 gets none."),
+    option(
+        "--robots",
+        type=click.Choice(["obey", "ignore"]),
+        default="obey",
+        show_default=True,
+        help="Whether robots.txt is obeyed.",
+    ),
+    option(
+        "--header",
+        type=HEADER,
+        multiple=True,
+        metavar="'K: V'",
+        help="Send a header to the Source's own origin, and to no other.",
+    ),
+    ALLOW_ORIGIN,
+    AUTH,
+    CONTACT,
+)
+"""How any Source is asked, by the commands that look and those that keep mirrors."""
+
+
+def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
+    """Return what gives a command the options of some groups, in their order."""
+
+    def add(function: Callable[..., Job]) -> Callable[..., Job]:
+        for decorate in reversed([it for group in groups for it in group]):
+            function = decorate(function)
+        return function
+
+    return add
+
+
+def json_option() -> Decorator:
     """Return the ``--json`` option alone."""
     return option("--json", is_flag=True, help="Write one JSON object per line, and no text.")
 

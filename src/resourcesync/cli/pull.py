@@ -18,7 +18,7 @@ from resourcesync.cli.job import Job
 from resourcesync.cli.metrics import keeping_metrics
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.pull_options import KEEPING, ONE_RUN, with_options
+from resourcesync.cli.pull_options import KEEPING, ONE_RUN
 
 if TYPE_CHECKING:
     from resourcesync.cli.pull_words import PullWords
@@ -129,7 +129,7 @@ class _Chosen:
 @option("--all", "all", is_flag=True, help="Pull every mirror of the configuration file.")
 @option("-n", "--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
-@with_options(ONE_RUN, *KEEPING, (options.CONFIG,))
+@options.with_options(ONE_RUN, *KEEPING, (options.CONFIG,))
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Copy what changed since last time.

@@ -1,6 +1,5 @@
 """The options of ``pull`` that say how a mirror is kept: the keys of the configuration file."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -9,8 +8,6 @@ import click
 from resourcesync.cli import options
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-
-Decorator = Callable[[Callable[..., Job]], Callable[..., Job]]
 
 SETS: Final = (
     option(
@@ -113,46 +110,12 @@ NETWORK: Final = (
     option("--per-host", type=click.IntRange(1, 1000), help="Most requests at a time to one host."),
     option("--rate", type=options.RATE, help="Requests per second to one host, such as 5/s."),
     option("--bwlimit", type=options.SIZE, help="Bytes per second in all, such as 2M."),
-    option("--timeout", type=options.DURATION, help="Longest wait for an answer, such as 30s."),
-    option("--retries", type=click.IntRange(0, 100), help="Further tries; 404 gets none."),
-    option(
-        "--robots",
-        type=click.Choice(["obey", "ignore"]),
-        default="obey",
-        show_default=True,
-        help="Whether robots.txt is obeyed.",
-    ),
-    option(
-        "--header",
-        type=options.HEADER,
-        multiple=True,
-        metavar="'K: V'",
-        help="Send a header to the Source's own origin, and to no other.",
-    ),
-    option(
-        "--allow-origin",
-        multiple=True,
-        metavar="URL",
-        help="Accept resources of this origin too, though the Source is elsewhere.",
-    ),
-    options.AUTH,
-    options.CONTACT,
+    *options.ASKING,
 )
 
 
-def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
-    """Return what gives a command the options of some groups, in their order."""
-
-    def add(function: Callable[..., Job]) -> Callable[..., Job]:
-        for decorate in reversed([it for group in groups for it in group]):
-            function = decorate(function)
-        return function
-
-    return add
-
-
-def _options_of(*groups: tuple[Decorator, ...]) -> dict[str, click.Option]:
-    command = click.command(with_options(*groups)(_nothing))
+def _options_of(*groups: tuple[options.Decorator, ...]) -> dict[str, click.Option]:
+    command = click.command(options.with_options(*groups)(_nothing))
     return {it.name: it for it in command.params if isinstance(it, click.Option) and it.name}
 
 
