@@ -71,7 +71,10 @@ class Memory:
 
     def _number(self, key: str) -> int | None:
         text = self._state.note(key)
-        return None if text is None else int(text)
+        try:
+            return None if text is None else int(text)
+        except ValueError as error:
+            raise _unreadable(key, str(error)) from error
 
     @property
     def identity(self) -> Identity | None:
@@ -95,11 +98,7 @@ class Memory:
         try:
             return msgspec.json.decode(text.encode(), type=kind)
         except msgspec.MsgspecError as error:
-            raise StateError(
-                f"the mirror's memory of its {key} cannot be read: {error}",
-                evidence=(("kept", "all copies"),),
-                hint="move .resourcesync/state.db away and pull again: good copies are kept",
-            ) from error
+            raise _unreadable(key, str(error)) from error
 
     @property
     def through(self) -> int | None:
@@ -184,4 +183,12 @@ def rank(found: Discovered) -> tuple[bool, bool, bool]:
         not found.is_sitemap,
         found.resource_list is not None,
         found.change_list is not None,
+    )
+
+
+def _unreadable(key: str, why: str) -> StateError:
+    return StateError(
+        f"the mirror's memory of its {key} cannot be read: {why}",
+        evidence=(("kept", "all copies"),),
+        hint="move .resourcesync/state.db away and pull again: good copies are kept",
     )

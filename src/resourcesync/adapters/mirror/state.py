@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import starmap
+from operator import itemgetter, lt
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -141,11 +142,14 @@ class SqliteMirrorState(MirrorLogs):
             yield
         except sqlite3.OperationalError as error:
             raise self._failed(error) from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # SQLite quotes what it read
             raise self._damaged(str(error)) from error
 
     def _failed(self, error: sqlite3.OperationalError) -> StorageError:
-        full = "full" in str(error) or error.sqlite_errorname == "SQLITE_FULL"
+        name = getattr(error, "sqlite_errorname", "")  # what Python itself raises has none
+        if not name:
+            return self._damaged(str(error))
+        full = "full" in str(error) or name == "SQLITE_FULL"
         kind = DiskFullError if full else StorageError
         return kind(
             f"the mirror's state cannot be written: {error}",
@@ -176,6 +180,9 @@ class SqliteMirrorState(MirrorLogs):
                 rows = self._db.execute(
                     "SELECT * FROM copy WHERE uri > ? ORDER BY uri LIMIT ?", (after, _PAGE)
                 ).fetchall()
+            uris = [after, *map(itemgetter(0), rows)]
+            if not all(map(lt, uris, uris[1:])):
+                raise self._damaged("its copies are in no order")
             yield from map(Copy._make, rows)
             if len(rows) < _PAGE:
                 return

@@ -1,0 +1,306 @@
+"""Rows of the threat model about what a Source does, that no other test holds."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.options import Filters
+from resourcesync.destination.reports import FindingKind, MirrorState
+from resourcesync.errors import ResourceSyncError, SourceUnavailableError
+from resourcesync.ports import Request
+from tests.support.loose_world import LooseWorld
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+LIST = f"{BASE}list.xml"
+OPEN = (
+    '<{} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
+)
+
+
+def resource_list(*names: str, at: str, root: str = "urlset", md: str = "") -> Answer:
+    tag = "url" if root == "urlset" else "sitemap"
+    rows = "".join(f"<{tag}><loc>{BASE}{name}</loc>{md}</{tag}>" for name in names)
+    head = f'<rs:md capability="resourcelist" at="{at}"/>'
+    return Answer(body=f"{OPEN.format(root)}{head}{rows}</{root}>".encode())
+
+
+def test_a_login_page_for_every_resource_changes_nothing_here(world: World) -> None:
+    world.pull()
+    before = world.files_on_disk()
+    for name in [f"objects/{number:04}.html" for number in range(40)]:
+        world.put(name, f"newer {name}")
+    world.publish()
+    lists = world.serve
+
+    def portal(request: Request) -> Answer | Exception:
+        is_list = "/resourcesync" in request.uri
+        return lists(request) if is_list else Answer(body=b"<!doctype html><p>Log in</p>")
+
+    world.fetcher.serve = portal
+    report = world.pull()
+
+    assert report.state is MirrorState.BEHIND
+    assert (report.failed, report.deleted, report.updated) == (40, 0, 0)
+    assert world.files_on_disk() == before
+    world.fetcher.serve = world.serve
+    world.clock.advance(hours=30)
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("left", [0, 3])
+def test_a_list_that_is_suddenly_empty_or_small_deletes_nothing_at_once(
+    tmp_path: Path, left: int
+) -> None:
+    world = World(tmp_path / "mirror")
+    names = [f"{number}.html" for number in range(300)]
+    for name in names:
+        world.put(name, name)
+    world.answers[LIST] = resource_list(*names, at="2026-01-01T00:00:00Z")
+    world.pull(LIST)
+    world.answers[LIST] = resource_list(*names[:left], at="2026-01-02T00:00:00Z")
+
+    report = world.pull(LIST)
+
+    assert report.deleted == 0
+    assert report.held == 300 - left
+    assert report.state is MirrorState.STOPPED
+    assert len(world.files_on_disk()) == 300
+
+
+def test_fields_of_an_answer_never_name_a_file_nor_move_the_cursor(world: World) -> None:
+    plain = world.serve
+
+    def dressed(request: Request) -> Answer | Exception:
+        answer = plain(request)
+        if isinstance(answer, Answer):
+            answer.headers |= {
+                "content-disposition": 'attachment; filename="../../evil.sh"',
+                "content-location": "/other/place.html",
+                "content-type": "application/x-sh",
+                "date": "Fri, 01 Jan 2100 00:00:00 GMT",
+                "last-modified": "Fri, 01 Jan 2100 00:00:00 GMT",
+            }
+        return answer
+
+    world.fetcher.serve = dressed
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert min(world.files_on_disk()) == "index.html"
+    assert len(world.files_on_disk()) == 41
+    world.put("objects/0001.html", "newer")
+    world.publish()
+
+    report = world.pull()
+
+    assert (report.updated, report.state) == (1, MirrorState.IN_SYNC)
+    assert world.in_sync()
+
+
+def test_a_source_that_stands_still_is_not_called_in_sync_as_of_now(world: World) -> None:
+    first = world.pull()
+    world.clock.advance(hours=24 * 90)
+
+    again = world.pull()
+
+    assert again.state is MirrorState.IN_SYNC
+    assert again.as_of == first.as_of
+    assert again.as_of is not None
+    assert world.clock.now() - again.as_of > timedelta(days=89)
+
+
+def test_parts_of_two_generations_are_not_one_list(tmp_path: Path) -> None:
+    """The index is new, one of its parts is an old copy: what is absent may only not be told."""
+    world = World(tmp_path / "mirror")
+    names = [f"{number}.html" for number in range(6)]
+    for name in names:
+        world.put(name, name)
+    old, new = "2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"
+    parts = ("one.xml", "two.xml")
+    world.answers[LIST] = resource_list(*parts, at=old, root="sitemapindex")
+    world.answers[BASE + "one.xml"] = resource_list(*names[:3], at=old)
+    world.answers[BASE + "two.xml"] = resource_list(*names[3:], at=old)
+    world.pull(LIST)
+    world.answers[LIST] = resource_list(*parts, at=new, root="sitemapindex")
+    world.answers[BASE + "one.xml"] = resource_list(*names[:2], at=new)
+    world.answers[BASE + "two.xml"] = resource_list(*names[4:], at=old)
+
+    report = world.pull(LIST)
+
+    assert report.deleted == 0
+    assert set(world.files_on_disk()) == set(names)
+    assert report.as_of == datetime(2026, 1, 1, tzinfo=UTC), "the oldest part says how far it goes"
+
+
+def test_a_closed_list_that_is_changed_afterwards_is_found_by_an_audit(tmp_path: Path) -> None:
+    world = LooseWorld(tmp_path / "mirror", index=True)
+    world.put("a.txt", "first")
+    world.publish()
+    world.put("b.txt", "second")
+    world.publish()
+    world.rotate()
+    world.pull()
+    closed = world.source._lists[0].entries
+    world.put("a.txt", "slipped in")
+    data = b"slipped in"
+    moment = world.source._lists[0].start + 1
+    closed.insert(
+        0, world.source._entry(BASE + "a.txt", data, moment, change="updated", moment=moment)
+    )
+    world.source._known[BASE + "a.txt"] = (data, moment)
+    world.snapshot()
+
+    audit = world.audit()
+
+    assert [(found.kind, found.uri) for found in audit.findings] == [
+        (FindingKind.DIFFERENT, BASE + "a.txt")
+    ]
+
+
+def test_changes_of_what_is_known_or_unknown_otherwise_are_taken_as_they_are(
+    tmp_path: Path,
+) -> None:
+    world = LooseWorld(tmp_path / "mirror")
+    for name in ("a", "b", "c"):
+        world.put(f"{name}.txt", name)
+    world.publish()
+    world.pull()
+    now = world.moment()
+    world.put("a.txt", "a again")
+    world.put("new.txt", "new")
+    world.remove("b.txt")
+    source = world.source
+    source.open_list.entries += [
+        source._entry(BASE + "a.txt", b"a again", now, change="created", moment=now),
+        source._entry(BASE + "new.txt", b"new", now, change="updated", moment=now),
+        source._entry(BASE + "never.txt", None, None, change="deleted", moment=now),
+        source._entry(BASE + "b.txt", None, None, change="deleted", moment=now),
+        source._entry(BASE + "b.txt", None, None, change="deleted", moment=now),
+    ]
+    world.show()
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert (report.created, report.updated, report.deleted) == (1, 1, 1)
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "remains"),
+    [(("deleted", "created", "deleted"), False), (("deleted", "created"), True)],
+)
+def test_of_changes_at_one_moment_the_last_in_the_list_counts(
+    tmp_path: Path, kinds: tuple[str, ...], *, remains: bool
+) -> None:
+    world = LooseWorld(tmp_path / "mirror", whole_seconds=True)
+    world.put("a.txt", "first")
+    world.put("b.txt", "stays")
+    world.publish()
+    world.pull()
+    now, source = world.moment(), world.source
+    for kind in kinds:
+        body = None if kind == "deleted" else b"second"
+        moment = None if body is None else now
+        source.open_list.entries.append(
+            source._entry(BASE + "a.txt", body, moment, change=kind, moment=now)
+        )
+    world.remove("a.txt")
+    if remains:
+        world.put("a.txt", "second")
+    world.show()
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert world.in_sync()
+    assert ("a.txt" in world.files_on_disk()) is remains
+
+
+def test_an_outage_of_three_days_leaves_all_as_it_was_and_one_pull_catches_up(
+    world: World,
+) -> None:
+    world.pull()
+    before = world.files_on_disk()
+    for name in ("objects/0001.html", "objects/0002.html"):
+        world.put(name, "newer")
+    world.remove("objects/0003.html")
+    world.publish()
+    away = SourceUnavailableError("away", uri=BASE, status=503)
+    world.fetcher.serve = lambda request: away
+    for _ in range(72):
+        world.clock.advance(hours=1)
+        with pytest.raises(SourceUnavailableError):
+            world.pull()
+        assert len(world.fetcher.asked) <= 5
+    assert world.files_on_disk() == before
+    world.fetcher.serve = world.serve
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert (report.updated, report.deleted) == (2, 1)
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("days", [1, 30, 365])
+def test_a_mirror_that_slept_catches_up(world: World, days: int) -> None:
+    world.pull()
+    for month in range(12):
+        world.clock.advance(hours=24 * days / 12)
+        world.put(f"objects/{month:04}.html", f"month {month}")
+        world.put(f"new/{month}.html", "new")
+        world.publish()
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("hours", [-1, 1, -24 * 3650, 24 * 3650])
+def test_a_clock_that_is_wrong_here_loses_no_change(world: World, hours: float) -> None:
+    def pull_by_a_wrong_clock() -> MirrorState:
+        world.clock.advance(hours=hours)
+        try:
+            return world.pull(filters=Filters()).state
+        finally:
+            world.clock.advance(hours=-hours)
+
+    pull_by_a_wrong_clock()
+    for number in range(3):
+        world.put(f"objects/{number:04}.html", f"newer {number}")
+        world.publish()
+        assert pull_by_a_wrong_clock() is MirrorState.IN_SYNC
+        assert world.in_sync()
+    world.publish()
+    assert world.pull().state is MirrorState.IN_SYNC
+
+
+def test_a_pull_that_fails_empties_no_trash(world: World) -> None:
+    world.pull()
+    world.remove("index.html")
+    world.publish()
+    world.pull(trash_days=1)
+    trash = world.folder / ".resourcesync/trash"
+    world.clock.advance(hours=24 * 60)
+    world.fetcher.serve = lambda request: SourceUnavailableError("away", uri=BASE, status=503)
+
+    with pytest.raises(ResourceSyncError):
+        world.pull(trash_days=1)
+
+    assert len(list(trash.iterdir())) == 1
+    world.fetcher.serve = world.serve
+    world.pull(trash_days=1)
+    assert list(trash.iterdir()) == []
+
+
+def test_a_digest_that_only_finds_accidents_is_called_weak(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    md5 = '<rs:md hash="md5:0cc175b9c0f1b6a831c399e269772661" length="1"/>'
+    world.answers[LIST] = resource_list("a.txt", at="2026-01-01T00:00:00Z", md=md5)
+
+    report = world.pull(LIST)
+
+    assert (report.weak, report.verified, report.unverified) == (1, 0, 0)
