@@ -209,3 +209,21 @@ def test_a_spoiled_copy_is_a_matter_for_audit_not_for_diff(source: TinySource) -
 
     assert run(["diff", source.url, "museum"]) == 0  # the memory is compared, not the bytes
     assert run(["audit", "museum"]) == 1
+
+
+def test_the_symbols_of_a_mirror_are_those_of_its_audit(source: TinySource, said: Said) -> None:
+    assert run(["pull", source.url, "museum", "-q"]) == 0
+    entries = entries_of(source)[1:]
+    entries[0] = source.entry("/objects/0001.txt", b"objecT 1\n")
+    entries.append(source.entry("/objects/new.txt", b"new"))
+    source.offer_entries(entries, at=LATER)
+    said.readouterr()
+
+    symbols = []
+    for words in (["diff", "museum", source.url], ["audit", "museum", "--method", "lists"]):
+        assert run([*words, "--json"]) == 1
+        found = [row for row in rows(said) if row["type"] == "finding"]
+        symbols.append({row["uri"].rpartition("/")[2]: row["kind"] for row in found})
+
+    assert symbols[0] == {"0000.txt": "-", "0001.txt": "*", "new.txt": "+"}
+    assert symbols[0] == symbols[1]

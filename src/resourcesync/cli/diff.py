@@ -31,11 +31,12 @@ def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
     A and B are each the address of a Source or of a list, a file or folder of documents, or a
     mirror. Of a Source the Resource List counts, with the changes since. Resources are compared by
     URI: by their hash, else by length and lastmod; nothing of them is fetched.
-    Symbols: + only in B, - only in A, * different, ? not proven by a hash.
+    Symbols, as those of audit and pull with A for the mirror: + only in B (missing in A), - only
+    in A (extra there), * different, ? not proven by a hash.
     Exit 0 when both say the same, 1 when not.
 
     \b
-    resourcesync diff https://museum.example ./museum
+    resourcesync diff ./museum https://museum.example
     resourcesync diff monday/resourcelist.xml tuesday/resourcelist.xml
     """  # noqa: D301 - click's mark for lines that are not to be filled
     a, b = values["a"], values["b"]
