@@ -15,6 +15,7 @@ from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError, StateError
 from resourcesync.ports import Installation, Removal, Request
+from resourcesync.ports.mirror import Step
 from tests.support.commands import environment, files_of, resourcesync, script
 from tests.support.memory_fetcher import Answer
 from tests.support.tiny_source import TinySource
@@ -72,7 +73,7 @@ def test_an_empty_folder_in_the_place_of_a_mirror_is_not_taken_for_it(world: Wor
 def test_a_note_that_cannot_be_understood_is_a_damaged_memory(world: World, key: str) -> None:
     world.pull()
     with world.destination() as destination:
-        destination._equipment.state.remember(key, "1e")
+        destination._equipment.state.commit(Step(notes={key: "1e"}))
 
     with pytest.raises(StateError) as caught:
         world.pull()
