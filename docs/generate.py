@@ -18,7 +18,9 @@ import click
 from resourcesync import config, errors
 from resourcesync.adapters.catalogue import database
 from resourcesync.adapters.mirror import schema
-from resourcesync.cli import main
+from resourcesync.cli import configured, main
+from resourcesync.cli.config_schema import value_schema
+from resourcesync.cli.event_schema import EVENTS
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
 from resourcesync.validator.rule import Checked, Rule, Severity
 from resourcesync.validator.rules import FAMILIES, RULES
@@ -251,6 +253,40 @@ def commands() -> str:
     return "\n".join(parts)
 
 
+def events() -> str:
+    """Return the kinds of lines that ``--json`` writes, with their fields."""
+    parts = []
+    for name, event in EVENTS.items():
+        always, sometimes = (named(it) for it in (event.always, event.sometimes))
+        more = f"Where it means something: {sometimes}.\n" if sometimes else ""
+        parts.append(f"## {name}\n\n{event.meaning}\nAlways: {always}.\n{more}")
+    return "\n".join(parts)
+
+
+def named(fields: str) -> str:
+    """Return fields of the table of events as a list in a sentence."""
+    return ", ".join(f"`{it.partition(':')[0].rstrip('?')}`" for it in fields.split())
+
+
+def configuration_keys() -> str:
+    """Return the keys of a mirror's table in the configuration file."""
+    rows = []
+    for name, option in configured.MIRROR_KEYS.items():
+        schema = value_schema(option)
+        kind = " or ".join(map(str, schema.get("enum") or [option.type.name]))
+        several = "list of " if option.multiple else ""
+        default = schema.get("default", "")
+        rows.append(
+            (
+                f"`{name}`",
+                f"{several}{'true or false' if option.is_flag else kind}",
+                f"`{default}`" if default not in {"", False} else "",
+                schema.get("description", "").replace("|", "\\|"),
+            )
+        )
+    return table(("Key", "Value", "Built in", "Meaning"), rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     **{f"rules-{prefix}": partial(family, prefix) for prefix in FAMILIES},
     **{name: partial(part, name) for name in NAMES},
@@ -258,6 +294,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "errors": error_codes,
     "commands": commands,
     "exit-codes": exit_codes,
+    "events": events,
+    "configuration": configuration_keys,
     "state-schema": state_schema,
     "catalogue-schema": catalogue_schema,
 }

@@ -1,6 +1,7 @@
 """``resourcesync config``: begin, find, check and show the configuration file."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +14,7 @@ from resourcesync.cli.configured import Configuration, Setting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
+from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of, write_line
 from resourcesync.cli.pull_options import KEYS
 from resourcesync.cli.words import QUIET, Line
 from resourcesync.config import files
@@ -48,8 +49,9 @@ EXAMPLE: Final = """\
 
 
 @click.command("config")
-@click.argument("action", type=click.Choice(["init", "check", "show", "path"]))
+@click.argument("action", type=click.Choice(["init", "check", "show", "path", "schema"]))
 @option("--origin", is_flag=True, help="For show: where each value comes from, built-in ones too.")
+@option("--events", is_flag=True, help="For schema: of the lines that --json writes.")
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -60,30 +62,40 @@ def command(output: OutputOptions, **values: Any) -> Job:
     check  tell of every mistake, and of secrets that are not there; nobody is asked
     show   what counts for each mirror, with [defaults] and the environment
     path   which file counts
+    schema the JSON Schema of the file, for editors and programs
 
     The first of these files counts: --config, RESOURCESYNC_CONFIG, ./resourcesync.toml, the
     user's, /etc/resourcesync/resourcesync.toml. One inside a mirror does not count, unless named.
     """  # noqa: D301 - click's mark for lines that are not to be filled
     action, named = values["action"], values["config"]
-    if values["origin"] and action != "show":
-        raise click.UsageError("--origin is for show")
+    for flag, of in (("origin", "show"), ("events", "schema")):
+        if values[flag] and action != of:
+            raise click.UsageError(f"--{flag} is for {of}")
 
     def work(screen: Screen) -> Outcome:
-        if action == "init":
-            return _init(named or Path(files.NAME))
-        if action == "path":
-            return _path(named)
-        file = files.find(named)
-        if file is None:
-            tried = tuple(("tried", str(it.path)) for it in files.places() if it.counts)
-            raise ConfigurationError(
-                "there is no configuration file", evidence=tried, hint="resourcesync config init"
-            )
-        if action == "check":
-            return _check(file, screen)
-        return _show(Configuration(file), screen, with_origin=values["origin"])
+        match action:
+            case "init":
+                return _init(named or Path(files.NAME))
+            case "path":
+                return _path(named)
+            case "schema":
+                return _schema(screen, as_json=output.json, of_events=values["events"])
+            case "check":
+                return _check(_found(named), screen)
+            case _:
+                return _show(Configuration(_found(named)), screen, with_origin=values["origin"])
 
     return Job(command="config", output=output, work=work, fields={"action": action})
+
+
+def _found(named: Path | None) -> files.ConfigFile:
+    file = files.find(named)
+    if file is None:
+        tried = tuple(("tried", str(it.path)) for it in files.places() if it.counts)
+        raise ConfigurationError(
+            "there is no configuration file", evidence=tried, hint="resourcesync config init"
+        )
+    return file
 
 
 def _init(path: Path) -> Outcome:
@@ -112,6 +124,18 @@ def _path(named: Path | None) -> Outcome:
         for place, note in zip(places, notes, strict=True)
     ]
     return Outcome(exit=ExitCode.FINDINGS, closing=tuple(lines), fields={"path": None})
+
+
+def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> Outcome:
+    from resourcesync.cli.config_schema import config_schema  # noqa: PLC0415 - seldom needed
+    from resourcesync.cli.event_schema import event_schema  # noqa: PLC0415 - seldom needed
+
+    schema = event_schema() if of_events else config_schema()
+    if as_json:
+        screen.report("schema", {"schema": schema})
+    else:
+        write_line(sys.stdout, json.dumps(schema, indent=2))
+    return Outcome()
 
 
 def _check(file: files.ConfigFile, screen: Screen) -> Outcome:

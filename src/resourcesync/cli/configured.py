@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 TABLES: Final = ("defaults", "mirror", "auth")
 
-_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
+NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 _GIVEN: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 _RIVALS: Final = frozenset({"set", "all_sets"})
 _MAX_LAG: Final = click.Option(["--max-lag"], type=options.DURATION)
-_MIRROR_KEYS: Final = {
+MIRROR_KEYS: Final = {
     "source": click.Option(["--source"]),
     "dest": click.Option(["--dest"]),
     "max_lag": _MAX_LAG,
     **KEYS,
 }
-_DEFAULT_KEYS: Final = {
+DEFAULT_KEYS: Final = {
     **{name: option for name, option in KEYS.items() if name != "auth"},
     "max_lag": _MAX_LAG,
 }
@@ -100,7 +100,7 @@ class Configuration:
         self.file = file
         for error in () if file is None else _shared_mistakes(file):
             raise error
-        self.defaults: Mapping[str, Setting] = self._settings(("defaults",), _DEFAULT_KEYS)
+        self.defaults: Mapping[str, Setting] = self._settings(("defaults",), DEFAULT_KEYS)
         self.names: tuple[str, ...] = tuple(self._table("mirror"))
 
     def _table(self, *names: str) -> Mapping[str, object]:
@@ -126,9 +126,9 @@ class Configuration:
                 hint=f"known: {', '.join(self.names)}" if self.names else "",
             )
         table = ("mirror", name)
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise self.file.wrong(("mirror",), name, "is no name: use letters, digits, . _ -")
-        own = self._settings(table, _MIRROR_KEYS)
+        own = self._settings(table, MIRROR_KEYS)
         own.update(_overridden(name))
         for key in ("source", "dest"):
             if key not in own:
@@ -148,7 +148,7 @@ class Configuration:
             table = ("mirror", name)
             with suppress(ConfigurationError):
                 text = dict(_overridden(name, "dest")).get("dest")
-                dest = text or _read(self.file, table, "dest", _MIRROR_KEYS)
+                dest = text or _read(self.file, table, "dest", MIRROR_KEYS)
                 folder = mirror_folders.folder_of(self.file, table, str(dest.value))
                 found[name] = mirror_folders.resolved(folder)
         return found
@@ -225,7 +225,7 @@ class Configuration:
         from resourcesync.wiring.credentials import check_credentials  # noqa: PLC0415 - as above
 
         for name in self.names:
-            found = list(_mistakes(self.file, ("mirror", name), _MIRROR_KEYS))
+            found = list(_mistakes(self.file, ("mirror", name), MIRROR_KEYS))
             yield from found
             if found:
                 continue
@@ -338,7 +338,7 @@ def _shared_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
             file.table(table)
         except ConfigurationError as error:
             yield error
-    yield from _mistakes(file, ("defaults",), _DEFAULT_KEYS)
+    yield from _mistakes(file, ("defaults",), DEFAULT_KEYS)
 
 
 def _mistakes(
@@ -375,9 +375,9 @@ def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, Setting]]:
     for key, (variable, text) in files.overrides(mirror).items():
         if only and key != only:
             continue
-        if key not in _MIRROR_KEYS:
+        if key not in MIRROR_KEYS:
             raise ConfigurationError(f"{variable} sets no key of a mirror: `{key}` is unknown")
-        option = _MIRROR_KEYS[key]
+        option = MIRROR_KEYS[key]
         written: object = text
         if option.is_flag:
             written = text.strip().lower() in {"1", "true", "yes", "on"}

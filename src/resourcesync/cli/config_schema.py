@@ -1,0 +1,150 @@
+"""The JSON Schema of the configuration file, made from the options that its keys stand for."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from resourcesync import config
+from resourcesync.cli import configured, options
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+Schema = dict[str, Any]
+
+_SECRET: Final[Schema] = {
+    "description": "Where the secret is; it is never written in the file.",
+    "oneOf": [
+        *(
+            {
+                "type": "object",
+                "properties": {kind: {"type": "string", "description": text}},
+                "required": [kind],
+                "additionalProperties": False,
+            }
+            for kind, text in (
+                ("env", "A variable of the environment."),
+                ("file", "A file with the secret on its one line."),
+                ("credential", "A credential of the service manager."),
+            )
+        ),
+        {
+            "type": "object",
+            "properties": {
+                "command": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "description": "A command that writes the secret; no shell is used.",
+                }
+            },
+            "required": ["command"],
+            "additionalProperties": False,
+        },
+    ],
+}
+_ORIGIN: Final[Schema] = {
+    "type": "string",
+    "description": "Whom the secret is for, when that is not the Source's own origin.",
+}
+_TEXT: Final[Schema] = {"type": "string"}
+
+
+def config_schema() -> Schema:
+    """Return the schema of ``resourcesync.toml``, once it is read as JSON would be."""
+    return {
+        "$schema": DIALECT,
+        "title": "resourcesync.toml",
+        "description": "The configuration file of resourcesync.",
+        "type": "object",
+        "properties": {
+            "defaults": {
+                "description": "For all mirrors that do not say otherwise.",
+                **_table(configured.DEFAULT_KEYS),
+            },
+            "mirror": {
+                "description": "Each mirror by its name.",
+                "type": "object",
+                "patternProperties": {
+                    f"^({configured.NAME.pattern})$": {
+                        **_table(configured.MIRROR_KEYS),
+                        "required": ["source", "dest"],
+                    }
+                },
+                "additionalProperties": False,
+            },
+            "auth": {
+                "description": "Where each secret is, by the name that `auth` of a mirror gives.",
+                "type": "object",
+                "additionalProperties": {"oneOf": list(_kinds_of_secrets())},
+            },
+        },
+        "additionalProperties": False,
+    }
+
+
+def _table(keys: Mapping[str, click.Option]) -> Schema:
+    properties = {name: value_schema(option) for name, option in keys.items()}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def value_schema(option: click.Option) -> Schema:
+    """Return the schema of the value of one key, which is an option's value."""
+    found = _described(option)
+    if option.is_flag:
+        return {**found, "type": "boolean"}
+    if option.multiple:
+        return {**found, "type": "array", "items": _form(option)}
+    return {**found, **_form(option)}
+
+
+def _described(option: click.Option) -> Schema:
+    found: Schema = {}
+    help_text = _HELP.get(option.name or "", option.help)
+    if help_text:
+        found["description"] = help_text
+    if isinstance(option.default, str | bool | int) and not option.multiple:
+        found["default"] = option.default
+    return found
+
+
+_HELP: Final = {
+    "source": "The Source's address.",
+    "dest": "The mirror's folder, from the folder of this file if it is no whole path.",
+    "max_lag": "The longest lag that is fine, for `resourcesync status --check`.",
+}
+
+
+def _form(option: click.Option) -> Schema:
+    kind = option.type
+    if isinstance(kind, click.Choice):
+        return {"type": "string", "enum": list(kind.choices)}
+    if isinstance(kind, click.IntRange):
+        return {"type": "integer", "minimum": kind.min, "maximum": kind.max}
+    if isinstance(kind, options.Parsed):
+        types = "string" if option.multiple else ["string", "number"]
+        return {"type": types, "pattern": f"^({config.FORMS[kind.name]})$"}
+    return _TEXT
+
+
+def _kinds_of_secrets() -> "list[Schema]":
+    keys: Mapping[str, Mapping[str, Schema]] = {
+        "bearer": {"token": _SECRET},
+        "basic": {"username": _TEXT, "password": _SECRET},
+        "header": {"name": _TEXT, "value": _SECRET},
+    }
+    found: list[Schema] = [
+        {
+            "type": "object",
+            "properties": {"type": {"const": kind}, "origin": _ORIGIN, **own},
+            "required": ["type", *own],
+            "additionalProperties": False,
+        }
+        for kind, own in keys.items()
+    ]
+    netrc: Schema = {
+        "type": "object",
+        "properties": {"type": {"const": "netrc"}, "origin": _ORIGIN, "file": _TEXT},
+        "required": ["type"],
+        "additionalProperties": False,
+    }
+    return [*found, netrc]

@@ -1,0 +1,272 @@
+"""The JSON Schema of the lines that ``--json`` writes: one table of their kinds and fields.
+
+Within ``"v": 1`` fields may be added, never renamed, so the schema allows for more than it names.
+A field has the same type wherever it stands, but for those that an event gives another one.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from resourcesync.cli.config_schema import DIALECT, Schema
+from resourcesync.cli.json_output import VERSION
+
+_TYPES: Final[dict[str, Schema]] = {
+    "text": {"type": "string"},
+    "count": {"type": "integer", "minimum": 0},
+    "number": {"type": "number"},
+    "flag": {"type": "boolean"},
+    "moment": {"type": "string", "format": "date-time"},
+    "texts": {"type": "array", "items": {"type": "string"}},
+    "flags": {"type": "array", "items": {"type": "boolean"}},
+    "rows": {"type": "array", "items": {"type": "object"}},
+    "table": {"type": "object"},
+    "integer": {"type": "integer"},
+    "any": {},
+}
+
+_FIELDS: Final = {
+    "text": (
+        "action archives audit b a algorithm capability change change_list check checked "
+        "clause code command consumer contents description dialect document entry excerpt "
+        "final_uri fix fixity format found_by from_audit from_dialect hash hint id key kind label "
+        "level link media_type message method mirror mode name next not_asked_anew origin out "
+        "outcome path place prev_hash profile pull reason resource resource_list rule run "
+        "sentence served_as set severity skipped source spec spent state status step "
+        "stopped_by target text trouble tree type up uri url verdict version why group distribution"
+    ),
+    "count": (
+        "accurate advice applied bytes bytes_done bytes_total checks column copies "
+        "created create cursor cut_short damaged delete deleted depth different different_bytes "
+        "doubted done entries errors excerpt_column exit extra failed files findings foreign held "
+        "judged_alone length line linked listed missing mistakes not_fetched omitted only_a "
+        "only_b others parts patched pending present problems read_bytes read_again received "
+        "refused requests resources resources_checked resources_listed same seq sets sized "
+        "surplus tolerated total touched tries unchanged unlisted unpatched unproven unprovable "
+        "unreached unreadable unsized unverified update updated useful_bytes warnings weak "
+        "was_bytes hashed proven changing rules plugins packages_kept packed_entries packed_bytes"
+    ),
+    "number": "accuracy coverage lag_seconds seconds",
+    "flag": (
+        "adopted complete dry_run first gap in_sync is_index is_open kept lists_only local "
+        "offered offline sitemap stopped verified equal is_there is_altered asked ours"
+    ),
+    "moment": ("as_of at completed from last_run newest proven_since time until lastmod installed"),
+    "texts": "documents mirrors profiles set_aside targets via written",
+    "flags": "branches",
+    "rows": "evidence failures differences",
+    "table": "algorithms changes error media_types schema",
+    "any": "value",
+}
+_KIND_OF: Final = {name: kind for kind, names in _FIELDS.items() for name in names.split()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One kind of line.
+
+    Attributes:
+        meaning: What it says.
+        always: Its fields, each as ``name`` or ``name:type``; ``?`` after it allows null.
+        sometimes: Those that are left out where they mean nothing.
+    """
+
+    meaning: str
+    always: str
+    sometimes: str = ""
+
+
+EVENTS: Final = {
+    "run.start": Event(
+        meaning="A run begins: the first line.",
+        always="time command",
+        sometimes=(
+            "mirror mirrors source? dry_run method offline consumer? action target targets "
+            "profile a b depth? dialect from_audit? resource tree id:any set? out format url? "
+            "files:any code lists_only name:text?"
+        ),
+    ),
+    "run.end": Event(
+        meaning="A run ended: the last line. Its fields are those of its command.",
+        always="time command seconds exit:integer",
+        sometimes=(
+            "mirror mirrors:any sets:any state mode dry_run lists_only spent pull resources "
+            "listed:any unchanged applied pending:any same created updated deleted failed "
+            "refused:any held unlisted verified:count weak unverified linked patched:any "
+            "unpatched requests bytes useful_bytes as_of? audit in_sync at? present accurate "
+            "unproven extra foreign coverage accuracy read_bytes proven? proven_since? "
+            "stopped:any doubted? changes:count cursor? path? mistakes entries tolerated "
+            "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
+            "touched changing unreadable omitted written url first problems warnings checks "
+            "resources_checked resources_listed unreached read_again:any cut_short judged_alone "
+            "errors advice evidence:text out copies source missing damaged stopped_by verdict "
+            "uri reason is_there is_altered asked trouble finding:any set_aside via here:any "
+            "trash:any last_change:any rules plugins others packages:any packages_kept "
+            "packed_entries packed_bytes"
+        ),
+    ),
+    "error": Event(
+        meaning="What ended the run, or one of several.",
+        always="code message place evidence hint exit:integer",
+    ),
+    "warning": Event(
+        meaning="What is not as it should be, though the run goes on.",
+        always="code message",
+        sometimes="evidence mirror path uri",
+    ),
+    "source": Event(
+        meaning="Where the Source's lists were found.",
+        always="entry",
+        sometimes=(
+            "spec description? set? resource_list? change_list? sitemap found_by? as_of? mirror"
+        ),
+    ),
+    "plan": Event(
+        meaning="What is going to be done, or would be.",
+        always="mode same create update delete bytes unsized",
+        sometimes="mirror",
+    ),
+    "item": Event(
+        meaning="What became of one resource; with dry_run, what would.",
+        always="status action uri path",
+        sometimes=(
+            "bytes? was_bytes?:integer hash verified fixity adopted local patched:any linked:any "
+            "code reason tries kept mirror dry_run length?"
+        ),
+    ),
+    "progress": Event(
+        meaning="How far it is, at most once a second.",
+        always="done total",
+        sometimes="bytes_done bytes_total failed mirror",
+    ),
+    "mirror": Event(
+        meaning="One of several mirrors: it begins, or its status.",
+        always="mirror",
+        sometimes=(
+            "source state resources pending refused held lag_seconds? as_of? last_run? outcome "
+            "failures set offered doubted:any"
+        ),
+    ),
+    "sets": Event(
+        meaning="The sets that a Source offers.",
+        always="source sets",
+        sometimes="not_asked_anew",
+    ),
+    "finding": Event(
+        meaning=(
+            "One thing that an audit, an export or a comparison found (kind: + missing here, "
+            "* different, - extra here, ! failed, ? not proven), or that breaks a rule."
+        ),
+        always="uri",
+        sometimes=(
+            "kind path reason mirror code rule level severity line? column? length? message "
+            "sentence clause fix excerpt excerpt_column? document:any a:any b:any source:any"
+        ),
+    ),
+    "change": Event(
+        meaning="One change of a mirror's content.",
+        always="seq change uri path bytes:integer time",
+        sometimes="hash prev_hash",
+    ),
+    "verdict": Event(
+        meaning="What doctor says of one thing: level is ok, warning or problem.",
+        always="check level text next",
+    ),
+    "setting": Event(
+        meaning="One setting that is in force, and where it comes from.",
+        always="mirror key value origin",
+    ),
+    "schema": Event(meaning="A JSON Schema.", always="schema"),
+    "account": Event(
+        meaning="One side of a comparison, as far as it was read.",
+        always="name target documents at? entries changes:count refused gap",
+    ),
+    "alone": Event(
+        meaning="A document was judged without the others of its Source.",
+        always="uri others",
+    ),
+    "document": Event(
+        meaning="A document of a Source: what it is and holds.",
+        always="uri",
+        sometimes=(
+            "branches depth label found_by final_uri kind capability? is_index is_open dialect? "
+            "served_as at? completed? from? until? up? archives? documents:any entries refused "
+            "bytes sized hashed unprovable media_types algorithms changes newest? error skipped "
+            "complete code"
+        ),
+    ),
+    "package": Event(
+        meaning="A package that a dump lists, or that was packed.",
+        always="bytes?",
+        sometimes=(
+            "uri branches depth kind media_type hash at? completed? from? until? contents? name "
+            "entries"
+        ),
+    ),
+    "sum": Event(
+        meaning="What the parts of an index hold together.",
+        always="uri branches parts listed entries refused bytes",
+        sometimes="sized hashed unprovable media_types algorithms changes newest?",
+    ),
+    "plugin": Event(
+        meaning="A plug-in that is installed.",
+        always="group name value:text distribution version ours",
+    ),
+    "ready": Event(
+        meaning="The server runs.",
+        always="uri pull tree",
+    ),
+    "sample": Event(
+        meaning="How many resources of a list were asked for.",
+        always="uri checked:count listed",
+    ),
+    "rule": Event(
+        meaning="A rule of the validator.",
+        always=("code id level severity clause document sentence why fix profiles checked reason"),
+    ),
+    "written": Event(
+        meaning="A document that was written.",
+        always="name uri capability entries bytes",
+    ),
+    "step": Event(
+        meaning="A step of the demonstration; its other fields are those of what it did.",
+        always="step text",
+    ),
+}
+
+
+def event_schema() -> Schema:
+    """Return the schema of one line."""
+    return {
+        "$schema": DIALECT,
+        "title": "resourcesync --json",
+        "description": "One line of what a command writes with --json.",
+        "type": "object",
+        "required": ["v", "type", "run"],
+        "oneOf": [_event(name, event) for name, event in EVENTS.items()],
+    }
+
+
+def _event(name: str, event: Event) -> Schema:
+    always = dict(map(_field, event.always.split()))
+    sometimes = dict(map(_field, event.sometimes.split()))
+    return {
+        "title": name,
+        "description": event.meaning,
+        "properties": {
+            "v": {"const": VERSION},
+            "type": {"const": name},
+            "run": {"type": "string"},
+            **always,
+            **sometimes,
+        },
+        "required": ["v", "type", "run", *always],
+    }
+
+
+def _field(text: str) -> tuple[str, Schema]:
+    """Return the name and the schema of what the table says of a field."""
+    name, _, kind = text.replace("?", "").partition(":")
+    found: dict[str, Any] = dict(_TYPES[kind or _KIND_OF[name]])
+    if "?" in text and "type" in found:
+        found["type"] = [found["type"], "null"]
+    return name, found

@@ -1,0 +1,109 @@
+"""Every line that ``--json`` writes is as ``config schema --events`` says."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from resourcesync.cli.event_schema import EVENTS, event_schema
+from resourcesync.cli.main import COMMANDS, run
+from tests.support.command_line import FILES, LATER, Said, check_event, rows, spoil
+from tests.support.settings_file import museum, put
+from tests.support.tiny_source import TinySource
+
+
+def lines(said: Said) -> set[str]:
+    """Check what was said to the last field; return the kinds of its lines."""
+    found = rows(said)
+    for row in found:
+        check_event(row, is_all_named=row["type"] != "step")
+    return {row["type"] for row in found}
+
+
+def test_the_schema_is_one_and_is_printed(said: Said) -> None:
+    jsonschema.Draft202012Validator.check_schema(event_schema())
+    assert run(["config", "schema", "--events"]) == 0
+    assert json.loads(said.readouterr().out) == event_schema()
+
+
+def test_every_kind_of_line_is_explained() -> None:
+    kinds = {one["title"]: one["description"] for one in event_schema()["oneOf"]}
+
+    assert kinds == {name: event.meaning for name, event in EVENTS.items()}
+    assert all(text.endswith(".") for text in kinds.values())
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {},
+        {"v": 1, "type": "error", "run": "x"},
+        {"v": 2, "type": "schema", "run": "x", "schema": {}},
+        {"v": 1, "type": "schema", "run": "x", "schema": []},
+        {"v": 1, "type": "unheard", "run": "x"},
+    ],
+)
+def test_what_is_no_line_is_not_valid(row: dict[str, object]) -> None:
+    assert not jsonschema.Draft202012Validator(event_schema()).is_valid(row)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_misused_command_says_so_in_these_terms(command: str, said: Said) -> None:
+    assert run([command, "--json", "--no-such-option"]) == 2
+    assert lines(said) == {"run.start", "error", "run.end"}
+
+
+def test_what_the_commands_on_mirrors_write_is_all_named(source: TinySource, said: Said) -> None:
+    put(museum(source))
+    seen: set[str] = set()
+
+    def say(*words: str, code: int = 0) -> None:
+        assert run([*words, "--json"]) == code, words
+        seen.update(lines(said))
+
+    say("pull", source.url, "copies", "-n")
+    say("pull", "--all")
+    say("pull", source.url, "copies")
+    source.offer({**FILES, "/objects/0001.txt": b"another", "/%zz": b"odd"}, at=LATER)
+    say("pull", "copies", "-n")
+    run(["pull", "copies", "--json"])
+    seen.update(lines(said))
+    spoil("copies")
+    say("audit", "copies", code=1)
+    say("audit", "copies", "--sample", "50%", code=1)
+    say("export", "copies", "--format", "zip", "--out", "z.zip", code=1)
+    say("repair", "copies", "-n")
+    run(["repair", "copies", "--json"])
+    seen.update(lines(said))
+    say("export", "copies", "--format", "bagit", "--out", "bag")
+    say("status")
+    say("changes", "copies", "--touched")
+    run(["why", "copies", "objects/0001.txt", "--json"])
+    seen.update(lines(said))
+    say("doctor", "copies")
+    say("config", "check")
+    say("config", "show", "--origin")
+    say("config", "schema")
+    expected = "plan item progress source finding change mirror verdict setting schema"
+    assert set(expected.split()) <= seen
+
+
+def test_what_the_commands_that_look_write_is_all_named(
+    source: TinySource, tree: Path, said: Said
+) -> None:
+    seen: set[str] = set()
+
+    def say(*words: str, code: int = 0) -> None:
+        assert run([*words, "--json"]) == code, words
+        seen.update(lines(said))
+
+    say("publish", str(tree), "--url", "https://museum.example/")
+    say("explore", source.url)
+    say("explore", str(tree))
+    run(["validate", source.url, "--json"])
+    seen.update(lines(said))
+    say("diff", source.url, str(tree), code=1)
+    say("rule", "RS402")
+    say("convert", str(tree / "resourcesync/resourcelist.xml"), "--to", "1.0", "--out", "c.xml")
+    assert {"document", "written", "rule", "account", "finding"} <= seen
