@@ -111,9 +111,11 @@ def _convert(values: dict[str, Any], screen: Screen) -> Outcome:
         raise OutputLostError(error) from error
     for code, text in _findings(done, to):
         screen.report("warning", {"code": code, "message": text})
-    conversion, before = done.conversion, done.dialect.value
+    conversion = done.conversion
+    before = done.dialect.phrase_for(conversion.header.capability)
+    written = "1 entry" if conversion.entries == 1 else f"{conversion.entries:,} entries"
     line = Line(
-        f"{out}  {conversion.header.phrase}, {conversion.entries:,} entries, {before} to {to}",
+        f"{out}  {conversion.header.phrase}, {written}, {before} to {to}",
         "Wrote",
         QUIET,
     )

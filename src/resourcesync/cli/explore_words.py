@@ -82,7 +82,7 @@ def _document(reading: Reading) -> dict[str, object]:
         "capability": None if header.capability is None else header.capability.value,
         "is_index": header.is_index,
         "is_open": header.is_open,
-        "dialect": reading.dialect.value,
+        "dialect": reading.dialect.phrase_for(header.capability),
         "served_as": reading.media_type,
         "at": header.at,
         "completed": header.completed,
@@ -302,9 +302,8 @@ def _is_pointing(fields: Fields) -> bool:
 
 def _title(fields: Fields) -> Iterator[str]:
     yield str(fields["kind"]).lower()
-    dialect = Dialect(fields["dialect"])
-    if dialect not in {Dialect.V1_1, Dialect.SITEMAP}:
-        yield f"dialect {dialect.value}"
+    if fields["dialect"] not in {Dialect.V1_1, Dialect.SITEMAP}:
+        yield f"dialect {fields['dialect']}"
     yield from _times(fields, is_open=fields["is_open"])
     if _is_pointing(fields):
         yield _pointed(fields)

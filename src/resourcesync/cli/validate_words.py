@@ -28,7 +28,7 @@ def event_of(event: Event) -> tuple[str, dict[str, object]]:
             return "document", {
                 "uri": place,
                 "kind": summary.phrase,
-                "dialect": summary.dialect.value,
+                "dialect": summary.dialect.phrase_for(summary.capability),
                 "entries": summary.entries,
                 "bytes": summary.size,
                 "complete": summary.complete,

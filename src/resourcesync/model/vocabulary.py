@@ -145,7 +145,9 @@ class Dialect(StrEnum):
 
     1.0 and 1.1 are told apart only by ``datetime`` on changes (spec 1.1 §12.1), so a document
     that shows nothing of either kind is read as 1.1. What shows nothing of 0.9.1 against 1.0 is
-    read as 1.0 or 1.1. ``P0``, ``P1`` and ``P2`` are the drafts of 2012.
+    read as 1.0 or 1.1. 0.5 and 0.6 write the same but for archives, links to a collection and
+    manifests that are indexes, so what shows none of these is read as 0.6; `phrase_for` says what
+    is known. ``P0``, ``P1`` and ``P2`` are the drafts of 2012.
     """
 
     SITEMAP = "sitemap"
@@ -161,3 +163,12 @@ class Dialect(StrEnum):
     ATOM_ENTRIES = "atom-entries"
     ATOM_LINKS = "atom-links"
     NATIVE = "native"
+
+    def phrase_for(self, capability: Capability | None) -> str:
+        """Return what is known of the version of a document that was read as this dialect.
+
+        Args:
+            capability: The document's: what is called an archive is not of 0.5.
+        """
+        is_archive = capability is not None and capability.is_archive
+        return "0.5 or 0.6" if self is Dialect.V0_6 and not is_archive else self.value

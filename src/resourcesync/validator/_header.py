@@ -181,7 +181,8 @@ class Header:
         if dialect is None:
             return
         subject.summary.dialect = dialect
-        subject.tell_at("G44", f"written as in version {dialect.value}: {why}", md)
+        version = dialect.phrase_for(subject.summary.capability)
+        subject.tell_at("G44", f"written as in version {version}: {why}", md)
 
     def _dialect(self, subject: Subject) -> tuple[Dialect | None, str]:
         if "January" in self._old:
