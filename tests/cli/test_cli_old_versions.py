@@ -18,7 +18,10 @@ LIST = SAME.format("resourcelist", ENTRY)
 ARCHIVE = SAME.format("changelist-archive", ENTRY)
 MANIFESTS = (
     SAME.format("resourcedump-manifest", "")
-    .replace("</urlset>", "<sitemap><loc>http://h.example/m</loc></sitemap></urlset>")
+    .replace(
+        "</urlset>",
+        '<sitemap><loc>http://h.example/m</loc><rs:md path="/m.xml"/></sitemap></urlset>',
+    )
     .replace("urlset", "sitemapindex")
 )
 
