@@ -6,6 +6,8 @@ Tables, for those who read it with other tools (open it read-only):
 - ``change``: what happened, in order; ``datetime_us`` strictly rises with ``seq``.
 - ``moment``: one row once something was recorded: the latest moment that was given away.
 - ``note``: the publisher's bookkeeping.
+- ``edit``: the URIs of resources that were written or removed since the last Resource List.
+- ``post``: takes what other programs have to tell, one row for each change.
 
 Times are microseconds since 1970-01-01T00:00:00Z; ``hash`` is as in ``rs:md/@hash``.
 """
@@ -18,12 +20,19 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from resourcesync.errors import DiskFullError, StateError, StorageError
+from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
 
 _APPLICATION_ID: Final = 0x52534331  # "RSC1"
 _COLUMNS: Final = """
     lastmod_us INTEGER, length INTEGER, hash TEXT NOT NULL,
     media_type TEXT NOT NULL, more TEXT NOT NULL
+"""
+_SOUND: Final = """
+    typeof(NEW.uri) = 'text' AND NEW.uri <> ''
+    AND (NEW.lastmod_us IS NULL OR typeof(NEW.lastmod_us) = 'integer'
+        AND NEW.lastmod_us BETWEEN -62135596800000000 AND 253402300799999999)
+    AND (NEW.length IS NULL OR typeof(NEW.length) = 'integer' AND NEW.length >= 0)
+    AND (NEW.hash = '' OR NEW.hash LIKE '%:%')
 """
 _MIGRATIONS: Final = (
     f"""
@@ -37,7 +46,7 @@ _MIGRATIONS: Final = (
     CREATE TABLE moment (one INTEGER PRIMARY KEY CHECK (one = 1), latest_us INTEGER NOT NULL);
     CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     """,
-    """
+    f"""
     CREATE TABLE edit (number INTEGER PRIMARY KEY AUTOINCREMENT, uri TEXT NOT NULL UNIQUE);
     CREATE TRIGGER resource_put AFTER INSERT ON resource WHEN (SELECT 1 FROM moment) BEGIN
         DELETE FROM edit WHERE uri = NEW.uri;
@@ -52,7 +61,43 @@ _MIGRATIONS: Final = (
         DELETE FROM edit WHERE uri = OLD.uri;
         INSERT INTO edit (uri) VALUES (OLD.uri);
     END;
-    """,
+    CREATE TRIGGER resource_sound BEFORE INSERT ON resource WHEN NOT ({_SOUND}) BEGIN
+        SELECT RAISE(ABORT, 'a resource has a value that cannot be published');
+    END;
+    CREATE TRIGGER change_sound BEFORE INSERT ON change WHEN NOT ({_SOUND}) BEGIN
+        SELECT RAISE(ABORT, 'a change has a value that cannot be published');
+    END;
+    CREATE TRIGGER change_rises BEFORE INSERT ON change
+    WHEN NEW.datetime_us <= (SELECT max(datetime_us) FROM change) BEGIN
+        SELECT RAISE(ABORT, 'each change is later than all before it');
+    END;
+    CREATE VIEW post AS
+        SELECT change, uri, lastmod_us, length, hash, media_type, more FROM change WHERE 0;
+    CREATE TRIGGER post_one INSTEAD OF INSERT ON post BEGIN
+        SELECT RAISE(ABORT, 'change is created, updated or deleted') WHERE NEW.change IS NULL
+            OR NEW.change NOT IN ('created', 'updated', 'deleted');
+        SELECT RAISE(ABORT, 'uri is missing') WHERE ifnull(NEW.uri, '') = '';
+        INSERT OR IGNORE INTO moment VALUES (1, 0);
+        UPDATE moment SET latest_us = max(
+            latest_us + 1, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) * 1000
+        );
+        INSERT INTO change (change, datetime_us, uri, lastmod_us, length, hash, media_type, more)
+            SELECT iif(known.uri IS NULL, 'created', 'updated'), latest_us, NEW.uri,
+                NEW.lastmod_us, NEW.length, ifnull(NEW.hash, ''), ifnull(NEW.media_type, ''),
+                ifnull(NEW.more, '')
+            FROM moment LEFT JOIN resource AS known ON known.uri = NEW.uri
+            WHERE NEW.change <> 'deleted';
+        INSERT INTO change (change, datetime_us, uri, hash, media_type, more)
+            SELECT 'deleted', latest_us, known.uri, '', '', ''
+            FROM moment JOIN resource AS known ON known.uri = NEW.uri
+            WHERE NEW.change = 'deleted';
+        DELETE FROM resource WHERE uri = NEW.uri;
+        INSERT INTO resource
+            SELECT NEW.uri, NEW.lastmod_us, NEW.length, ifnull(NEW.hash, ''),
+                ifnull(NEW.media_type, ''), ifnull(NEW.more, ''), ''
+            WHERE NEW.change <> 'deleted';
+    END;
+    """,  # noqa: S608 - made of our own text alone
 )
 """The schema, step by step: version n of the file is what the first n steps make."""
 
@@ -134,6 +179,12 @@ def _translated(path: Path, error: sqlite3.Error) -> StorageError:
     if code == sqlite3.SQLITE_FULL:
         return DiskFullError(
             f"no space left for {path}", evidence=(("kept", "all that was recorded before"),)
+        )
+    if code == sqlite3.SQLITE_BUSY:
+        return LockedError(
+            f"another program is writing {path}",
+            evidence=(("kept", "what was recorded before"),),
+            hint="try again",
         )
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
         return StateError(

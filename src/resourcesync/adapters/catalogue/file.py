@@ -55,6 +55,9 @@ FROM change WHERE seq > ? ORDER BY seq
 """
 
 
+_BEFORE: Final = "SELECT datetime_us FROM change WHERE seq <= ? ORDER BY seq DESC LIMIT 1"
+
+
 class FileCatalogue:
     """A ``Catalogue`` in a SQLite file, held by one run at a time.
 
@@ -168,19 +171,28 @@ class FileCatalogue:
                     self._connection.execute("ROLLBACK")
 
 
+def latest_moment(connection: sqlite3.Connection) -> int | None:
+    """Return the latest moment that was given away, ``None`` before the first."""
+    found: int | None = connection.execute(
+        "SELECT max(latest) FROM (SELECT latest_us AS latest FROM moment"
+        " UNION ALL SELECT max(datetime_us) FROM change)"
+    ).fetchone()[0]
+    return found
+
+
 class FileRecording:
     """The writing half of one transaction (``Recording``); made by ``FileCatalogue.record``."""
 
     def __init__(self, connection: sqlite3.Connection, now: int) -> None:
         self._connection = connection
-        row = connection.execute("SELECT latest_us FROM moment").fetchone()
-        self._is_first = row is None
-        self._moment = now if row is None else max(now, row[0] + 1)
+        latest = latest_moment(connection)
+        self.is_first = latest is None
+        self._moment = now if latest is None else max(now, latest + 1)
         self._next = self._moment
         self._puts: list[Row] = []
         self._deletions: list[Row] = []
         self._log: list[Row] = []
-        self._wrote = self._is_first
+        self._wrote = self.is_first
 
     def created(self, resource: Resource, fingerprint: str) -> None:
         """Record a new resource, and the change unless this is the first recording."""
@@ -216,7 +228,7 @@ class FileRecording:
             self.flush()
 
     def _append(self, kind: ChangeKind, row: Row) -> None:
-        if self._is_first:
+        if self.is_first:
             return
         self._log.append((kind.value, self._next, *row))
         self._next += 1
@@ -246,10 +258,13 @@ class FileSnapshot:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        row = connection.execute("SELECT latest_us FROM moment").fetchone()
-        if row is None:
-            raise StateError("nothing was recorded yet", hint="scan the originals first")
-        self._at = from_microseconds(row[0])
+        latest = latest_moment(connection)
+        if latest is None:
+            raise StateError(
+                "nothing was recorded yet",
+                hint="record resources first: publish a folder, or `resourcesync catalogue import`",
+            )
+        self._at = from_microseconds(latest)
 
     @property
     def at(self) -> datetime:
@@ -282,8 +297,17 @@ class FileSnapshot:
 
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
         """Yield ``(sequence number, change)`` in order of time, those after number ``after``."""
-        for row in self._connection.execute(_CHANGES, (after,)):
-            yield row[0], change_from_row(row[1], row[2], row[3:])
+        before = self._connection.execute(_BEFORE, (after,)).fetchone()
+        last: int | None = None if before is None else before[0]
+        for number, kind, moment, *row in self._connection.execute(_CHANGES, (after,)):
+            if last is not None and moment <= last:
+                raise StateError(
+                    f"change {number} is not later than the one before it",
+                    evidence=(("uri", row[0]), ("kept", "what was published before")),
+                    hint="post changes as docs/reference/catalogue-schema.md tells",
+                )
+            last = moment
+            yield number, change_from_row(kind, moment, tuple(row))
 
     def count(self, most: int | None = None) -> int:
         """Return the number of resources, or ``most`` when there are more."""

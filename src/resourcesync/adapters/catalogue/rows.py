@@ -7,6 +7,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final
 
+from resourcesync.errors import StateError
 from resourcesync.model.digests import Digest, format_digests
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource, ResourceRun
@@ -40,8 +41,18 @@ def from_row(row: Row) -> Resource:
         length=length,
         digests=_from_hash(digests),
         media_type=media_type,
-        **(_from_more(more) if more else {}),
+        **(_read_more(uri, more) if more else {}),
     )
+
+
+def _read_more(uri: str, text: str) -> dict[str, Any]:
+    try:
+        return _from_more(text)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StateError(
+            f"the catalogue says more of {uri} that cannot be understood: {error}",
+            evidence=(("more", text[:200]), ("kept", "what was published before")),
+        ) from error
 
 
 class CataloguedRow(tuple[Any, ...]):
@@ -77,7 +88,16 @@ def from_rows(rows: Sequence[Row]) -> Sequence[Resource]:
 
 
 def change_from_row(kind: str, moment: int, row: Row) -> Change:
-    """Return the change of a row."""
+    """Return the change of a row.
+
+    Raises:
+        StateError: Another program wrote a row that says nothing we know.
+    """
+    if kind not in _KINDS:
+        raise StateError(
+            f"the catalogue has a change of {row[0]} that is called {kind!r}",
+            evidence=(("known", ", ".join(_KINDS)), ("kept", "what was published before")),
+        )
     return Change(kind=_KINDS[kind], time=from_microseconds(moment), resource=from_row(row))
 
 

@@ -1,0 +1,240 @@
+"""A catalogue that other programs tell of their resources: no folder is looked at."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from resourcesync.adapters.catalogue.database import guarded, open_writing, reading
+from resourcesync.adapters.catalogue.file import FileRecording, FileSnapshot
+from resourcesync.adapters.catalogue.rows import from_row, to_row
+from resourcesync.errors import StateError, StorageError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import ChangeKind
+
+_BATCH: Final = 2_000
+_ACCOUNT: Final = """
+CREATE TEMP TABLE account (
+    uri TEXT NOT NULL, lastmod_us INTEGER, length INTEGER, hash TEXT NOT NULL,
+    media_type TEXT NOT NULL, more TEXT NOT NULL
+)
+"""
+_TWICE: Final = "SELECT uri FROM account GROUP BY uri HAVING count(*) > 1 ORDER BY uri LIMIT 1"
+_FILL: Final = """
+INSERT INTO resource SELECT uri, lastmod_us, length, hash, media_type, more, '' FROM account
+ORDER BY uri
+"""
+_DIFFERENCES: Final = """
+CREATE TEMP TABLE difference AS
+SELECT CASE
+        WHEN known.uri IS NULL THEN 'created'
+        WHEN account.hash <> known.hash OR account.length IS NOT known.length THEN 'updated'
+        WHEN account.hash = '' AND account.lastmod_us IS NOT known.lastmod_us THEN 'updated'
+        ELSE 'touched'
+    END AS kind, account.*
+FROM account LEFT JOIN main.resource AS known USING (uri)
+WHERE known.uri IS NULL OR account.lastmod_us IS NOT known.lastmod_us
+    OR account.length IS NOT known.length OR account.hash <> known.hash
+    OR account.media_type <> known.media_type OR account.more <> known.more
+"""
+_GONE: Final = """
+INSERT INTO difference (kind, uri, hash, media_type, more)
+SELECT 'deleted', uri, '', '', '' FROM main.resource
+WHERE uri NOT IN (SELECT uri FROM account)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """What was recorded.
+
+    Attributes:
+        created: Resources that were not known.
+        updated: Known ones with other bytes.
+        deleted: Known ones that are gone.
+        touched: Known ones of which something else is told now, such as their type.
+    """
+
+    created: int = 0
+    updated: int = 0
+    deleted: int = 0
+    touched: int = 0
+
+
+class PostedCatalogue:
+    """A catalogue, open for programs that tell what became of their resources.
+
+    Several may do so at a time, also while it is published: each transaction waits for the one
+    before it.
+
+    Args:
+        path: The file; it and its folder are made when they are not there.
+
+    Raises:
+        StateError: It is damaged, or was written by a newer version.
+        StorageError: It cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"cannot make the folder {path.parent}: {error}") from error
+        self._connection = open_writing(path)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def note(self, key: str) -> str | None:
+        """Return a value of the publisher's own bookkeeping, or ``None``."""
+        with guarded(self._path):
+            row = self._connection.execute(
+                "SELECT value FROM note WHERE key = ?", (key,)
+            ).fetchone()
+        return None if row is None else row[0]
+
+    def post(self, changes: Iterable[Change], now: datetime) -> Posted:
+        """Record what became of some resources: the rows and the changes, all or nothing.
+
+        What is told twice is recorded once more, but never wrongly: a creation of what is known is
+        an update, an update of what is not known a creation, and what is not known cannot be
+        deleted. The catalogue gives each change its time.
+
+        Args:
+            changes: The changes, in order.
+            now: The present moment.
+
+        Raises:
+            DiskFullError: No space is left; nothing was recorded.
+            StateError: The file is damaged.
+        """
+        counts: Counter[str] = Counter()
+        with self._recording(now) as recording:
+            recent: dict[str, bool] = {}
+            for change in changes:
+                uri = change.uri
+                is_known = recent[uri] if uri in recent else self._knows(uri)
+                if change.kind is not ChangeKind.DELETED:
+                    kind = ChangeKind.UPDATED if is_known else ChangeKind.CREATED
+                    record = recording.updated if is_known else recording.created
+                    record(change.resource, "")
+                elif is_known:
+                    kind = ChangeKind.DELETED
+                    recording.deleted(change.resource)
+                else:
+                    continue
+                recent[uri] = kind is not ChangeKind.DELETED
+                counts[kind.value] += 1
+                if len(recent) >= _BATCH:
+                    recording.flush()
+                    recent.clear()
+        return Posted(**counts)
+
+    def fill(self, resources: Iterable[Resource], now: datetime, *, is_all: bool = True) -> Posted:
+        """Record the resources as they are, all or nothing; order does not matter.
+
+        The first time no changes are logged: the Resource List will tell of it all.
+
+        Args:
+            resources: The resources.
+            now: A moment before the first of them was looked at.
+            is_all: Whether known resources that are not among them are gone.
+
+        Raises:
+            DiskFullError: No space is left; nothing was recorded.
+            StateError: A resource is told twice, or the file is damaged.
+        """
+        with self._recording(now) as recording, self._account(resources):
+            twice = self._connection.execute(_TWICE).fetchone()
+            if twice is not None:
+                raise StateError(
+                    f"{twice[0]} is told twice", evidence=(("kept", "what was recorded before"),)
+                )
+            if recording.is_first:
+                return Posted(created=self._connection.execute(_FILL).rowcount)
+            self._connection.execute(_DIFFERENCES)
+            if is_all:
+                self._connection.execute(_GONE)
+            return self._record_differences(recording)
+
+    def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
+        """Yield the resources in rising URI order, those from ``start`` up to before ``end``."""
+        with self._snapshot() as snapshot:
+            if snapshot is not None:
+                yield from snapshot.resources(start, end)
+
+    def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
+        """Yield ``(number, change)`` in order of time, those after number ``after``."""
+        with self._snapshot() as snapshot:
+            if snapshot is not None:
+                yield from snapshot.changes(after)
+
+    def _knows(self, uri: str) -> bool:
+        query = "SELECT 1 FROM resource WHERE uri = ?"
+        return self._connection.execute(query, (uri,)).fetchone() is not None
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[FileSnapshot | None]:
+        """Open a view; ``None`` when nothing was recorded yet."""
+        with reading(self._path) as connection:
+            is_begun = connection.execute("SELECT 1 FROM moment").fetchone()
+            yield None if is_begun is None else FileSnapshot(connection)
+
+    @contextmanager
+    def _recording(self, now: datetime) -> Iterator[FileRecording]:
+        with guarded(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                recording = FileRecording(self._connection, to_microseconds(now))
+                yield recording
+                recording.finish()
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _account(self, resources: Iterable[Resource]) -> Iterator[None]:
+        """Hold the resources in a table of their own, which is on disk when it is large."""
+        self._connection.execute(_ACCOUNT)
+        self._connection.executemany(
+            "INSERT INTO account VALUES (?,?,?,?,?,?)", map(to_row, resources)
+        )
+        self._connection.execute("CREATE INDEX temp.account_uri ON account (uri)")
+        yield  # what fails is rolled back, with this table
+        self._connection.execute("DROP TABLE IF EXISTS temp.difference")
+        self._connection.execute("DROP TABLE temp.account")
+
+    def _record_differences(self, recording: FileRecording) -> Posted:
+        counts: Counter[str] = Counter()
+        records = {
+            "created": recording.created,
+            "updated": recording.updated,
+            "touched": recording.touched,
+        }
+        for kind, *row in self._connection.execute("SELECT * FROM difference ORDER BY uri"):
+            resource = from_row(tuple(row))
+            if kind == "deleted":
+                recording.deleted(resource)
+            else:
+                records[kind](resource, "")
+            counts[kind] += 1
+        return Posted(**counts)

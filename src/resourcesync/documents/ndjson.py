@@ -1,0 +1,185 @@
+"""Resources and changes as lines of JSON: what programs that keep a catalogue read and write.
+
+One object a line, in UTF-8. Its names are those of the specification: ``uri``, ``lastmod``,
+``length``, ``hash``, ``type``, ``encoding``, ``changefreq``, ``links``. A change has ``change``
+too, and ``datetime``, which is told and never believed: a catalogue gives each change its time.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import BinaryIO, Final, Literal
+
+import msgspec
+
+from resourcesync.errors import DocumentLimitError, MalformedDocumentError
+from resourcesync.model.digests import format_digests, parse_digests
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import format_w3c, parse_w3c
+from resourcesync.model.vocabulary import ChangeKind
+
+MAX_LINE: Final = 1 << 20
+"""The most bytes of one line."""
+_HASHES: Final = re.compile(r"(?:[!-9;-~]+:[!-~]+(?: [!-9;-~]+:[!-~]+)*)?")
+_MAX_LENGTH: Final = (1 << 63) - 1
+
+
+class _Link(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    rel: str
+    href: str
+    type: str = ""
+    length: int | None = None
+    hash: str = ""
+    encoding: str = ""
+    modified: str = ""
+    path: str = ""
+    pri: int | None = None
+    extra: dict[str, str] = {}
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    uri: str
+    change: Literal["created", "updated", "deleted"] | None = None
+    datetime: str = ""
+    lastmod: str = ""
+    length: int | None = None
+    hash: str = ""
+    type: str = ""
+    encoding: str = ""
+    changefreq: str = ""
+    links: list[_Link] = []
+    extra: dict[str, str] = {}
+    foreign: list[str] = []
+
+
+_decode: Final = msgspec.json.Decoder(_Line).decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def read(stream: BinaryIO, *, name: str) -> Iterator[Resource | Change]:
+    """Yield what the lines say, one after the other; empty lines are skipped.
+
+    Args:
+        stream: The lines; one of them is in memory at a time.
+        name: What the stream is called in messages.
+
+    Raises:
+        DocumentLimitError: A line has more than ``MAX_LINE`` bytes.
+        MalformedDocumentError: A line is no JSON, has an unknown name, lacks ``uri``, or has a
+            value that is none. ``line`` is its number.
+    """
+    number = 0
+    while line := stream.readline(MAX_LINE + 1):
+        number += 1
+        if len(line) > MAX_LINE:
+            raise DocumentLimitError(
+                f"{name}, line {number}: longer than {MAX_LINE:,} bytes", uri=name, line=number
+            )
+        if line.isspace():
+            continue
+        try:
+            yield _value(_decode(line))
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise MalformedDocumentError(
+                f"{name}, line {number}: {error}",
+                uri=name,
+                line=number,
+                evidence=(("line", line[:200].decode("utf-8", "replace").strip()),),
+                hint='a line is such as {"uri": "https://example.org/a", "length": 12}',
+                code="ndjson",
+            ) from error
+
+
+def write(entry: Resource | Change) -> bytes:
+    """Return a resource or a change as one line, with its line end."""
+    if isinstance(entry, Resource):
+        return _encode(_line(entry)) + b"\n"
+    line = _line(entry.resource)
+    line.change = entry.kind.value
+    line.datetime = _told(entry.time)
+    return _encode(line) + b"\n"
+
+
+def _value(line: _Line) -> Resource | Change:
+    if not line.uri:
+        raise ValueError("uri is empty")
+    resource = Resource(
+        uri=line.uri,
+        lastmod=_moment(line.lastmod),
+        length=_length(line.length),
+        digests=parse_digests(_hash(line.hash)),
+        media_type=line.type,
+        encoding=line.encoding,
+        changefreq=line.changefreq,
+        links=tuple(map(_link, line.links)),
+        extra=tuple(line.extra.items()),
+        foreign=tuple(line.foreign),
+    )
+    if line.change is None:
+        return resource
+    return Change(kind=ChangeKind(line.change), time=_moment(line.datetime), resource=resource)
+
+
+def _link(link: _Link) -> Link:
+    return Link(
+        rel=link.rel,
+        href=link.href,
+        media_type=link.type,
+        length=_length(link.length),
+        digests=parse_digests(_hash(link.hash)),
+        encoding=link.encoding,
+        modified=_moment(link.modified),
+        path=link.path,
+        priority=link.pri,
+        extra=tuple(link.extra.items()),
+    )
+
+
+def _line(resource: Resource) -> _Line:
+    return _Line(
+        uri=resource.uri,
+        lastmod=_told(resource.lastmod),
+        length=resource.length,
+        hash=format_digests(resource.digests),
+        type=resource.media_type,
+        encoding=resource.encoding,
+        changefreq=resource.changefreq,
+        links=[
+            _Link(
+                rel=link.rel,
+                href=link.href,
+                type=link.media_type,
+                length=link.length,
+                hash=format_digests(link.digests),
+                encoding=link.encoding,
+                modified=_told(link.modified),
+                path=link.path,
+                pri=link.priority,
+                extra=dict(link.extra),
+            )
+            for link in resource.links
+        ],
+        extra=dict(resource.extra),
+        foreign=list(resource.foreign),
+    )
+
+
+def _moment(text: str) -> datetime | None:
+    return parse_w3c(text) if text else None
+
+
+def _told(moment: datetime | None) -> str:
+    return "" if moment is None else format_w3c(moment)
+
+
+def _length(value: int | None) -> int | None:
+    if value is not None and not 0 <= value <= _MAX_LENGTH:
+        raise ValueError(f"length is out of range: {value}")
+    return value
+
+
+def _hash(text: str) -> str:
+    if not _HASHES.fullmatch(text):
+        raise ValueError(f"hash is not such as sha-256:…: {text[:80]!r}")
+    return text
