@@ -53,6 +53,11 @@ def publish(tree: Path, url: str, out: Path | None = None) -> list[str | Path]:
     return [_command(), "publish", tree, "--url", url, "--quiet", *to]
 
 
+def dump(tree: Path, url: str) -> list[str | Path]:
+    """Return the command that packs a tree into a Resource Dump."""
+    return [_command(), "dump", tree, "--url", url, "--quiet"]
+
+
 def pull(url: str, into: Path) -> list[str | Path]:
     """Return the command that pulls a Source; its last line is the summary as JSON."""
     return [_command(), "pull", url, into, "--json", "--quiet"]

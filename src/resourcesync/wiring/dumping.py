@@ -16,6 +16,8 @@ from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Limits
 
 DEFAULT_PACKAGE: Final = PackageSize().max_bytes
+_MOST_ENTRIES: Final = 10_000
+"""In one package: few enough that a change of one file does not pack all small files again."""
 _SECOND: Final = 1_000_000
 _DIALECTS: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
 
@@ -83,6 +85,9 @@ def dump(
         PresentContents(originals),
         names=Naming(base_uri=packing.url),
         clock=clock,
-        size=PackageSize(max_bytes=packing.max_package, max_entries=packing.limits.max_entries),
+        size=PackageSize(
+            max_bytes=packing.max_package,
+            max_entries=min(_MOST_ENTRIES, packing.limits.max_entries),
+        ),
         limits=packing.limits,
     ).publish(resources=asked.resources, changes=asked.changes, oldest=oldest)

@@ -48,11 +48,12 @@ _HELD: Final = 262_144
 _CHUNK: Final = 65_536
 _LEVEL: Final = 6
 _RAW: Final = -15  # zlib's word for deflate without a frame, with the window that ZIP has
+_SMALLEST_WINDOW: Final = 10
 _DOS_TIME: Final = 0
 _DOS_DATE: Final = 0x21  # 1980-01-01, the earliest there is
 _MADE_BY: Final = 3 << 8  # Unix, so that the attributes count
 _ATTRIBUTES: Final = 0o100644 << 16
-_WIDE_MARGIN: Final = 2**24
+WIDE_MARGIN: Final = 2**24
 """Deflate may make a member longer, by far less than this for any that is near 4 GiB."""
 
 _PACKED_TYPES: Final = frozenset(
@@ -93,8 +94,8 @@ def write_package(
     size = offset = 0
     for member, name in packed:
         pieces = write(header, entries) if member is None else content(member)
-        wide = member is not None and (member.length or 0) > FULL32 - _WIDE_MARGIN
-        writer = _MemberWriter(name, member, wide=wide)
+        wide = member is not None and (member.length or 0) > FULL32 - WIDE_MARGIN
+        writer = MemberWriter(name, member, wide=wide)
         for piece in writer.pieces(pieces):
             held.append(piece)
             size += len(piece)
@@ -147,7 +148,7 @@ def _strict_name(path: str) -> str:
     return member_name(path)
 
 
-class _MemberWriter:
+class MemberWriter:
     """Writes one member, in one piece when it is short, else with its CRC after it."""
 
     def __init__(self, name: str, member: Resource | Link | None, *, wide: bool) -> None:
@@ -176,7 +177,7 @@ class _MemberWriter:
         yield from self._long(held, chunks)
 
     def _short(self, data: bytes) -> bytes:
-        packed = data if self._is_compact else zlib.compress(data, _LEVEL, _RAW)
+        packed = data if self._is_compact else _deflate(data)
         if self._is_compact or len(packed) >= len(data):
             packed, self._method = data, STORED
         self._packed = len(packed)
@@ -267,6 +268,18 @@ class _MemberWriter:
     @property
     def _version(self) -> int:
         return 45 if self._wide else 20
+
+
+def _deflate(data: bytes) -> bytes:
+    """Compress a short member; a window as small as the data does the same in a tenth of the time.
+
+    What is saved is memory that deflate would clear, a quarter of a megabyte for each member.
+    """
+    window = min(max(len(data) - 1, 1).bit_length(), 15)
+    window = max(window, _SMALLEST_WINDOW)
+    memory = min(window - 6, zlib.DEF_MEM_LEVEL)
+    deflater = zlib.compressobj(_LEVEL, DEFLATED, -window, memory)
+    return deflater.compress(data) + deflater.flush()
 
 
 def _even(chunks: Iterable[bytes]) -> Iterator[bytes]:
