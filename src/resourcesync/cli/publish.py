@@ -1,5 +1,6 @@
 """``resourcesync publish``: make a tree a Source, and keep it one."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,12 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.stopping import heard
 from resourcesync.cli.words import QUIET, Line
+from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.publishing import Published
+    from resourcesync.wiring.publishing import Asked, Published
 
 
 @click.command("publish")
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 @option("-n", "--dry-run", is_flag=True, help="Say what has changed; write nothing.")
 @publish_options.policy_options
 @publish_options.step_options
+@publish_options.watch_options
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Write Resource Lists and Change Lists for a tree.
@@ -64,6 +68,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         command="publish",
         output=output,
         work=work,
+        words=_watch_words,
         subject=tree.name,
         fields={"tree": str(tree), "dry_run": values["dry_run"]},
         again=f"resourcesync publish {tree}",
@@ -82,10 +87,51 @@ def _publish(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
         allow_empty=values["allow_empty"],
     )
     clock = machine.system_clock()
+    if values["watch"]:
+        return _watch(tree, chosen, asked, values["rescan"], screen)
     started = clock.monotonic()
     done = publishing.publish_tree(tree, chosen, clock=clock, asked=asked)
     report(done, screen)
     return conclude(done, tree, clock.monotonic() - started)
+
+
+def _watch(
+    tree: Path, chosen: dict[str, object], asked: "Asked", rescan: float, screen: Screen
+) -> Outcome:
+    """Publish until a signal comes; that is how it is meant to end."""
+    from resourcesync.wiring import machine, watching  # noqa: PLC0415 - help stays quick
+
+    if asked.dry_run:
+        raise ConfigurationError("--watch and --dry-run exclude each other")
+
+    def published(done: "Published") -> None:
+        report(done, screen)
+        screen.report("published", fields_of(done, 0.0))
+
+    def failed(error: ResourceSyncError, pause: float) -> None:
+        message = f"{error.message}; tried again in {pause:g} s"
+        fields = {"evidence": error.evidence, "hint": error.hint}
+        screen.report("warning", {"code": error.code, "message": message, **fields})
+
+    try:
+        pace = watching.Pace(rescan=rescan)
+        keeper = watching.Keeper(tree, machine.system_clock(), pace, published, failed)
+        with keeper.watcher() as watcher:
+            screen.report("watching", {"tree": str(tree)})
+            keeper.keep(watcher, chosen, asked)
+    except KeyboardInterrupt as stop:
+        heard(stop)
+    return Outcome(closing=(Line("no longer watched", "Stopped", QUIET),))
+
+
+def _watch_words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+    if event == "watching":
+        yield Line(f"{fields['tree']}; Ctrl-C ends it", "Watching", QUIET)
+    elif event == "published" and fields["written"]:
+        counts = {name: fields[name] for name in ("created", "updated", "deleted")}
+        said = ", ".join(f"{words.count(int(str(n)))} {name}" for name, n in counts.items() if n)
+        names = words.counted(len(list(map(str, fields["written"]))), "document")  # type: ignore[call-overload]  # a list of names
+        yield Line(f"{names}{': ' if said else ''}{said}", "Wrote", QUIET)
 
 
 def report(done: "Published", screen: Screen) -> None:

@@ -55,6 +55,20 @@ _LINKS: Final = option(
     help="Links of the resources, such as 'describedby:{path}.xml only=*.pdf'; repeat for several,"
     " '' takes them back.",
 )
+_WATCH: Final = (
+    option(
+        "--watch",
+        is_flag=True,
+        help="Keep running, and publish what changes; Ctrl-C ends it. Needs the extra 'watch'.",
+    ),
+    option(
+        "--rescan",
+        type=options.DURATION,
+        default="4h",
+        show_default=True,
+        help="With --watch: look at all files at least so often.",
+    ),
+)
 _STEPS: Final = (
     option("--initialise", is_flag=True, help="Start over: a Resource List, no changes."),
     option("--update", is_flag=True, help="List the changes, whatever else is due."),
@@ -81,6 +95,11 @@ _Command = Callable[..., Job]
 def policy_options(function: _Command) -> _Command:
     """Give a command the options that say when lists are closed, kept and written anew."""
     return _with((*_POLICY, _LINKS), function)
+
+
+def watch_options(function: _Command) -> _Command:
+    """Give a command the options of watching."""
+    return _with(_WATCH, function)
 
 
 def step_options(function: _Command) -> _Command:

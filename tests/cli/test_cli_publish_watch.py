@@ -1,0 +1,86 @@
+"""``publish --watch``: from a change to its place in the list, and a clean end."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import environment, script
+
+pytest.importorskip("watchfiles", reason="the extra 'watch' is not installed")
+
+
+@contextmanager
+def watched(tree: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
+    command = [str(script("resourcesync")), "publish", str(tree), "--watch"]
+    command += ["--url", "https://h.example/"]
+    with subprocess.Popen(
+        [*command, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment(tree.parent),
+    ) as process:
+        try:
+            _soon((tree / ".well-known/resourcesync").exists, 30)
+            yield process
+        finally:
+            process.kill()
+
+
+def _soon(holds: Callable[[], bool], seconds: float) -> float:
+    began = time.monotonic()
+    while not holds():
+        assert time.monotonic() - began < seconds, "it did not come"
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def _lists(tree: Path, *words: str) -> Callable[[], bool]:
+    path = tree / "resourcesync/changelist.xml"
+    return lambda: all(word in path.read_text() for word in words)
+
+
+def test_changes_are_listed_within_seconds_also_those_in_new_folders(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "a.txt").write_text("a")
+    with watched(tree) as process:
+        (tree / "b.txt").write_text("b")
+        first = _soon(_lists(tree, "b.txt"), 20)
+        for depth in ("x", "x/y", "x/y/z"):
+            (tree / depth).mkdir()
+            for number in range(40):
+                (tree / depth / f"{number}.txt").write_text(f"{depth} {number}")
+        names = [f"{depth}/{n}.txt<" for depth in ("x", "x/y", "x/y/z") for n in range(40)]
+        _soon(_lists(tree, *names), 30)
+        (tree / "a.txt").unlink()
+        _soon(_lists(tree, "deleted"), 20)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=20)
+
+    assert process.returncode == 0, output
+    assert output.splitlines()[-1] == "Stopped   no longer watched"
+    assert first < 10  # two seconds on a machine that has nothing else to do
+
+
+def test_a_termination_ends_it_cleanly_and_nothing_is_published_without_need(
+    tmp_path: Path,
+) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "a.txt").write_text("a")
+    with watched(tree, "--change-lists", "per-run", "--json") as process:
+        (tree / "b.txt").write_text("b")
+        _soon((tree / "resourcesync/changelist.xml").exists, 20)
+        time.sleep(1.5)
+        process.terminate()
+        output, _ = process.communicate(timeout=20)
+
+    assert process.returncode == 0, output
+    assert output.count('"type":"published"') <= 3
+    assert "Traceback" not in output
