@@ -1,0 +1,135 @@
+"""``publish``: policies, forced steps, ``robots.txt``, and a tree that is suddenly empty."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.command_line import Said, rows
+
+URL = ("--url", "https://museum.example")
+
+
+def listed(tree: Path) -> list[str]:
+    return sorted(path.name for path in (tree / "resourcesync").iterdir())
+
+
+@pytest.mark.parametrize("dialect", ["1.1", "0.6"])
+def test_the_four_files_of_dspace_come_step_by_step(tree: Path, said: Said, dialect: str) -> None:
+    about = "https://museum.example/about.txt"
+    first = ["publish", "public", *URL, "--change-lists", "archive", "--described-by", about]
+
+    assert run([*first, "--dialect", dialect, "--initialise"]) == 0
+    assert listed(tree) == ["capabilitylist.xml", "resourcelist.xml"]
+
+    (tree / "new.txt").write_text("new")
+    assert run(["publish", "public", "--update"]) == 0
+    capabilities, changes, archive, resources = listed(tree)
+    assert [capabilities, archive, resources] == [
+        "capabilitylist.xml", "changelistarchive.xml", "resourcelist.xml",
+    ]  # fmt: skip
+    assert re.fullmatch(r"changelist_\d{4}-\d\d-\d\dT\d{6}(\.\d{6})?Z\.xml", changes)
+    before = (tree / "resourcesync/resourcelist.xml").read_bytes()
+
+    assert run(["publish", "public", "--rebase"]) == 0
+    assert len(listed(tree)) == 5
+    assert changes in listed(tree)
+    assert (tree / "resourcesync/resourcelist.xml").read_bytes() != before
+    text = (tree / "resourcesync/capabilitylist.xml").read_text()
+    assert ('modified="' in text) is (dialect == "0.6")
+    assert 'capability="changelist-archive"' in text
+
+
+def test_policies_are_remembered_and_taken_back(tree: Path, said: Said) -> None:
+    ages = "--rotate 1d --keep 90d --rebase-every 7d --archive 365d"
+    run(["publish", "public", *URL, *ages.split(), "--sitemap"])
+    assert "sitemap.xml" in listed(tree)
+    (tree / "b.txt").write_text("b")
+    run(["publish", "public", "--rebase"])
+    assert "resourcelistarchive.xml" in listed(tree)
+
+    assert run(["publish", "public", "--archive", "0", "--no-sitemap", "--rotate", "0"]) == 0
+
+    text = (tree / "resourcesync/capabilitylist.xml").read_text()
+    assert "-archive" not in text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--update", "--rebase"],
+        ["--initialise", "--update"],
+        ["--dialect", "0.9"],
+        ["--dialect", "2.0"],
+        ["--rotate", "soon"],
+        ["--watch", "-n"],
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_written(
+    tree: Path, words: list[str], said: Said
+) -> None:
+    assert run(["publish", "public", *URL, *words]) == 2
+
+    assert not (tree / "resourcesync").exists()
+
+
+def test_a_tree_that_is_suddenly_empty_is_not_published_unless_it_is_meant(
+    tree: Path, said: Said
+) -> None:
+    run(["publish", "public", *URL])
+    before = (tree / "resourcesync/changelist.xml").read_bytes()
+    shutil.rmtree(tree / "objects")
+    said.readouterr()
+
+    assert run(["publish", "public"]) == 2
+    captured = said.readouterr()
+    assert "there are no files to publish, and 12 were published before" in captured.err
+    assert "--allow-empty" in captured.err
+    assert (tree / "resourcesync/changelist.xml").read_bytes() == before
+
+    assert run(["publish", "public", "--allow-empty"]) == 0
+    assert "12 deleted" in said.readouterr().out
+
+
+def test_an_empty_folder_is_not_published_by_mistake(tree: Path, said: Said) -> None:
+    shutil.rmtree(tree / "objects")
+
+    assert run(["publish", "public", *URL]) == 2
+    assert not (tree / "resourcesync").exists()
+    assert run(["publish", "public", *URL, "--allow-empty"]) == 0
+
+
+def test_robots_txt_is_written_where_there_is_none_and_is_no_resource(
+    tree: Path, said: Said
+) -> None:
+    assert run(["publish", "public", *URL, "--robots", "--json"]) == 0
+
+    robots = tree / "robots.txt"
+    assert robots.read_text().splitlines()[-1] == (
+        "Sitemap: https://museum.example/resourcesync/resourcelist.xml"
+    )
+    assert rows(said)[-1]["resources"] == 12
+    assert run(["publish", "public", "--sitemap"]) == 0
+    assert robots.read_text().endswith("/resourcesync/sitemap.xml\n")
+    assert "robots" not in (tree / "resourcesync/resourcelist.xml").read_text()
+    changed = robots.stat().st_mtime_ns
+    run(["publish", "public"])
+    assert robots.stat().st_mtime_ns == changed
+
+
+def test_robots_txt_of_somebody_else_is_never_touched(tree: Path, said: Said) -> None:
+    (tree / "robots.txt").write_text("User-agent: *\nDisallow: /\n")
+
+    assert run(["publish", "public", *URL, "--robots"]) == 2
+
+    assert (tree / "robots.txt").read_text() == "User-agent: *\nDisallow: /\n"
+    assert "is not ours" in said.readouterr().err
+    assert run(["publish", "public", *URL]) == 0
+
+
+def test_robots_txt_below_the_top_of_a_host_would_be_of_no_use(tree: Path, said: Said) -> None:
+    assert run(["publish", "public", "--url", "https://museum.example/data/", "--robots"]) == 2
+
+    assert not (tree / "robots.txt").exists()
