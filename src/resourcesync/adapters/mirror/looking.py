@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from resourcesync.adapters.mirror.folders import HeldFolders
@@ -16,6 +16,7 @@ from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 
 READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PIECE: Final = 1 << 20
 _NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
@@ -72,3 +73,35 @@ class Look:
             raise storage_error(error, f"reading {path}") from error
         finally:
             os.close(file)
+
+    def reading(self, path: str) -> Iterator[bytes] | None:
+        """Open a copy and return its bytes, in pieces of 1 MiB; ``None`` when there is none.
+
+        Whoever does not take all of them closes the iterator.
+
+        Raises:
+            StorageError: The file cannot be read; also while it is read.
+        """
+        try:
+            folder, leaf = self._folders.parent(path, create=False)
+            file = os.open(leaf, READ_FLAGS, dir_fd=folder)
+        except StorageError:
+            return None
+        except OSError as error:
+            if error.errno in _NOT_THERE:
+                return None
+            raise storage_error(error, f"reading {path}") from error
+        if not is_regular(os.fstat(file)):
+            os.close(file)
+            return None
+        return _pieces(file, path)
+
+
+def _pieces(file: int, path: str) -> Iterator[bytes]:
+    try:
+        while piece := os.read(file, _PIECE):
+            yield piece
+    except OSError as error:
+        raise storage_error(error, f"reading {path}") from error
+    finally:
+        os.close(file)

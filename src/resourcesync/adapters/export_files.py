@@ -1,0 +1,136 @@
+"""Where an export goes: written beside, and given its name when it is whole."""
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from resourcesync.errors import ConfigurationError, DiskFullError, StorageError
+
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_THERE: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
+_KEPT: Final = (("kept", "nothing was written"),)
+
+
+class NewExport:
+    """A file or a folder on its way to a name that nothing has yet.
+
+    Until it ends well everything is in ``.NAME.RANDOM.part`` beside it.
+
+    Args:
+        out: The name it is going to have.
+
+    Raises:
+        ConfigurationError: Something of that name is there already.
+    """
+
+    def __init__(self, out: Path) -> None:
+        if not out.name:
+            raise ConfigurationError(f"{out} cannot be the name of an export")
+        if os.path.lexists(out):
+            raise _is_there(out)
+        self._out = out
+        self._part = out.with_name(f".{out.name[:100]}.{secrets.token_hex(4)}.part")
+        self._folder = out.parent  # the last one that is there
+        self.size = 0
+
+    def write(self, path: str, content: Iterable[bytes]) -> None:
+        """Write one file; an empty path is the export itself, which is then one file.
+
+        Raises:
+            StorageError: It cannot be written.
+            ValueError: The path leads out of the export.
+        """
+        if path and not {"", ".", ".."}.isdisjoint(path.split("/")):
+            raise ValueError(f"{path[:200]!r} leads out of the export")
+        target = self._part / path if path else self._part
+        with _told(f"writing {self._out}"):
+            if target.parent != self._folder and path:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self._folder = target.parent
+            with target.open("xb") as stream:
+                for piece in content:
+                    stream.write(piece)
+                    self.size += len(piece)
+                stream.flush()
+                if not path:
+                    os.fsync(stream.fileno())
+
+    def finish(self) -> None:
+        """Make it durable and give it its name.
+
+        Raises:
+            ConfigurationError: Something of that name is there by now.
+            StorageError: It cannot be done.
+        """
+        with _told(f"writing {self._out}"):
+            if self._part.is_dir():
+                os.sync()  # once for all files: one by one takes many times as long
+                self._name_folder()
+            else:
+                self._name_file()
+            _sync_folder(self._out.parent)
+
+    def _name_folder(self) -> None:
+        try:
+            self._out.mkdir()  # takes the name: renaming alone would replace an empty folder
+            self._part.rename(self._out)
+        except OSError as error:
+            if error.errno in _THERE:
+                raise _is_there(self._out) from None
+            raise
+
+    def _name_file(self) -> None:
+        try:
+            os.link(self._part, self._out)  # unlike a renaming, it replaces nothing
+        except FileExistsError:
+            raise _is_there(self._out) from None
+        except OSError:  # a file system without links
+            if os.path.lexists(self._out):
+                raise _is_there(self._out) from None
+            self._part.rename(self._out)
+            return
+        self._part.unlink()
+
+    def discard(self) -> None:
+        """Take away what was written; it is no error to do so twice."""
+        if self._part.is_dir():
+            shutil.rmtree(self._part, ignore_errors=True)
+        else:
+            self._part.unlink(missing_ok=True)
+
+
+def _is_there(out: Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"{out} is there already",
+        evidence=(("kept", "it is untouched"),),
+        hint="name another --out",
+    )
+
+
+@contextmanager
+def _told(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        if error.errno in _NO_ROOM:
+            raise DiskFullError(
+                f"no room left while {doing}", evidence=(("got", why), *_KEPT), hint="make room"
+            ) from error
+        raise StorageError(f"failed while {doing}: {why}", evidence=_KEPT) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(held)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+    finally:
+        os.close(held)

@@ -1,0 +1,177 @@
+"""The exporter ``zip``: copies as packages of a Resource Dump (§11), which any unzip reads too."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from resourcesync.documents.packages.naming import MANIFEST, find_clash, member_name
+from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
+from resourcesync.documents.packages.writing import write_package
+from resourcesync.documents.writing import write
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.capabilities import CapabilityEntry, Header, Package
+from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, Capability, Relation
+from resourcesync.ports.exporting import ExportFile, ExportOptions, Holdings
+from resourcesync.ports.mirror import Copy
+
+_ONE_FILE: Final = ".zip"
+_DUMP: Final = "resourcedump.xml"
+_CAPABILITIES: Final = "capabilitylist.xml"
+_DESCRIPTION: Final = "resourcesync.xml"
+_NO_LIMIT: Final = 1 << 62
+_FOR_PATHS: Final = 24 * 2**20
+"""Bytes of a manifest that are kept free for paths, which are longer than those it plans for."""
+_ESCAPED: Final = 6
+"""Bytes that one character of a path takes at most in XML."""
+
+
+def export_packages(holdings: Holdings, options: ExportOptions) -> Iterator[ExportFile]:
+    """Yield packages: one when the name ends in ``.zip``, else as many as are needed.
+
+    In a package the files have the paths of the mirror, so that it can also just be unpacked;
+    where two of these cannot be together on every system, paths are numbered. With ``url``, a
+    Resource Dump that lists the packages stands beside them: served there, it can be pulled.
+
+    Raises:
+        ConfigurationError: One package cannot hold all of it.
+    """
+    is_one = options.name.endswith(_ONE_FILE)
+    if is_one and options.url:
+        raise ConfigurationError(
+            "--url is for a folder of packages", hint="name a folder: --out DIR"
+        )
+    size = PackageSize(
+        max_bytes=_NO_LIMIT if is_one else options.max_package,
+        max_manifest=MAX_BYTES - _FOR_PATHS,
+    )
+    up = f"{options.url.rstrip('/')}/{_CAPABILITIES}" if options.url else holdings.capability_list
+    packer = _Packer(holdings, up)
+    if is_one:
+        packages = packer.packages(size)
+        first = next(packages, [])
+        _check_last(packages)
+        yield ExportFile("", packer.packed(first))
+        return
+    listed: list[Package] = []
+    for number, entries in enumerate(packer.packages(size), 1):
+        path = f"part-{number:05}.zip"
+        measured = _Measured(packer.packed(entries))
+        yield ExportFile(path, measured)
+        listed.append(measured.package(f"{options.url.rstrip('/')}/{path}", holdings.now))
+    if options.url:
+        dump = write(_header(holdings, Capability.RESOURCE_DUMP, up), listed)
+        yield ExportFile(_DUMP, dump)
+        yield from _described(options.url.rstrip("/"))
+
+
+def _described(base: str) -> Iterator[ExportFile]:
+    """Yield what leads to the dump, so that it is a set of its own where it is served."""
+    description = Link(rel=Relation.UP, href=f"{base}/{_DESCRIPTION}")
+    entry = CapabilityEntry(uri=f"{base}/{_DUMP}", capability=Capability.RESOURCE_DUMP)
+    header = Header(capability=Capability.CAPABILITY_LIST, links=(description,))
+    yield ExportFile(_CAPABILITIES, write(header, [entry]))
+    entry = CapabilityEntry(uri=f"{base}/{_CAPABILITIES}", capability=Capability.CAPABILITY_LIST)
+    yield ExportFile(_DESCRIPTION, write(Header(capability=Capability.DESCRIPTION), [entry]))
+
+
+def _check_last(packages: Iterator[list[ManifestEntry]]) -> None:
+    if next(packages, None) is not None:
+        raise ConfigurationError(
+            f"one package holds at most {MAX_ENTRIES:,} resources, and this mirror has more",
+            hint="name a folder for several packages: --out DIR",
+        )
+
+
+class _Packer:
+    """Makes packages of the copies.
+
+    Args:
+        holdings: The copies.
+        up: The Capability List that their manifests lead to.
+    """
+
+    def __init__(self, holdings: Holdings, up: str) -> None:
+        self._holdings = holdings
+        self._header = _header(holdings, Capability.RESOURCE_DUMP_MANIFEST, up)
+        self._copies: dict[str, Copy] = {}  # of the packages that are planned, not of all
+
+    def packages(self, size: PackageSize) -> Iterator[list[ManifestEntry]]:
+        """Yield the entries of one package after the other."""
+        return plan_packages(self._header, self._entries(), size=size)
+
+    def packed(self, entries: Sequence[ManifestEntry]) -> Iterator[bytes]:
+        """Yield the bytes of one package."""
+        copies = {entry.uri: self._copies.pop(entry.uri) for entry in entries}
+
+        def content(member: Resource | Link) -> Iterator[bytes]:
+            assert isinstance(member, Resource), "copies have no links of their own"
+            return self._holdings.content(copies[member.uri])
+
+        return write_package(self._header, _placed(entries, copies), content)
+
+    def _entries(self) -> Iterator[Resource]:
+        for copy in self._holdings.copies():
+            self._copies[copy.uri] = copy
+            lastmod = None if copy.lastmod is None else from_microseconds(copy.lastmod)
+            digests = parse_digests(copy.digests)
+            yield Resource(uri=copy.uri, lastmod=lastmod, length=copy.length, digests=digests)
+
+
+def _header(holdings: Holdings, capability: Capability, up: str) -> Header:
+    at = holdings.as_of or holdings.now
+    return Header(capability=capability, at=at, links=(Link(rel=Relation.UP, href=up),))
+
+
+def _placed(
+    entries: Sequence[ManifestEntry], copies: Mapping[str, Copy]
+) -> Sequence[ManifestEntry]:
+    """Return entries with the paths of the mirror, or as they are where these would not do."""
+    names = [copies[entry.uri].path for entry in entries]
+    if sum(map(len, names)) * _ESCAPED > _FOR_PATHS or not all(map(_is_name, names)):
+        return entries
+    if find_clash([MANIFEST, *names]) is not None:
+        return entries
+    return [
+        replace(entry, path=f"/{name}")
+        for entry, name in zip(entries, names, strict=True)
+        if isinstance(entry, Resource)
+    ]
+
+
+def _is_name(name: str) -> bool:
+    try:
+        member_name(f"/{name}")
+    except ValueError:
+        return False
+    return True
+
+
+class _Measured:
+    """Bytes that are counted and hashed while they pass, once."""
+
+    def __init__(self, content: Iterable[bytes]) -> None:
+        self._content = content
+        self._hasher = hashlib.sha256()
+        self._size = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._content:
+            self._hasher.update(piece)
+            self._size += len(piece)
+            yield piece
+
+    def package(self, uri: str, now: datetime) -> Package:
+        """Return what a Resource Dump says of them, when all of them have passed."""
+        return Package(
+            uri=uri,
+            lastmod=now,
+            length=self._size,
+            digests=(Digest("sha-256", self._hasher.hexdigest()),),
+            media_type="application/zip",
+        )

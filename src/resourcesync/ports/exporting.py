@@ -1,0 +1,93 @@
+"""What an exporter is given, and what it gives back (plug-ins of ``resourcesync.exporters``).
+
+An exporter is a function from `Holdings` and `ExportOptions` to `ExportFile` values. It opens no
+file and writes none: it only says which bytes go where. So it may be tested without a disk.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import BinaryIO, NamedTuple, Protocol
+
+from resourcesync.ports.mirror import Copy
+
+
+class Holdings(Protocol):
+    """The copies of a mirror as they were at one moment, whatever a pull does meanwhile."""
+
+    @property
+    def source(self) -> str:
+        """The Source's address, as the operator gave it."""
+        ...
+
+    @property
+    def capability_list(self) -> str:
+        """The Capability List of the set; the Source's address where there is none."""
+        ...
+
+    @property
+    def as_of(self) -> datetime | None:
+        """The Source's time up to which the mirror is complete, UTC; ``None``: nobody knows."""
+        ...
+
+    @property
+    def now(self) -> datetime:
+        """When the export began, UTC."""
+        ...
+
+    def copies(self) -> Iterator[Copy]:
+        """Yield the copies in rising URI order; may be asked several times."""
+        ...
+
+    def content(self, copy: Copy) -> Iterator[bytes]:
+        """Yield the bytes of a copy, at most 1 MiB at a time; ask in the order of ``copies``.
+
+        When they are not what the mirror's memory says, the export ends here and leaves nothing.
+        """
+        ...
+
+    def scratch(self) -> BinaryIO:
+        """Open a nameless temporary file; whoever opens it closes it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """What the operator wants of an export.
+
+    Attributes:
+        name: The last part of ``--out``; its ending tells an exporter whether one file is wanted.
+        max_package: The most bytes of content in one package.
+        url: Where the folder is going to be served; empty when it is not.
+        organization: Who gives the copies away; empty when nobody said.
+    """
+
+    name: str
+    max_package: int
+    url: str = ""
+    organization: str = ""
+
+
+class ExportFile(NamedTuple):
+    """One file of an export.
+
+    Attributes:
+        path: Its place below ``--out``, with ``/``; empty when ``--out`` itself is the file, which
+            is then the only one.
+        content: Its bytes, in pieces.
+    """
+
+    path: str
+    content: Iterable[bytes]
+
+
+class Exporter(Protocol):
+    """Says of which files an export consists."""
+
+    def __call__(self, holdings: Holdings, options: ExportOptions) -> Iterator[ExportFile]:
+        """Yield the files in the order they are written; each is taken before the next.
+
+        Raises:
+            ConfigurationError: The options cannot work.
+        """
+        ...

@@ -1,0 +1,262 @@
+"""A mirror's copies leave it: read once, held against its memory, written beside and named."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+from resourcesync.adapters.export_files import NewExport
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.folder import STATE_FILE
+from resourcesync.adapters.mirror.looking import Look
+from resourcesync.adapters.mirror.snapshot import StateSnapshot
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.memory import Memory
+from resourcesync.destination.reports import Finding, FindingKind
+from resourcesync.documents.packages.checking import running_digest
+from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.ports import Clock, Reporter
+from resourcesync.ports.exporting import Exporter, ExportOptions
+from resourcesync.ports.mirror import Copy, Task
+from resourcesync.wiring import plugins
+from resourcesync.wiring.mirrors import is_mirror, not_a_mirror
+
+_ALL: Final = (1 << 63) - 1
+_KEPT_FINDINGS: Final = 1_000
+_EVERY: Final = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """What an export did.
+
+    Attributes:
+        copies: How many copies it holds; 0 when it failed.
+        size: Bytes that were written.
+        source: The Source's address.
+        as_of: The Source's time up to which the mirror is complete, UTC.
+        missing: How many listed resources are not in it, since they are not here as listed.
+        damaged: How many copies are not what the mirror's memory says; then nothing was written.
+        findings: The first of these.
+    """
+
+    copies: int
+    size: int
+    source: str
+    as_of: datetime | None
+    missing: int
+    damaged: int = 0
+    findings: tuple[Finding, ...] = ()
+
+
+def exporter_names() -> tuple[str, ...]:
+    """Return what a mirror can be exported as, plug-ins included."""
+    return plugins.names(plugins.EXPORTERS)
+
+
+def export_mirror(
+    folder: Path,
+    form: str,
+    out: Path,
+    options: ExportOptions,
+    *,
+    report: Reporter,
+    clock: Clock,
+) -> Exported:
+    """Export the copies of a mirror; a pull may go on meanwhile.
+
+    Every byte is hashed while it is copied. Should one copy not be what the mirror's memory says,
+    nothing is left at ``out``, and all such copies are found.
+
+    Args:
+        folder: The mirror.
+        form: As what, one of ``exporter_names``.
+        out: The file or folder to make; nothing may be there.
+        options: What the operator wants.
+        report: Takes ``progress`` and ``finding`` events.
+        clock: Time.
+
+    Raises:
+        ConfigurationError: The folder is no mirror or holds nothing, something is at ``out``, or
+            the options cannot work.
+        StateError: The mirror's memory is damaged or from a newer version.
+        StorageError: A copy cannot be read, or the export cannot be written.
+    """
+    if not is_mirror(folder):
+        raise not_a_mirror(folder)
+    exporter = cast("Exporter", plugins.load(plugins.EXPORTERS, form))
+    _check_place(folder, out)
+    target = NewExport(out)
+    with _holdings(folder, report, clock) as holdings:
+        try:
+            for path, content in exporter(holdings, options):
+                target.write(path, content)
+            holdings.check_all_taken()
+            target.finish()
+        except _DamagedError:
+            target.discard()
+            holdings.check_the_rest()
+        finally:
+            target.discard()
+        return holdings.exported(target.size)
+
+
+def _check_place(folder: Path, out: Path) -> None:
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise ConfigurationError(
+            f"{out} lies in the mirror itself",
+            hint="name a place outside: what is in a mirror came from its Source",
+        )
+    if not out.parent.is_dir():
+        raise ConfigurationError(f"there is no folder {out.parent}", hint="make it first")
+
+
+@contextmanager
+def _holdings(folder: Path, report: Reporter, clock: Clock) -> Iterator["_Holdings"]:
+    state_file = folder / OWN_FOLDER / STATE_FILE
+    with StateSnapshot(state_file) as state:
+        root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with closing(Look(root)) as look:
+                yield _Holdings(folder, state, look, report, clock)
+        finally:
+            os.close(root)
+
+
+class _DamagedError(Exception):
+    """A copy is not what the mirror's memory says: this export is not going to be."""
+
+
+class _Holdings:
+    """The copies of one moment (``ports.exporting.Holdings``), each held against the memory."""
+
+    def __init__(
+        self, folder: Path, state: StateSnapshot, look: Look, report: Reporter, clock: Clock
+    ) -> None:
+        memory = Memory(state)
+        identity, found = memory.identity, memory.found
+        self._folder = folder
+        self._state = state
+        self._look = look
+        self._report = report
+        self._findings: list[Finding] = []
+        self._damaged = self._taken = self._bytes = 0
+        self._last = ""
+        self._total = state.count()
+        self.source = "" if identity is None else identity.source
+        listed = None if found is None else found.capability_list
+        self.capability_list = listed or self.source
+        self.as_of = memory.as_of
+        self.now = clock.now()
+        if not self._total:
+            raise ConfigurationError(
+                f"{folder} holds no copy yet", hint=f"resourcesync pull {folder}"
+            )
+
+    def copies(self) -> Iterator[Copy]:
+        """Yield the copies; one whose file was being changed cannot be exported."""
+        for copy in self._state.copies():
+            if copy.length < 0:
+                self._checked(copy)
+                raise _DamagedError
+            yield copy
+
+    def content(self, copy: Copy) -> Iterator[bytes]:
+        """Yield the bytes of a copy; when they are not what they were, the export ends."""
+        self._last = max(self._last, copy.uri)
+        proof = running_digest(parse_digests(copy.digests))
+        length = 0
+        pieces = self._look.reading(copy.path)
+        for piece in pieces or ():
+            length += len(piece)
+            if proof is not None:
+                proof[1].update(piece)
+            yield piece
+        if pieces is None or proof is None or length != copy.length or _differs(proof):
+            self._find(copy, is_there=pieces is not None)
+            raise _DamagedError
+        self._taken += 1
+        self._tell(length)
+
+    def scratch(self) -> BinaryIO:
+        """Open a nameless temporary file."""
+        try:
+            return cast("BinaryIO", tempfile.TemporaryFile())
+        except OSError as error:
+            raise StorageError(f"cannot make a temporary file: {error.strerror}") from error
+
+    def check_all_taken(self) -> None:
+        """Refuse an export that left copies out.
+
+        Raises:
+            StorageError: It did; no exporter of ours does.
+        """
+        if self._taken < self._total:
+            raise StorageError(
+                f"the exporter took {self._taken:,} of {self._total:,} copies",
+                evidence=(("kept", "nothing was written"),),
+            )
+
+    def check_the_rest(self) -> None:
+        """Find what else is not as it should be; nothing is exported any more."""
+        for copy in self._state.copies():
+            if copy.uri > self._last:
+                self._checked(copy)
+
+    def exported(self, size: int) -> Exported:
+        """Return what came of it."""
+        failed = bool(self._damaged)
+        return Exported(
+            copies=0 if failed else self._taken,
+            size=0 if failed else size,
+            source=self.source,
+            as_of=self.as_of,
+            missing=self._state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL),
+            damaged=self._damaged,
+            findings=tuple(self._findings),
+        )
+
+    def _checked(self, copy: Copy) -> bool:
+        """Read a copy and keep nothing of it; return whether it is good."""
+        try:
+            for _ in self.content(copy):
+                pass
+        except _DamagedError:
+            return False
+        return True
+
+    def _find(self, copy: Copy, *, is_there: bool) -> None:
+        kind, reason = FindingKind.MISSING, "missing"
+        if is_there:
+            kind, reason = FindingKind.DIFFERENT, "not what was fetched: damaged or edited here"
+        if copy.length < 0:
+            kind, reason = FindingKind.FAILED, "a pull is changing it, or was killed while it did"
+        elif self._is_news(copy):
+            kind, reason = FindingKind.FAILED, "a pull changed it meanwhile"
+        self._damaged += 1
+        found = Finding(kind=kind, uri=copy.uri, path=copy.path, reason=reason)
+        if len(self._findings) < _KEPT_FINDINGS:
+            self._findings.append(found)
+        fields = {"kind": kind.value, "uri": copy.uri, "path": copy.path, "reason": reason}
+        self._report("finding", fields)
+
+    def _is_news(self, copy: Copy) -> bool:
+        """Whether the mirror remembers another copy by now than at the moment of this export."""
+        with SqliteMirrorState(self._folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+            return state.copy(copy.uri) != copy
+
+    def _tell(self, length: int) -> None:
+        self._bytes += length
+        if not self._taken % _EVERY or self._taken == self._total:
+            fields = {"done": self._taken, "total": self._total, "bytes_done": self._bytes}
+            self._report("progress", fields)
+
+
+def _differs(proof: "tuple[Digest, hashlib._Hash]") -> bool:
+    return proof[0].value != proof[1].hexdigest()
