@@ -275,3 +275,48 @@ def test_an_answer_with_an_odd_status_is_no_crash(source: TinySource, said: Said
     assert run(["validate", source.url, "--sample", "3", "--retries", "0"]) == 0
 
     assert codes(said.readouterr().out) == [code("HT01")] * 3
+
+
+# --- folders ---
+
+
+def test_a_folder_that_is_no_published_tree_is_judged_document_by_document(
+    here: Path, said: Said
+) -> None:
+    write("docs/b.xml", GOOD)
+    write("docs/a/list.XML", GOOD.replace('rel="up"', 'rel="about"'))
+    write("docs/a/notes.txt", "no document")
+    write("docs/.hidden/list.xml", "<broken")
+    outside = here / write("outside.xml", "<broken")
+    Path("docs/linked.xml").symlink_to(outside)
+    Path("docs/around").symlink_to(here / "docs")
+    Path("docs/cut.zip").write_bytes(b"PK")
+
+    assert run(["validate", "docs", "--json"]) == 3
+
+    found = rows(said)
+    assert [row["uri"] for row in found if row["type"] in ("document", "unreached")] == [
+        "docs/b.xml",
+        "docs/cut.zip",
+        "docs/a/list.XML",
+    ]
+    assert {row["uri"] for row in found if row["type"] == "finding"} == {"docs/a/list.XML"}
+    assert (found[-1]["documents"], found[-1]["unreached"]) == (2, 1)
+
+
+def test_a_folder_of_very_many_documents_is_judged_as_far_as_asked(here: Path, said: Said) -> None:
+    for name in "abc":
+        write(f"docs/{name}.xml", GOOD)
+
+    assert run(["validate", "docs", "--max-documents", "2"]) == 0
+    assert "only the first 2 documents were judged" in said.readouterr().out
+
+    assert run(["validate", "docs", "--max-documents", "3"]) == 0
+    assert "only the first" not in said.readouterr().out
+
+
+def test_a_folder_without_any_document_is_an_error(here: Path, said: Said) -> None:
+    write("docs/notes.txt", "no document")
+
+    assert run(["validate", "docs"]) == 5
+    assert "no ResourceSync documents and no sitemap in docs" in said.readouterr().err

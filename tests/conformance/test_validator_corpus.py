@@ -6,9 +6,11 @@ from typing import Final
 
 import pytest
 
+from resourcesync.cli.main import run
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.examining import Examination, validate_document
 from resourcesync.validator.rule import Profile, Severity
+from tests.support.command_line import Said, rows
 
 CORPUS: Final = Path(__file__).parents[2].parent / "shared" / "corpus"
 pytestmark = pytest.mark.skipif(
@@ -128,3 +130,26 @@ def test_every_example_of_0_9_is_expected_to_be_something() -> None:
     names = {path.stem.removeprefix("resourcesync_ex_") for path in (CORPUS / "spec-0.9").iterdir()}
 
     assert names == OLD.keys()
+
+
+@pytest.mark.parametrize(
+    ("folder", "profile", "expected"),
+    [
+        ("spec-1.1", "rs-1.1", {f"{number}": found for number, found in SERIOUS.items()}),
+        ("spec-1.0", "rs-1.0", {f"{number}": found for number, found in SERIOUS.items()}),
+        ("archives-1.0", "rs-1.0", {}),
+        ("spec-0.9", "rs-1.1", OLD),
+    ],
+)
+def test_the_command_finds_the_same_in_the_whole_folder(
+    folder: str, profile: str, expected: dict[str, dict[str, int]], capsys: Said
+) -> None:
+    code = run(["validate", str(CORPUS / folder), "--profile", profile, "--json"])
+
+    found: dict[str, Counter[str]] = {}
+    for row in rows(capsys):
+        if row["type"] == "finding" and row["severity"] != "advice":
+            number = Path(row["uri"]).stem.partition("_ex_")[2]
+            found.setdefault(number, Counter())[row["rule"]] += 1
+    assert found == expected
+    assert code == (1 if expected else 0)

@@ -23,6 +23,7 @@ _FIRST: Final = (
     "resourcelist.xml",
     "sitemap.xml",
 )
+_ENDINGS: Final = (".xml", ".xml.gz", ".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz")
 _MAX_SEGMENTS: Final = 64
 _NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
 
@@ -123,3 +124,29 @@ class LocalDocuments:
                 raise StorageError(f"{path}: {error.strerror}") from error
             return False
         return is_file and (path == self._place or found.is_relative_to(self._root))
+
+
+def documents_below(folder: Path, most: int) -> list[str]:
+    """Return the documents and packages in a folder that is no published tree, by their names.
+
+    What is hidden is passed over, and so is what a symbolic link leads to.
+
+    Args:
+        folder: Where to look.
+        most: How many are wanted at most.
+
+    Raises:
+        StorageError: A folder cannot be read.
+    """
+    found: list[str] = []
+    waiting = [folder]
+    while waiting and len(found) < most:
+        here = waiting.pop()
+        try:
+            entries = sorted(here.iterdir())
+        except OSError as error:
+            raise StorageError(f"{here}: {error.strerror}") from error
+        seen = [it for it in entries if not it.name.startswith(".") and not it.is_symlink()]
+        found += [str(it) for it in seen if it.name.lower().endswith(_ENDINGS) and it.is_file()]
+        waiting += [it for it in reversed(seen) if it.is_dir()]
+    return found[:most]

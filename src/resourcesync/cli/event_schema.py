@@ -38,7 +38,7 @@ _FIELDS: Final = {
         "accurate advice applied bytes bytes_done bytes_total checks column copies "
         "created create cursor cut_short damaged delete deleted depth different different_bytes "
         "doubted done entries errors excerpt_column exit extra failed files findings foreign held "
-        "judged_alone length line linked listed missing mistakes not_fetched omitted only_a "
+        "judged_alone length line linked listed lists missing mistakes not_fetched omitted only_a "
         "only_b others parts patched pending present problems read_bytes read_again received "
         "refused requests resources resources_checked resources_listed same seq sets sized "
         "surplus tolerated total touched tries unchanged unlisted unpatched unproven unprovable "
@@ -218,6 +218,18 @@ EVENTS: Final = {
     "sample": Event(
         meaning="How many resources of a list were asked for.",
         always="uri checked:count listed",
+    ),
+    "again": Event(
+        meaning="How many Change Lists were read a second time.",
+        always="uri lists",
+    ),
+    "cut-short": Event(
+        meaning="More documents are listed than were judged.",
+        always="uri documents:count message",
+    ),
+    "unreached": Event(
+        meaning="What could not be had, so it was not judged.",
+        always="uri code message",
     ),
     "rule": Event(
         meaning="A rule of the validator.",

@@ -87,8 +87,9 @@ class Arguments:
 def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
     """Judge documents, packages and Sources by the standard.
 
-    TARGET is a document, a package or the folder of a published tree; or the address of a
-    document, a package or a Source. Each finding names its rule, place, clause and mend.
+    TARGET is a document, a package, the folder of a published tree, or any other folder, whose
+    documents and packages are judged one by one; or the address of a document, a package or a
+    Source. Each finding names its rule, place, clause and mend.
     Exit 0 when there is no error, 1 when there is one; nothing is changed anywhere.
 
     \b

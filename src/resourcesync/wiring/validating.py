@@ -9,9 +9,10 @@ from random import Random
 from tempfile import TemporaryFile
 from typing import BinaryIO, Final
 
+from resourcesync.adapters.local_documents import documents_below
 from resourcesync.discovery.documents import FetchedDocument
 from resourcesync.discovery.search import Documents, Search, fetch, use_first
-from resourcesync.errors import DocumentError, SourceError, StorageError
+from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock, Fetcher, Purpose
 from resourcesync.validator.delivery import Response, judge_document_response
@@ -125,21 +126,42 @@ class Judge:
         """Yield what is wrong with a target, and what was read.
 
         Args:
-            target: A document, a package or the folder of a published tree; or the address of a
-                document, a package or a Source.
+            target: A document, a package, the folder of a published tree, or one of documents and
+                packages, each of which is judged by itself; or the address of a document, a package
+                or a Source.
 
         Raises:
             SourceError: Nothing was found at the address, or it cannot be had.
             StorageError: A file cannot be read.
             ConfigurationError: There is no such file, or a setting cannot work.
         """
-        for event in self._judge(target):
+        for event in self._judge_any(target):
             if not isinstance(event, Finding) or self._counts(event):
                 yield event
 
     def _counts(self, finding: Finding) -> bool:
         rule = finding.rule
         return rule.id in self._judgement.rules and self._judgement.profile in rule.profiles
+
+    def _judge_any(self, target: str) -> Iterator[Event]:
+        """Judge a target; in a folder that is no published tree, each document by itself."""
+        try:
+            yield from self._judge(target)
+        except ResourceMissingError:
+            most = self._judgement.most_documents
+            is_folder = not is_address(target) and Path(target).is_dir()
+            names = documents_below(Path(target), most + 1) if is_folder else []
+            if not names:
+                raise
+        else:
+            return
+        for name in names[:most]:
+            try:
+                yield from self._judge(name)
+            except (SourceError, StorageError) as error:
+                yield Unreached(uri=name, error=error)
+        if len(names) > most:
+            yield CutShort(target, most)
 
     def _judge(self, target: str) -> Iterator[Event]:
         judgement = self._judgement
