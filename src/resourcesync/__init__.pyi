@@ -1,4 +1,5 @@
 from resourcesync.api.calls import Event as Event
+from resourcesync.api.catalogue import Catalogue as Catalogue
 from resourcesync.api.handing_on import MirrorChange as MirrorChange
 from resourcesync.api.judging import validate as validate
 from resourcesync.api.mirror import Mirror as Mirror
@@ -33,6 +34,7 @@ from resourcesync.model.resources import Change as Change
 from resourcesync.model.resources import Resource as Resource
 from resourcesync.model.vocabulary import Capability as Capability
 from resourcesync.model.vocabulary import ChangeKind as ChangeKind
+from resourcesync.ports.catalogue import Posted as Posted
 from resourcesync.ports.changes import LoggedKind as MirrorChangeKind
 from resourcesync.source.scan import Left as LeftFile
 from resourcesync.source.shelf import Written as WrittenDocument
@@ -48,6 +50,7 @@ __all__ = [
     "AuditReport",
     "AuditRolling",
     "Capability",
+    "Catalogue",
     "Change",
     "ChangeKind",
     "Credentials",
@@ -71,6 +74,7 @@ __all__ = [
     "OfferedSet",
     "Plan",
     "PlannedAction",
+    "Posted",
     "Published",
     "Publisher",
     "PublisherOptions",

@@ -46,6 +46,24 @@ class Published:
     dry_run: bool
 
 
+def published(done: publishing.Published) -> Published:
+    """Return what publishing found and did, as programs are told of it."""
+    found, made = done.scan, done.publication
+    return Published(
+        url=done.settings.url,
+        files=found.files,
+        bytes=found.bytes,
+        created=found.created,
+        updated=found.updated,
+        deleted=found.deleted,
+        written=made.written,
+        first=made.first,
+        left=found.left,
+        omitted=found.omitted,
+        dry_run=done.dry_run,
+    )
+
+
 class Publisher:
     """A folder that is published: a Source.
 
@@ -95,20 +113,7 @@ class Publisher:
         done = publishing.publish_tree(
             self.folder, self._chosen, clock=machine.system_clock(), asked=asked
         )
-        found, made = done.scan, done.publication
-        return Published(
-            url=done.settings.url,
-            files=found.files,
-            bytes=found.bytes,
-            created=found.created,
-            updated=found.updated,
-            deleted=found.deleted,
-            written=made.written,
-            first=made.first,
-            left=found.left,
-            omitted=found.omitted,
-            dry_run=done.dry_run,
-        )
+        return published(done)
 
     def application(self) -> serving.Application:
         """Return an ASGI application that serves the folder and its documents.

@@ -37,6 +37,7 @@ GROUPS: Final = {
         "publish": "write Resource Lists and Change Lists for a tree",
         "dump": "pack the files of a tree into Resource Dumps and Change Dumps",
         "serve": "serve a tree and its lists over HTTP",
+        "catalogue": "tell a Source what became of its resources",
     },
     "Look": {
         "explore": "show a Source's documents as a tree",

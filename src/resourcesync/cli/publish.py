@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,9 +18,13 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 if TYPE_CHECKING:
     from resourcesync.wiring.publishing import Asked, Published
 
+_CATALOGUE: Final = "catalogue:"
+
 
 @click.command("publish")
-@click.argument("tree", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.argument(
+    "tree", metavar="DIR|catalogue:FILE", type=click.Path(file_okay=False, path_type=Path)
+)
 @option("--url", metavar="BASE", help="The address of DIR on the Web; needed once.")
 @option(
     "--out",
@@ -57,6 +61,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     and write nothing for an unchanged tree. What is given by options is remembered with the
     tree, but for --initialise, --update, --rebase, --allow-empty and --dry-run. Hidden files are
     left out.
+
+    catalogue:FILE is a catalogue that other programs fill, see `resourcesync catalogue`; it needs
+    --out FOLDER once. No folder is looked at then.
     """
     tree: Path = values["tree"]
     publish_options.check_steps(values)
@@ -79,20 +86,43 @@ def _publish(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
     from resourcesync.wiring import machine, publishing  # noqa: PLC0415 - help stays quick
 
     chosen = publish_options.chosen(values)
-    if values["out"] is not None:
-        chosen["out"] = publishing.relative_out(tree, values["out"])
     asked = publishing.Asked(
         step=publish_options.step_of(values),
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
     )
     clock = machine.system_clock()
+    if str(tree).startswith(_CATALOGUE):
+        return _publish_catalogue(
+            Path(str(tree).removeprefix(_CATALOGUE)), chosen, asked, values, screen
+        )
+    if values["out"] is not None:
+        chosen["out"] = publishing.relative_out(tree, values["out"])
     if values["watch"]:
         return _watch(tree, chosen, asked, values["rescan"], screen)
     started = clock.monotonic()
     done = publishing.publish_tree(tree, chosen, clock=clock, asked=asked)
     report(done, screen)
     return conclude(done, tree, clock.monotonic() - started)
+
+
+def _publish_catalogue(
+    path: Path,
+    chosen: dict[str, object],
+    asked: "Asked",
+    values: dict[str, Any],
+    screen: Screen,
+) -> Outcome:
+    """Publish what a catalogue says that other programs fill."""
+    from resourcesync.wiring import catalogues, machine  # noqa: PLC0415 - help stays quick
+
+    if values["watch"]:
+        raise ConfigurationError("--watch is for folders", hint="publish again after each post")
+    clock = machine.system_clock()
+    started = clock.monotonic()
+    done = catalogues.publish(path, values["out"], chosen, clock=clock, asked=asked)
+    report(done, screen)
+    return conclude(done, path.parent, clock.monotonic() - started)
 
 
 def _watch(
@@ -190,7 +220,8 @@ def _did(done: "Published", tree: Path) -> list[Line]:
         touched = done.scan.touched
         more = f" ({words.counted(touched, 'file')} touched, same bytes)" if touched else ""
         return [Line(f"Nothing changed{more}", level=QUIET)]
-    lines = [Line(_scanned(done), "Scanned")] if publication.first else []
+    is_told = publication.first and (done.scan.hashed or not done.scan.files)
+    lines = [Line(_scanned(done), "Scanned")] if is_told else []
     lines += _written(done, tree)
     if publication.first:
         lines += _next(done.settings.url)

@@ -2,7 +2,8 @@
 
 One object a line, in UTF-8. Its names are those of the specification: ``uri``, ``lastmod``,
 ``length``, ``hash``, ``type``, ``encoding``, ``changefreq``, ``links``. A change has ``change``
-too, and ``datetime``, which is told and never believed: a catalogue gives each change its time.
+too, and ``datetime`` and ``number``, which are told and never believed: a catalogue gives each
+change its own.
 """
 
 import re
@@ -42,6 +43,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     uri: str
     change: Literal["created", "updated", "deleted"] | None = None
     datetime: str = ""
+    number: int | None = None
     lastmod: str = ""
     length: int | None = None
     hash: str = ""
@@ -91,11 +93,15 @@ def read(stream: BinaryIO, *, name: str) -> Iterator[Resource | Change]:
             ) from error
 
 
-def write(entry: Resource | Change) -> bytes:
-    """Return a resource or a change as one line, with its line end."""
-    if isinstance(entry, Resource):
-        return _encode(_line(entry)) + b"\n"
+def write(resource: Resource) -> bytes:
+    """Return a resource as one line, with its line end."""
+    return _encode(_line(resource)) + b"\n"
+
+
+def write_change(number: int, entry: Change) -> bytes:
+    """Return a change as one line, with its line end and its number in the catalogue."""
     line = _line(entry.resource)
+    line.number = number
     line.change = entry.kind.value
     line.datetime = _told(entry.time)
     return _encode(line) + b"\n"

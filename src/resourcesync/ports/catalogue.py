@@ -180,6 +180,23 @@ class Catalogue(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """What a program told of its resources was recorded.
+
+    Attributes:
+        created: Resources that were not known.
+        updated: Known ones with other bytes.
+        deleted: Known ones that are gone.
+        touched: Known ones of which something else is told now, such as their type.
+    """
+
+    created: int = 0
+    updated: int = 0
+    deleted: int = 0
+    touched: int = 0
+
+
 class DocumentStore(Protocol):
     """Where a Source's documents are put for the world to read. Names are relative, with ``/``."""
 

@@ -32,7 +32,8 @@ from resourcesync.source.scan import ScanReport, scan
 from resourcesync.wiring import dumping, robots
 
 CATALOGUE: Final = Path(".resourcesync") / "catalogue.db"
-_NOTE: Final = "publish.settings"
+NOTE: Final = "publish.settings"
+"""Where the catalogue of a folder remembers its settings."""
 _SECOND: Final = 1_000_000
 _SHOWN_OMISSIONS: Final = 20
 
@@ -172,21 +173,21 @@ def publish_tree(
     asked = asked or Asked()
     _check(root, chosen)
     with _catalogue(root, clock, dry_run=asked.dry_run) as catalogue:
-        known = _known(catalogue)
-        settings = _settings(root, known, chosen)
+        known = read_settings(catalogue, NOTE)
+        settings = settle(root, known, chosen)
         documents = FolderDocuments(root / settings.out)
         if read_record(catalogue) is None or settings.out != known.out:
             refuse_foreign(documents)
         anew = (settings.algorithms, settings.links) != (known.algorithms, known.links)
         originals = _originals(root, settings, clock)
-        publisher = _publisher(catalogue, documents, settings, clock)
+        publisher = publisher_of(catalogue, documents, settings, clock)
         if settings.robots:
             robots.check(root / settings.out, settings.url)
         now = clock.now()
         found = scan(originals, catalogue, now, anew=anew, allow_empty=asked.allow_empty)
         done, dumped = Publication(), None
         if not asked.dry_run:
-            catalogue.write_notes({_NOTE: msgspec.json.encode(settings).decode()})
+            catalogue.write_notes({NOTE: msgspec.json.encode(settings).decode()})
             try:
                 if asked.dumps is not None:
                     dumped = dumping.dump(
@@ -219,9 +220,10 @@ def _originals(root: Path, settings: Settings, clock: Clock) -> ReadableOriginal
     return LinkedOriginals(tree, [parse_rule(text) for text in settings.links], settings.url)
 
 
-def _publisher(
+def publisher_of(
     catalogue: Catalogue, documents: FolderDocuments, settings: Settings, clock: Clock
 ) -> Publisher:
+    """Return what publishes a catalogue."""
     return Publisher(
         catalogue,
         documents,
@@ -265,12 +267,12 @@ def _check(root: Path, chosen: Mapping[str, object]) -> None:
         Naming(base_uri=str(chosen["url"]))
     for name in ("url", "described_by"):
         if chosen.get(name):
-            _check_address(str(chosen[name]))
+            check_address(str(chosen[name]))
     if not (root / CATALOGUE).exists():
         refuse_foreign(FolderDocuments(root / str(chosen.get("out", Settings().out))))
 
 
-def _check_address(url: str) -> None:
+def check_address(url: str) -> None:
     """Refuse an address that Destinations would refuse."""
     try:
         normalise(url)
@@ -281,15 +283,25 @@ def _check_address(url: str) -> None:
         ) from error
 
 
-def _known(catalogue: Catalogue) -> Settings:
-    text = catalogue.note(_NOTE)
+def read_settings(catalogue: Catalogue, note: str) -> Settings:
+    """Return the settings that are remembered in a note, or those of the first time.
+
+    Raises:
+        StateError: They are damaged.
+    """
+    text = catalogue.note(note)
     try:
         return Settings() if text is None else msgspec.json.decode(text, type=Settings)
     except msgspec.MsgspecError as error:
         raise StateError("the settings in the catalogue are damaged") from error
 
 
-def _settings(root: Path, known: Settings, chosen: Mapping[str, object]) -> Settings:
+def settle(root: Path, known: Settings, chosen: Mapping[str, object]) -> Settings:
+    """Return the settings in force.
+
+    Raises:
+        ConfigurationError: No address is known.
+    """
     settings = replace(known, **chosen)  # type: ignore[arg-type]  # the command line's own names
     if settings.out != known.out and known.url:
         settings = replace(

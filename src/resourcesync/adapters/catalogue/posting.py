@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +15,7 @@ from resourcesync.errors import StateError, StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.catalogue import Posted
 
 _BATCH: Final = 2_000
 _ACCOUNT: Final = """
@@ -47,23 +47,6 @@ INSERT INTO difference (kind, uri, hash, media_type, more)
 SELECT 'deleted', uri, '', '', '' FROM main.resource
 WHERE uri NOT IN (SELECT uri FROM account)
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Posted:
-    """What was recorded.
-
-    Attributes:
-        created: Resources that were not known.
-        updated: Known ones with other bytes.
-        deleted: Known ones that are gone.
-        touched: Known ones of which something else is told now, such as their type.
-    """
-
-    created: int = 0
-    updated: int = 0
-    deleted: int = 0
-    touched: int = 0
 
 
 class PostedCatalogue:

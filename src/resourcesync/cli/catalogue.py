@@ -1,0 +1,121 @@
+"""``resourcesync catalogue``: tell a Source what became of its resources, without a folder."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from resourcesync.cli import options, words
+from resourcesync.cli.job import Job
+from resourcesync.cli.options import option
+from resourcesync.cli.output import Outcome, OutputLostError, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, Line
+
+if TYPE_CHECKING:
+    from resourcesync.ports.catalogue import Posted
+
+
+@click.command("catalogue")
+@click.argument("action", type=click.Choice(["import", "post", "export"]))
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("lines", default="-", metavar="[LINES|-]")
+@option("--add", is_flag=True, help="For import: what is not told is not gone.")
+@option("--changes", is_flag=True, help="For export: the changes, not the resources.")
+@option(
+    "--after",
+    type=click.IntRange(0),
+    default=0,
+    metavar="NUMBER",
+    help="For export --changes: only those after this one.",
+)
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Read and write a catalogue that other programs fill, as lines of JSON.
+
+    \b
+    import  LINES tell of all resources as they are
+    post    LINES tell what became of some: "change" is created, updated or deleted
+    export  write the resources, or the changes, to standard output
+
+    FILE is the catalogue; it is made when it is not there. A line is such as
+    {"uri": "https://example.org/a", "length": 12, "hash": "md5:…", "change": "updated"}; the
+    names are those of the specification. Then: resourcesync publish catalogue:FILE.
+    """  # noqa: D301 - click's mark for lines that are not to be filled
+    action = values["action"]
+    for flag, of in (("add", "import"), ("changes", "export"), ("after", "export")):
+        if values[flag] and action != of:
+            raise click.UsageError(f"--{flag} is for {of}")
+    if action == "export" and (values["lines"] != "-" or output.json):
+        raise click.UsageError("export writes lines of JSON to standard output, and nothing else")
+
+    def work(screen: Screen) -> Outcome:
+        return _ACTIONS[action](values, screen)
+
+    return Job(
+        command="catalogue",
+        output=output,
+        work=work,
+        subject=values["file"].name,
+        fields={"action": action, "catalogue": str(values["file"])},
+    )
+
+
+def _import(values: dict[str, Any], screen: Screen) -> Outcome:
+    from resourcesync.wiring import catalogues, machine  # noqa: PLC0415 - help stays quick
+
+    del screen
+    done = catalogues.import_lines(
+        values["file"], values["lines"], clock=machine.system_clock(), is_all=not values["add"]
+    )
+    return _told(values["file"], [done])
+
+
+def _post(values: dict[str, Any], screen: Screen) -> Outcome:
+    from resourcesync.wiring import catalogues, machine  # noqa: PLC0415 - help stays quick
+
+    done = []
+    for posted in catalogues.post_lines(
+        values["file"], values["lines"], clock=machine.system_clock()
+    ):
+        done.append(posted)
+        screen.report("posted", _counts([posted]))
+    return _told(values["file"], done)
+
+
+def _export(values: dict[str, Any], screen: Screen) -> Outcome:
+    from resourcesync.wiring import catalogues  # noqa: PLC0415 - help stays quick
+
+    del screen
+    after = values["after"] if values["changes"] else None
+    for line in catalogues.export_lines(values["file"], changes_after=after):
+        try:
+            sys.stdout.buffer.write(line)
+        except OSError as error:
+            raise OutputLostError(error) from error
+    return Outcome(says_exit=False)
+
+
+_ACTIONS = {"import": _import, "post": _post, "export": _export}
+
+
+def _counts(done: "list[Posted]") -> dict[str, int]:
+    return {
+        "created": sum(it.created for it in done),
+        "updated": sum(it.updated for it in done),
+        "deleted": sum(it.deleted for it in done),
+        "touched": sum(it.touched for it in done),
+    }
+
+
+def _told(file: Path, done: "list[Posted]") -> Outcome:
+    counts = _counts(done)
+    said = [f"{words.count(number)} {name}" for name, number in counts.items() if number]
+    again = f"resourcesync publish catalogue:{file}"
+    return Outcome(
+        closing=(
+            Line(", ".join(said) or "nothing that was not known", "Recorded", QUIET),
+            Line(again, "Next"),
+        ),
+        fields=dict(counts),
+    )

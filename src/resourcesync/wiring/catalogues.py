@@ -1,0 +1,234 @@
+"""Catalogues that other programs fill: lines of JSON in and out."""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
+from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.destination.uris import normalise
+from resourcesync.documents import ndjson
+from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import Posted
+from resourcesync.source.foreign import refuse_foreign
+from resourcesync.source.ledger import read_record
+from resourcesync.source.publisher import Publication
+from resourcesync.source.scan import ScanReport
+from resourcesync.wiring import publishing
+from resourcesync.wiring.publishing import Asked, Published, Settings
+
+BATCH: Final = 10_000
+"""Changes of one transaction."""
+SCHEME: Final = "catalogue:"
+"""What the name of a catalogue begins with where a folder could be named."""
+_NOTE: Final = "publish.catalogue-settings"
+_MAX_LENGTH: Final = (1 << 63) - 1
+
+
+@contextmanager
+def open_catalogue(path: Path) -> Iterator[PostedCatalogue]:
+    """Open a catalogue that other programs fill.
+
+    Raises:
+        ConfigurationError: It is the catalogue of a folder, which `publish` fills.
+        StateError: It is damaged, or was written by a newer version.
+        StorageError: It cannot be opened.
+    """
+    with PostedCatalogue(path) as catalogue:
+        if catalogue.note(publishing.NOTE) is not None:
+            raise ConfigurationError(
+                f"{path} is the catalogue of a folder; the next publish would undo what is posted",
+                evidence=(("kept", "nothing was changed"),),
+                hint="name a catalogue of its own: it is made when it is not there",
+            )
+        yield catalogue
+
+
+def import_lines(path: Path, lines: str, *, clock: Clock, is_all: bool = True) -> Posted:
+    """Record the resources that are told line by line; see ``PostedCatalogue.fill``.
+
+    Args:
+        path: The catalogue.
+        lines: A file, or ``-`` for standard input.
+        clock: Time.
+        is_all: Whether known resources that are not told are gone.
+
+    Raises:
+        DocumentError: A line says no resource. Nothing was recorded.
+        ConfigurationError: It is the catalogue of a folder.
+        StorageError: The file cannot be read, or the catalogue not be written. Nothing was
+            recorded.
+    """
+    now = clock.now()
+    with _opened(lines) as stream, open_catalogue(path) as catalogue:
+        return catalogue.fill(_resources(stream, lines), now, is_all=is_all)
+
+
+def post_lines(path: Path, lines: str, *, clock: Clock) -> Iterator[Posted]:
+    """Record the changes that are told line by line; yield what each transaction recorded.
+
+    Each transaction has up to ``BATCH`` changes, so the memory is bounded, and what was yielded
+    stays whatever comes after it.
+
+    Args:
+        path: The catalogue.
+        lines: A file, or ``-`` for standard input.
+        clock: Time.
+
+    Raises:
+        DocumentError: A line says no change. What was yielded is recorded, nothing else.
+        ConfigurationError: As ``import_lines`` says.
+        StorageError: It could not be recorded; the same.
+    """
+    with _opened(lines) as stream, open_catalogue(path) as catalogue:
+        for batch in _batches(_changes(stream, lines)):
+            yield catalogue.post(batch, clock.now())
+
+
+def export_lines(path: Path, *, changes_after: int | None = None) -> Iterator[bytes]:
+    """Yield the resources of a catalogue as lines, or its changes after a number.
+
+    Raises:
+        ConfigurationError: There is no such catalogue.
+        StateError: It is damaged.
+    """
+    if not path.is_file():
+        raise ConfigurationError(f"there is no catalogue {path}")
+    with PostedCatalogue(path) as catalogue:
+        if changes_after is None:
+            yield from map(ndjson.write, catalogue.resources())
+        else:
+            for number, change in catalogue.changes(changes_after):
+                yield ndjson.write_change(number, change)
+
+
+def publish(
+    path: Path, out: Path | None, chosen: Mapping[str, object], *, clock: Clock, asked: Asked
+) -> Published:
+    """Publish what a catalogue says; no folder is looked at.
+
+    Args:
+        path: The catalogue.
+        out: The folder that the documents go to; ``None`` is that of the last time.
+        chosen: As for ``publishing.publish_tree``.
+        clock: Time.
+        asked: What is asked of this run alone.
+
+    Raises:
+        ConfigurationError: There is no such catalogue, it is that of a folder, no URL or no
+            folder for the documents is known, or a setting cannot work.
+        LockedError: Another run is publishing it.
+        StorageError: It cannot be read, or a document cannot be written.
+    """
+    if not path.is_file():
+        raise ConfigurationError(
+            f"there is no catalogue {path}", hint=f"resourcesync catalogue import {path} FILE"
+        )
+    for name in {"url", "described_by"} & {name for name, value in chosen.items() if value}:
+        publishing.check_address(str(chosen[name]))
+    with closing(FileCatalogue(path, clock)) as catalogue:
+        if catalogue.note(publishing.NOTE) is not None:
+            raise ConfigurationError(
+                f"{path} is the catalogue of a folder", hint="resourcesync publish FOLDER"
+            )
+        known = publishing.read_settings(catalogue, _NOTE)
+        settings = _settle(path, out, known, chosen)
+        documents = FolderDocuments(path.parent / settings.out)
+        if read_record(catalogue) is None or settings.out != known.out:
+            refuse_foreign(documents)
+        publisher = publishing.publisher_of(catalogue, documents, settings, clock)
+        with catalogue.snapshot() as snapshot:
+            found = ScanReport(files=snapshot.count())
+        done = Publication()
+        if not asked.dry_run:
+            catalogue.write_notes({_NOTE: msgspec.json.encode(settings).decode()})
+            done = publisher.publish(asked.step)
+        return Published(settings=settings, scan=found, publication=done, dry_run=asked.dry_run)
+
+
+def _settle(
+    path: Path, out: Path | None, known: Settings, chosen: Mapping[str, object]
+) -> Settings:
+    again = f"resourcesync publish {SCHEME}{path} --url https://HOST/ --out FOLDER"
+    if not (chosen.get("url") or known.url):
+        raise ConfigurationError("the address of the resources is not known yet", hint=again)
+    if out is None and not known.url:
+        raise ConfigurationError("it is not known where the documents are to go", hint=again)
+    unfit = sorted({"include", "exclude", "algorithms", "links", "robots"} & chosen.keys())
+    if unfit:
+        raise ConfigurationError(
+            f"{unfit[0]} is for folders: a catalogue says itself what its resources are"
+        )
+    settings = dict(chosen)
+    if out is not None:
+        settings["out"] = publishing.relative_out(path.parent, out)
+    return publishing.settle(path, known, settings)
+
+
+def checked(resource: Resource) -> Resource:
+    """Return a resource that can be published.
+
+    Raises:
+        ConfigurationError: Its URI is none that Destinations would follow, or it is too long.
+    """
+    try:
+        normalise(resource.uri)
+    except OutOfScopeError as error:
+        raise ConfigurationError(
+            f"{resource.uri!r} cannot be published: {error.message}",
+            evidence=(("kept", "what was recorded before"),),
+            hint="give absolute http or https URIs, percent-encoded",
+        ) from error
+    if resource.length is not None and not 0 <= resource.length <= _MAX_LENGTH:
+        raise ConfigurationError(f"the length of {resource.uri} is out of range")
+    return resource
+
+
+def _resources(stream: BinaryIO, name: str) -> Iterator[Resource]:
+    for entry in ndjson.read(stream, name=name):
+        if isinstance(entry, Change):
+            raise ConfigurationError(
+                f"{name} tells of changes, such as of {entry.uri}; these are posted",
+                hint="resourcesync catalogue post",
+            )
+        yield checked(entry)
+
+
+def _changes(stream: BinaryIO, name: str) -> Iterator[Change]:
+    for entry in ndjson.read(stream, name=name):
+        if isinstance(entry, Resource):
+            raise ConfigurationError(
+                f"{name} does not say what became of {entry.uri}",
+                hint='"change" is "created", "updated" or "deleted"',
+            )
+        checked(entry.resource)
+        yield entry
+
+
+def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
+    batch: list[Change] = []
+    for change in changes:
+        batch.append(change)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+@contextmanager
+def _opened(lines: str) -> Iterator[BinaryIO]:
+    if lines == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with Path(lines).open("rb") as stream:
+            yield stream
+    except OSError as error:
+        raise StorageError(f"cannot read {lines}: {error.strerror}") from error
