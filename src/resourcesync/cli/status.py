@@ -1,10 +1,10 @@
 """``resourcesync status``: how far behind is each mirror, from its own memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -14,6 +14,7 @@ from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
+from resourcesync.cli.status_formats import Seen, nagios, prometheus
 from resourcesync.cli.words import QUIET, Line
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
@@ -30,10 +31,18 @@ _GAP: Final = "  "
 @option(
     "--format",
     "format",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "nagios", "prom"]),
     default="text",
     show_default=True,
-    help="json is the same as --json.",
+    help="json is the same as --json; nagios is one line, with the exit codes of its plug-ins;"
+    " prom are figures for Prometheus.",
+)
+@option(
+    "--sort",
+    type=click.Choice(["lag", "name", "state", "failing"]),
+    default="lag",
+    show_default=True,
+    help="The order of the table: the longest lag first, or by name, state or failures.",
 )
 @options.CONFIG
 @options.output_options
@@ -49,14 +58,21 @@ def command(output: OutputOptions, **values: Any) -> Job:
     places: tuple[str, ...] = values["mirrors"] or configuration.names
     check: bool = values["check"]
     max_lag: float | None = values["max_lag"]
-    style: Literal["text", "json"] = values["format"]
-    if max_lag is not None and not check:
-        raise click.UsageError("--max-lag is for --check")
+    style: str = values["format"]
+    if max_lag is not None and not check and style != "nagios":
+        raise click.UsageError("--max-lag is for --check, and for --format nagios")
     if style == "json":
         output = OutputOptions(json=True, quiet=output.quiet, verbose=output.verbose)
 
     def work(screen: Screen) -> Outcome:
-        return _status(places, configuration, screen, Check(asked=check, max_lag=max_lag))
+        found = _look(places, configuration, screen, Check(asked=check, max_lag=max_lag))
+        if style == "nagios":
+            line, code = nagios(found.seen, found.unknown)
+            return Outcome(exit=code, closing=(Line(line, level=QUIET),), says_exit=True)
+        if style == "prom":
+            lines = tuple(Line(text, level=QUIET) for text in prometheus(found.seen))
+            return Outcome(exit=found.exit, closing=lines)
+        return _table(found, values["sort"])
 
     return Job(command="status", output=output, work=work)
 
@@ -91,14 +107,24 @@ class _One(NamedTuple):
         return None if self.mirror is None else self.mirror.max_lag
 
 
-def _status(
+class _Found(NamedTuple):
+    """What was found of the mirrors."""
+
+    seen: list[Seen]
+    now: datetime
+    unknown: int
+    exit: ExitCode
+
+
+def _look(
     places: Sequence[str], configuration: Configuration, screen: Screen, check: Check
-) -> Outcome:
+) -> _Found:
     from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
     now = machine.system_clock().now()
-    found: list[MirrorStatus] = []
+    seen: list[Seen] = []
     codes: list[ExitCode] = []
+    unknown = 0
     for one in _each(places, configuration):
         try:
             mirror = _one(one, configuration) if isinstance(one, str) else one
@@ -108,17 +134,23 @@ def _status(
             problem = problem_of(_ours(error, folder))
             screen.problem(problem)
             codes.append(problem.exit)
+            unknown += 1
             continue
-        found.append(status)
-        screen.report("mirror", fields_of(status, now))
         max_lag = mirror.max_lag if check.max_lag is None else check.max_lag
+        seen.append(Seen(status, _lag(status, now), max_lag))
+        screen.report("mirror", fields_of(status, now))
         if check.asked and not is_fine(status, now, max_lag):
             codes.append(ExitCode.FINDINGS)
-    lines = [Line(text, level=QUIET) for text in table(found, now)]
+    return _Found(seen, now, unknown, worst(codes))
+
+
+def _table(found: _Found, order: str) -> Outcome:
+    mirrors = [it.status for it in found.seen]
+    lines = [Line(text, level=QUIET) for text in table(mirrors, found.now, order)]
     return Outcome(
-        exit=worst(codes),
-        closing=(*lines, *details(found)),
-        fields={"mirrors": len(found)},
+        exit=found.exit,
+        closing=(*lines, *details(mirrors)),
+        fields={"mirrors": len(mirrors)},
     )
 
 
@@ -191,14 +223,22 @@ def _lag(status: MirrorStatus, now: datetime) -> float | None:
     return None if moment is None else max((now - moment).total_seconds(), 0.0)
 
 
-def table(mirrors: Sequence[MirrorStatus], now: datetime) -> list[str]:
-    """Return the table of the mirrors, worst lag first."""
+def table(mirrors: Sequence[MirrorStatus], now: datetime, order: str = "lag") -> list[str]:
+    """Return the table of the mirrors, worst lag first unless another order is asked for."""
     if not mirrors:
         return []
     ordered = sorted(mirrors, key=lambda mirror: -(_lag(mirror, now) or float("inf")))
+    ordered.sort(key=_ORDERS.get(order, lambda _: 0))
     rows = [_HEADS, *(_row(mirror, now) for mirror in ordered)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
     return [_GAP.join(_cells(row, widths)).rstrip() for row in rows]
+
+
+_ORDERS: Final[dict[str, Callable[[MirrorStatus], Any]]] = {
+    "name": lambda mirror: mirror.folder,
+    "state": lambda mirror: mirror.state.value,
+    "failing": lambda mirror: -mirror.pending,
+}
 
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:

@@ -1,0 +1,143 @@
+"""``status`` for programs that watch: a line for Nagios and its kin, figures for Prometheus."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from resourcesync.cli import words
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.destination.reports import MirrorState, MirrorStatus
+
+_PREFIX: Final = "resourcesync_mirror_"
+_WARNING: Final = frozenset({MirrorState.BEHIND, MirrorState.NEW, MirrorState.SYNCING})
+
+
+class Seen(NamedTuple):
+    """A mirror as it is now.
+
+    Attributes:
+        status: What it says of itself.
+        lag: Seconds since the moment up to which it is complete; ``None`` before that is known.
+        max_lag: The longest lag that is fine; ``None`` for any.
+    """
+
+    status: MirrorStatus
+    lag: float | None
+    max_lag: float | None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the lag is longer than is fine."""
+        return self.max_lag is not None and (self.lag is None or self.lag > self.max_lag)
+
+
+def nagios(mirrors: Sequence[Seen], unknown: int) -> tuple[str, ExitCode]:
+    """Return the line and the exit code of a plug-in: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+
+    A mirror that is behind or late is a warning; one whose pulls fail or were stopped is critical.
+
+    Args:
+        mirrors: The mirrors.
+        unknown: Mirrors of which nothing could be read.
+    """
+    critical = [it for it in mirrors if _is_critical(it)]
+    warning = [it for it in mirrors if not _is_critical(it) and _is_warning(it)]
+    fine = len(mirrors) - len(critical) - len(warning)
+    word, code = "OK", ExitCode.OK
+    if critical:
+        word, code = "CRITICAL", ExitCode.USAGE
+    elif unknown or not mirrors:
+        word, code = "UNKNOWN", ExitCode.PARTIAL
+    elif warning:
+        word, code = "WARNING", ExitCode.FINDINGS
+    told = [f"{fine} of {len(mirrors) + unknown} in sync"]
+    told += [f"{words.escape(it.status.folder)} {_why(it)}" for it in (*critical, *warning)]
+    figures = " ".join(_performance(mirrors))
+    return f"RESOURCESYNC {word} - {', '.join(told)} | {figures}".rstrip(" |"), code
+
+
+def _is_critical(seen: Seen) -> bool:
+    return seen.status.state not in _WARNING and seen.status.state is not MirrorState.IN_SYNC
+
+
+def _is_warning(seen: Seen) -> bool:
+    return seen.status.state is not MirrorState.IN_SYNC or seen.is_late
+
+
+def _why(seen: Seen) -> str:
+    if seen.status.state is not MirrorState.IN_SYNC:
+        return seen.status.state.value
+    return "late" if seen.lag is None else f"late by {words.age(seen.lag)}"
+
+
+def _performance(mirrors: Sequence[Seen]) -> Iterator[str]:
+    """Yield the figures in the form of the plug-in guidelines; labels cannot hold quotes."""
+    for seen in mirrors:
+        name = seen.status.folder.replace("'", "_").replace("=", "_")
+        if seen.lag is not None:
+            limit = "" if seen.max_lag is None else f";{seen.max_lag:g}"
+            yield f"'{words.escape(name)} lag'={seen.lag:.0f}s{limit}"
+        yield f"'{words.escape(name)} failing'={seen.status.pending}"
+
+
+def prometheus(mirrors: Sequence[Seen]) -> list[str]:
+    """Return the lines of the text format of Prometheus."""
+    lines = list(_states(mirrors))
+    for name, what, value in _FIGURES:
+        there = [(it, found) for it in mirrors if (found := value(it)) is not None]
+        if there:
+            lines += _head(name, what)
+            lines += [f"{_PREFIX}{name}{{{_label(it)}}} {found:.15g}" for it, found in there]
+    return lines
+
+
+def _states(mirrors: Sequence[Seen]) -> Iterator[str]:
+    if mirrors:
+        yield from _head("state", "1 for the state that the mirror is in.")
+    for seen in mirrors:
+        for state in MirrorState:
+            is_it = int(seen.status.state is state)
+            yield f'{_PREFIX}state{{{_label(seen)},state="{state.value}"}} {is_it}'
+
+
+def _head(name: str, what: str) -> list[str]:
+    return [f"# HELP {_PREFIX}{name} {what}", f"# TYPE {_PREFIX}{name} gauge"]
+
+
+def _label(seen: Seen) -> str:
+    text = seen.status.folder.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'mirror="{text.encode("utf-8", "backslashreplace").decode()}"'
+
+
+def _ratio(seen: Seen) -> float | None:
+    status = seen.status
+    listed = status.resources + status.pending
+    return max(status.resources - status.held, 0) / listed if listed else None
+
+
+def _moment(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()
+
+
+_FIGURES: Final[tuple[tuple[str, str, Callable[[Seen], float | None]], ...]] = (
+    (
+        "lag_seconds",
+        "Time since the Source's moment up to which it is complete.",
+        lambda it: it.lag,
+    ),
+    ("in_sync_ratio", "Share of the listed resources that are here as listed.", _ratio),
+    ("resources", "Resources in the mirror.", lambda it: it.status.resources),
+    ("pending", "Listed resources that are not here as listed.", lambda it: it.status.pending),
+    ("refused", "Entries of the Source that cannot be used.", lambda it: it.status.refused),
+    ("held_deletions", "Deletions that are held back.", lambda it: it.status.held),
+    (
+        "complete_until_timestamp_seconds",
+        "The Source's time up to which it is complete.",
+        lambda it: _moment(it.status.as_of),
+    ),
+    (
+        "last_run_timestamp_seconds",
+        "When the last pull ended.",
+        lambda it: _moment(it.status.last_run),
+    ),
+)
