@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import os
+import sqlite3
 import subprocess
 import zipfile
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import bagit
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.destination import bagging
+from resourcesync.destination import bagging, packing
 from resourcesync.ports.exporting import ExportFile, ExportOptions, Holdings
 from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows, spoil
 from tests.support.commands import files_of
@@ -182,6 +183,69 @@ def test_damage_of_the_same_length_in_the_last_copy_is_seen(museum: str, said: S
     assert "* /objects/0011.txt   not what was fetched: damaged or edited here" in out
     assert "next   resourcesync repair museum" in out
     assert left() == {"museum"}
+
+
+def test_an_empty_copy_that_is_missing_is_missing_all_the_same(
+    source: TinySource, said: Said
+) -> None:
+    source.offer({"/empty.txt": b"", "/full.txt": b"x"})
+    assert run(["pull", source.url, "museum"]) == 0
+    assert export("bagit", "bag") == 0
+    Path("museum/empty.txt").unlink()
+
+    assert export("bagit", "again") == 1
+    assert "+ /empty.txt   missing" in said.readouterr().out
+
+
+def test_an_exporter_that_leaves_copies_out_makes_nothing(
+    museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lazy(holdings: Holdings, options: ExportOptions) -> Iterator[ExportFile]:
+        yield ExportFile("first", holdings.content(next(holdings.copies())))
+
+    monkeypatch.setattr(bagging, "export_bag", lazy)
+
+    assert export("bagit", "bag") == 8
+    assert "the exporter took 1 of 12 copies" in said.readouterr().err
+    assert left() == {"museum"}
+
+
+@pytest.mark.parametrize("path", ["../out", "a/../../out", "/out", "a//b", "."])
+def test_an_exporter_cannot_write_outside(
+    museum: str, said: Said, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    def climbing(holdings: Holdings, options: ExportOptions) -> Iterator[ExportFile]:
+        yield ExportFile(path, [b"x"])
+
+    monkeypatch.setattr(bagging, "export_bag", climbing)
+
+    assert export("bagit", "bag") == 2
+    assert "leads out of the export" in said.readouterr().err
+    assert left() == {"museum"}
+
+
+def test_a_copy_whose_file_is_being_changed_is_not_exported(museum: str, said: Said) -> None:
+    with sqlite3.connect("museum/.resourcesync/state.db") as db:
+        db.execute("UPDATE copy SET length = -1 WHERE path = 'objects/0004.txt'")
+    db.close()
+
+    assert export("zip", "z.zip") == 1
+    assert "! /objects/0004.txt   a pull is changing it" in said.readouterr().out
+
+
+def test_more_resources_than_one_package_holds_need_a_folder(
+    museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "MAX_ENTRIES", 5)
+
+    assert export("zip", "z.zip") == 2
+    assert "name a folder for several packages: --out DIR" in said.readouterr().err
+    assert export("zip", "parts") == 0
+    assert sorted(it.name for it in Path("parts").iterdir()) == [
+        "part-00001.zip",
+        "part-00002.zip",
+        "part-00003.zip",
+    ]
 
 
 def test_a_file_of_somebody_else_is_not_exported(museum: str) -> None:

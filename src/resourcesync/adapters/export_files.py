@@ -42,11 +42,16 @@ class NewExport:
         """Write one file; an empty path is the export itself, which is then one file.
 
         Raises:
+            ConfigurationError: The path leads out of the export.
             StorageError: It cannot be written.
-            ValueError: The path leads out of the export.
         """
         if path and not {"", ".", ".."}.isdisjoint(path.split("/")):
-            raise ValueError(f"{path[:200]!r} leads out of the export")
+            raise ConfigurationError(
+                f"the exporter names a file {path[:200]!r}, which leads out of the export",
+                evidence=_KEPT,
+                hint="mend the plug-in",
+                code="bad-plugin",
+            )
         target = self._part / path if path else self._part
         with _told(f"writing {self._out}"):
             if target.parent != self._folder and path:

@@ -47,6 +47,7 @@ def export_packages(holdings: Holdings, options: ExportOptions) -> Iterator[Expo
             "--url is for a folder of packages", hint="name a folder: --out DIR"
         )
     size = PackageSize(
+        max_entries=MAX_ENTRIES,
         max_bytes=_NO_LIMIT if is_one else options.max_package,
         max_manifest=MAX_BYTES - _FOR_PATHS,
     )
