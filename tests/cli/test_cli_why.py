@@ -238,3 +238,16 @@ def test_a_file_that_is_not_ours_is_called_so_and_left_alone(museum: str, said: 
 def test_the_mirrors_own_files_are_called_so(museum: str, said: Said) -> None:
     assert run(["why", museum, "museum/.resourcesync/state.db", "--json"]) == 0
     assert verdict(said) == "own"
+
+
+def test_times_are_written_as_times(source: TinySource, said: Said) -> None:
+    run(["pull", source.url, "museum"])
+    said.readouterr()
+
+    assert run(["why", "museum", "objects/0001.txt", "--json"]) == 0
+
+    end = rows(said)[-1]
+    assert end["listed"]["lastmod"] == "2026-01-01T00:00:00.000Z"
+    assert end["here"]["lastmod"] == "2026-01-01T00:00:00.000Z"
+    assert end["here"]["installed"].endswith("Z")
+    assert end["last_change"]["time"].endswith("Z")

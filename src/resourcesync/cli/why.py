@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -231,5 +231,16 @@ def fields_of(found: "Explanation") -> dict[str, object]:
         "finding": None if found.finding is None else asdict(found.finding),
         "set_aside": list(found.set_aside),
         "via": list(found.via),
-        **{name: None if row is None else row._asdict() for name, row in rows.items()},
+        **{name: None if row is None else _dated(row._asdict()) for name, row in rows.items()},
+    }
+
+
+_MOMENTS: Final = frozenset({"due", "first", "first_at", "installed", "lastmod", "removed", "time"})
+
+
+def _dated(row: Mapping[str, object]) -> dict[str, object]:
+    """Return a row of the memory with its times as times, not as the numbers that are stored."""
+    return {
+        name: from_microseconds(value) if name in _MOMENTS and isinstance(value, int) else value
+        for name, value in row.items()
     }
