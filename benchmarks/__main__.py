@@ -11,13 +11,14 @@ from pathlib import Path
 
 from benchmarks import machine, ours, peers, table
 from benchmarks.bench import Bench, Skipped
-from benchmarks.jobs import documents, dump, keep, memory, publish, pull, startup
+from benchmarks.jobs import documents, dump, keep, live, memory, publish, pull, startup
 from benchmarks.results import JobResult
 
 _JOBS: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
     "startup": startup.run,
     "documents": documents.run,
     "publish": publish.run,
+    "live": live.run,
     "dump": dump.run,
     "pull-memory": pull.into_memory,
     "pull-disk": pull.onto_disk,

@@ -347,9 +347,8 @@ class _Content:
         self.proof.begin(self.opening)
         yield self.opening
         if self._source is not None:
-            for chunk in self._copied(*self._source):
-                self.proof.copied(chunk)
-                yield chunk
+            yield from self._copied(*self._source)
+            self.proof.copied()
         for block in self._body:
             self.entries += len(block.entries)
             self.proof.expect(block.entries)
@@ -358,12 +357,16 @@ class _Content:
 
     def _copied(self, stream: BinaryIO, known: Recorded) -> Iterator[bytes]:
         """Yield the bytes of the entries of a document, which is read and judged as a whole."""
-        running = hashlib.sha256(stream.read(known.opening))
+        opening = stream.read(known.opening)
+        # A list that only grows begins as it did, so that its digest is known on the way.
+        running = None if opening == self.opening else hashlib.sha256(opening)
         left = known.size - known.opening - len(self._closing)
         while left and (chunk := stream.read(min(left, _CHUNK))):
-            running.update(chunk)
+            if running is not None:
+                running.update(chunk)
             left -= len(chunk)
             yield chunk
+        running = running or self.digest.copy()
         running.update(stream.read())
         if running.hexdigest() != known.digest:
             raise _AlteredError
