@@ -9,6 +9,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.validator.rules import RULES
+from resourcesync.wiring import judged_walk
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.sampling import Unreached
 from resourcesync.wiring.validating import CutShort, Judge, Judgement, ReadAgain
@@ -173,11 +174,33 @@ def test_it_stops_at_its_limit_and_says_so(source: TinySource, said: Said) -> No
         " --max-documents says how many"
     )
     assert lines[-1] == (
-        "Checked 5 documents, 12 entries: 0 errors, 0 warnings; not all documents were judged"
+        "Checked 5 documents, 12 entries: 0 errors, 0 warnings; not all was judged"
     )
     assert len(asked_documents(source)) == 5
     assert run(["validate", source.url, "--live", "--max-documents", "5", "-q"]) == 0
     assert said.readouterr().out.splitlines() == [lines[-1]]
+
+
+def test_where_more_is_listed_than_is_kept_all_documents_are_judged_all_the_same(
+    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer_many(source, 4)
+    monkeypatch.setattr(judged_walk, "_MOST_TARGETS", 3)
+
+    assert run(["validate", source.url, "--live"]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert lines[-2] == (
+        f"{source.url}: warning: 7 documents list more than is kept: what they say of each other"
+        " was judged in part"
+    )
+    assert lines[-1].endswith("; not all was judged")
+    assert len(asked_documents(source)) == 7
+    assert run(["validate", source.url, "--live", "--fail-on", "warning", "-q"]) == 1
+
+    monkeypatch.setattr(judged_walk, "_MOST_TARGETS", 6)
+    assert run(["validate", source.url, "--live", "-q"]) == 0
+    assert "not all" not in said.readouterr().out.splitlines()[-1]
 
 
 def test_a_source_that_fits_is_not_said_to_be_cut(source: TinySource, said: Said) -> None:
@@ -211,9 +234,9 @@ def test_every_format_says_that_it_stopped(source: TinySource, said: Said) -> No
     (note,) = log["invocations"][0]["toolExecutionNotifications"]
     assert (note["level"], note["descriptor"]["id"]) == ("warning", "cut-short")
     assert log["invocations"][0]["executionSuccessful"] is True
-    assert log["properties"]["summary"].endswith("not all documents were judged")
+    assert log["properties"]["summary"].endswith("not all was judged")
     suites = ET.fromstring(wrote("junit"))
-    assert suites.get("name", "").endswith("not all documents were judged")
+    assert suites.get("name", "").endswith("not all was judged")
     assert [it.get("name") for it in suites.iter("testcase")].count("cut-short") == 1
     assert f"::warning title=cut-short::{source.url}" in wrote("github")
     assert '<article class="warning"><p>only the first 5 documents' in wrote("html")

@@ -48,7 +48,7 @@ _FIELDS: Final = {
     "number": "accuracy coverage lag_seconds seconds",
     "flag": (
         "adopted complete dry_run first gap in_sync is_index is_open kept lists_only local "
-        "offered offline sitemap stopped verified equal is_there is_altered asked ours"
+        "offered offline sitemap stopped verified equal is_there is_altered asked ours all_read"
     ),
     "moment": ("as_of at completed from last_run newest proven_since time until lastmod installed"),
     "texts": "documents mirrors profiles set_aside targets via written",
@@ -225,7 +225,7 @@ EVENTS: Final = {
     ),
     "cut-short": Event(
         meaning="More documents are listed than were judged.",
-        always="uri documents:count message",
+        always="uri documents:count all_read message",
     ),
     "unreached": Event(
         meaning="What could not be had, so it was not judged.",

@@ -37,10 +37,11 @@ def event_of(event: Event) -> tuple[str, dict[str, object]]:
             return "sample", {"uri": uri, "checked": checked, "listed": listed}
         case ReadAgain(uri, lists):
             return "again", {"uri": uri, "lists": lists}
-        case CutShort(uri, documents):
+        case CutShort(uri=uri, documents=documents):
             return "cut-short", {
                 "uri": uri,
                 "documents": documents,
+                "all_read": event.all_read,
                 "message": cut_short(event),
             }
         case Alone(uri, others):
@@ -53,6 +54,8 @@ def event_of(event: Event) -> tuple[str, dict[str, object]]:
 def cut_short(event: CutShort) -> str:
     """Return what is said of a Source that has more documents than were read."""
     number = words.counted(event.documents, "document")
+    if event.all_read:
+        return f"{number} list more than is kept: what they say of each other was judged in part"
     return f"only the first {number} were judged, and more are listed"
 
 
@@ -140,7 +143,7 @@ class Tally:
         ]
         if advice := self.found[Severity.ADVICE]:
             found.append(f"{words.count(advice)} advice")
-        rest = "; not all documents were judged" if self.cut_short else ""
+        rest = "; not all was judged" if self.cut_short else ""
         return f"Checked {', '.join(parts)}: {', '.join(found)}{rest}"
 
     def lines(self) -> tuple[Line, ...]:
@@ -189,7 +192,7 @@ class ValidateWords:
             yield Line(f"{fields['uri']}: {fields['code']} failed: {fields['message']}")
         elif event == "cut-short":
             text = f"{fields['uri']}: warning: {fields['message']}"
-            yield Line(f"{text}; --max-documents says how many")
+            yield Line(text if fields["all_read"] else f"{text}; --max-documents says how many")
         elif event == "document":
             counted = f"{words.count(fields['entries'])} entries"
             yield Line(f"{fields['uri']}: {fields['kind'].lower()}, {counted}", level=DETAIL)

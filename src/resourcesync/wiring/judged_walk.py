@@ -38,7 +38,8 @@ class Walk:
         summaries: What was read of each, in order.
         seen: The addresses of all that were met.
         places: Where each was found.
-        is_cut: Whether there are more, or more is listed, than is kept.
+        is_cut: Whether there are more than are met.
+        is_forgetful: Whether more is listed than is kept, so that not all of it is compared.
     """
 
     documents: Documents
@@ -50,6 +51,7 @@ class Walk:
     seen: set[str] = field(default_factory=set)
     places: dict[str, str] = field(default_factory=dict)
     is_cut: bool = False
+    is_forgetful: bool = False
     _targets: int = 0
 
     def known(self) -> dict[str, DocumentSummary]:
@@ -80,7 +82,7 @@ class Walk:
         if self._targets > _MOST_TARGETS:
             self._targets -= len(summary.targets)
             summary.targets.clear()
-            self.is_cut = True
+            self.is_forgetful = True
 
     def name_first(self) -> None:
         """Give the first document of a folder the address that the others know it by."""

@@ -91,10 +91,17 @@ class ReadAgain:
 
 @dataclass(frozen=True, slots=True)
 class CutShort:
-    """A Source has more documents than are read of one; so many were."""
+    """A Source has more documents than are read of one, or lists more than is kept; so many were.
+
+    Attributes:
+        uri: The Source.
+        documents: How many were read.
+        all_read: Whether these are all, and only what they list was not compared in full.
+    """
 
     uri: str
     documents: int
+    all_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,11 +262,11 @@ class Judge:
         if walk.is_local:
             walk.name_first()
         is_top = walk.summaries[0].capability in _TOP
-        all_read = whole and is_top and not walk.is_cut
+        all_read = whole and is_top and not walk.is_cut and not walk.is_forgetful
         for finding in judge_together(walk.summaries, whole_source=all_read):
             yield walk.placed(finding)
-        if walk.is_cut:
-            yield CutShort(target, len(walk.summaries))
+        if walk.is_cut or walk.is_forgetful:
+            yield CutShort(target, len(walk.summaries), all_read=not walk.is_cut)
         others = leads_to(walk.summaries[0])
         if others and not whole and not walk.is_local:
             yield Alone(target, len(others))
