@@ -13,7 +13,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import Capability
 
 HEADER = Header(capability=Capability.RESOURCE_LIST, at=datetime(2026, 1, 1, tzinfo=UTC))
-TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=4)
+TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=4)
 NAMES = st.one_of(
     st.integers(0, 40).map(str),
     st.sampled_from(["<url><loc>", "&amp;", "&", "\x80", "é", "\U0001f600", "￿x"[1:], '"', "\t\n"]),

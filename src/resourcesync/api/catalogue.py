@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
@@ -98,7 +99,10 @@ class Catalogue:
         done = catalogues.publish(
             self.file, out, chosen, clock=machine.system_clock(), asked=Asked()
         )
-        return published(done)
+        made = done.publication
+        return replace(
+            published(done), created=made.created, updated=made.updated, deleted=made.deleted
+        )
 
 
 def _checked(change: Change) -> Change:

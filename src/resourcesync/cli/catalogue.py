@@ -11,6 +11,7 @@ from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputLostError, OutputOptions, Screen
 from resourcesync.cli.words import QUIET, Line
+from resourcesync.errors import ResourceSyncError
 
 if TYPE_CHECKING:
     from resourcesync.ports.catalogue import Posted
@@ -74,12 +75,15 @@ def _import(values: dict[str, Any], screen: Screen) -> Outcome:
 def _post(values: dict[str, Any], screen: Screen) -> Outcome:
     from resourcesync.wiring import catalogues, machine  # noqa: PLC0415 - help stays quick
 
-    done = []
-    for posted in catalogues.post_lines(
-        values["file"], values["lines"], clock=machine.system_clock()
-    ):
-        done.append(posted)
-        screen.report("posted", _counts([posted]))
+    del screen
+    done: list[Posted] = []
+    clock = machine.system_clock()
+    try:
+        done.extend(catalogues.post_lines(values["file"], values["lines"], clock=clock))
+    except ResourceSyncError as error:
+        before = sum(_counts(done).values())
+        error.evidence = (*error.evidence, ("posted", f"{words.count(before)} changes before it"))
+        raise
     return _told(values["file"], done)
 
 

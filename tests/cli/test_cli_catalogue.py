@@ -1,0 +1,204 @@
+"""``catalogue``: a Source without a folder."""
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from resourcesync import Catalogue, Change, ChangeKind, Digest, Resource
+from resourcesync.cli.main import run
+from resourcesync.documents import reading
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.capabilities import Entry
+from tests.support.command_line import Said, rows
+
+BASE = "https://h.example/"
+LINES = Path("all.ndjson")
+
+
+def told(*lines: Mapping[str, object]) -> None:
+    LINES.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def listed(name: str) -> list[Entry]:
+    with Path("out/resourcesync", name).open("rb") as stream:
+        return list(reading.read(stream, uri=name).entries())
+
+
+def begin() -> None:
+    told({"uri": BASE + "b", "length": 1, "hash": "md5:" + "0" * 32}, {"uri": BASE + "a"})
+    assert run(["catalogue", "import", "c.db", str(LINES), "--quiet"]) == 0
+    assert run(["publish", "catalogue:c.db", "--url", BASE, "--out", "out", "--quiet"]) == 0
+
+
+def test_what_is_imported_and_posted_is_published(said: Said) -> None:
+    begin()
+    said.readouterr()
+    told({"uri": BASE + "c", "change": "created"}, {"uri": BASE + "a", "change": "deleted"})
+    assert run(["catalogue", "post", "c.db", str(LINES)]) == 0
+    assert said.readouterr().out.splitlines()[0] == "Recorded  1 created, 1 deleted"
+
+    assert run(["publish", "catalogue:c.db", "--json"]) == 0
+
+    (end,) = [row for row in rows(said) if row["type"] == "run.end"]
+    assert (end["created"], end["updated"], end["deleted"], end["resources"]) == (1, 0, 1, 2)
+    assert [it.uri for it in listed("resourcelist.xml")] == [BASE + "a", BASE + "b"]
+    assert [it.kind for it in listed("changelist.xml") if isinstance(it, Change)] == [
+        ChangeKind.CREATED,
+        ChangeKind.DELETED,
+    ]
+    assert run(["publish", "catalogue:c.db"]) == 0
+    assert said.readouterr().out == "Nothing changed\n"
+
+
+def test_what_is_exported_can_be_imported(
+    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin()
+    capfdbinary.readouterr()
+    assert run(["catalogue", "export", "c.db"]) == 0
+    lines = capfdbinary.readouterr().out
+    assert lines.splitlines() == [
+        b'{"uri":"https://h.example/a"}',
+        b'{"uri":"https://h.example/b","length":1,"hash":"md5:' + b"0" * 32 + b'"}',
+    ]
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    assert run(["catalogue", "import", "other.db", "-"]) == 0
+    assert list(Catalogue("other.db").resources()) == list(Catalogue("c.db").resources())
+
+    assert run(["catalogue", "import", "c.db", str(LINES)]) == 0
+    assert b"nothing that was not known" in capfdbinary.readouterr().out
+    assert run(["catalogue", "export", "c.db", "--changes"]) == 0
+    assert capfdbinary.readouterr().out == b""
+
+
+def test_changes_are_exported_from_a_number_on(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    begin()
+    told(*({"uri": f"{BASE}{name}", "change": "created"} for name in "xyz"))
+    assert run(["catalogue", "post", "c.db", str(LINES), "--quiet"]) == 0
+    capfdbinary.readouterr()
+
+    assert run(["catalogue", "export", "c.db", "--changes", "--after", "2"]) == 0
+
+    (line,) = capfdbinary.readouterr().out.splitlines()
+    assert json.loads(line)["uri"] == BASE + "z"
+    assert json.loads(line)["number"] == 3
+
+
+def test_a_bad_line_is_named_and_nothing_is_imported(said: Said) -> None:
+    begin()
+    told({"uri": BASE + "new"}, {"uri": BASE + "bad", "length": -1})
+
+    assert run(["catalogue", "import", "c.db", str(LINES)]) == 5
+
+    assert "error[ndjson]: all.ndjson, line 2: length is out of range" in said.readouterr().err
+    assert [it.uri for it in Catalogue("c.db").resources()] == [BASE + "a", BASE + "b"]
+
+
+@pytest.mark.parametrize(
+    ("action", "line", "words"),
+    [
+        ("post", {"uri": BASE}, "does not say what became of"),
+        ("import", {"uri": BASE, "change": "created"}, "tells of changes"),
+        ("post", {"uri": "a", "change": "created"}, "'a' cannot be published"),
+        ("post", {"uri": "http://u@h/", "change": "deleted"}, "cannot be published"),
+        ("import", {"uri": "https://h/a b"}, "cannot be published"),
+    ],
+)
+def test_what_cannot_be_recorded_is_said(
+    said: Said, action: str, line: dict[str, object], words: str
+) -> None:
+    told(line)
+
+    assert run(["catalogue", action, "c.db", str(LINES)]) == 2
+
+    shown = said.readouterr().err
+    assert words in shown
+    assert list(Catalogue("c.db").resources()) == []
+
+
+def test_how_much_was_posted_before_an_error_is_said(
+    said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resourcesync.wiring.catalogues.BATCH", 2)
+    told(*({"uri": f"{BASE}{name}", "change": "created"} for name in "abc"), {"uri": BASE})
+
+    assert run(["catalogue", "post", "c.db", str(LINES)]) == 2
+
+    assert "posted  2 changes before it" in said.readouterr().err.replace("   ", "  ")
+    assert [it.uri for it in Catalogue("c.db").resources()] == [BASE + "a", BASE + "b"]
+
+
+def test_the_catalogue_of_a_folder_is_not_to_be_posted_to(said: Said, here: Path) -> None:
+    Path("tree").mkdir()
+    Path("tree/a.txt").write_text("a")
+    assert run(["publish", "tree", "--url", BASE, "--quiet"]) == 0
+    own = "tree/.resourcesync/catalogue.db"
+    told({"uri": BASE + "x", "change": "created"})
+
+    assert run(["catalogue", "post", own, str(LINES)]) == 2
+    assert run(["publish", f"catalogue:{own}", "--url", BASE, "--out", "out"]) == 2
+
+    assert "is the catalogue of a folder" in said.readouterr().err
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["catalogue", "post", "c.db", "--add"],
+        ["catalogue", "import", "c.db", "--changes"],
+        ["catalogue", "post", "c.db", "--after", "3"],
+        ["catalogue", "export", "c.db", "all.ndjson"],
+        ["catalogue", "export", "c.db", "--json"],
+        ["catalogue", "export", "nothing.db"],
+        ["publish", "catalogue:nothing.db", "--url", BASE, "--out", "out"],
+        ["publish", "catalogue:c.db"],
+        ["publish", "catalogue:c.db", "--url", BASE],
+        ["publish", "catalogue:c.db", "--url", BASE, "--out", "out", "--include", "*.txt"],
+        ["publish", "catalogue:c.db", "--url", BASE, "--out", "out", "--watch"],
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], said: Said) -> None:
+    told({"uri": BASE + "a"})
+    assert run(["catalogue", "import", "c.db", str(LINES), "--quiet"]) == 0
+
+    said.readouterr()
+
+    assert run(arguments) == 2
+
+    assert any(said.readouterr())
+    assert not Path("out").exists()
+    assert not Path("nothing.db").exists()
+
+
+def test_a_dry_run_of_a_catalogue_writes_nothing() -> None:
+    told({"uri": BASE + "a"})
+    assert run(["catalogue", "import", "c.db", str(LINES), "--quiet"]) == 0
+
+    assert run(["publish", "catalogue:c.db", "--url", BASE, "--out", "out", "-n"]) == 0
+
+    assert not Path("out").exists()
+
+
+def test_a_program_keeps_a_catalogue() -> None:
+    catalogue = Catalogue("c.db")
+    one = Resource(uri=BASE + "a", length=1, digests=(Digest("md5", "0" * 32),))
+    assert repr(catalogue) == "Catalogue('c.db')"
+    assert catalogue.fill([one]).created == 1
+    first = catalogue.publish(url=BASE, out="out")
+
+    posted = catalogue.post([Change(kind=ChangeKind.DELETED, resource=one)])
+    second = catalogue.publish()
+
+    assert (first.first, first.files, second.deleted) == (True, 1, 1)
+    assert posted.deleted == 1
+    assert list(catalogue.resources()) == []
+    assert [(number, it.kind) for number, it in catalogue.changes()] == [(1, ChangeKind.DELETED)]
+    with pytest.raises(ConfigurationError, match="cannot be published"):
+        catalogue.post([Change(kind=ChangeKind.CREATED, resource=Resource(uri="a"))])
+    with pytest.raises(ConfigurationError, match="out of range"):
+        catalogue.fill([Resource(uri=BASE, length=1 << 63)])

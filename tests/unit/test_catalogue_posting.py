@@ -1,0 +1,347 @@
+"""Catalogues that other programs fill, by Python and by SQL."""
+
+import sqlite3
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
+from resourcesync.adapters.memory import ManualClock
+from resourcesync.errors import LockedError, StateError, StorageError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.catalogue import Posted
+from tests.support.recording import NOW, RICH, resource
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "posted" / "catalogue.db"
+
+
+@pytest.fixture
+def catalogue(path: Path) -> Iterator[PostedCatalogue]:
+    with PostedCatalogue(path) as opened:
+        yield opened
+
+
+def change(kind: str, name: str, version: int = 1) -> Change:
+    return Change(kind=ChangeKind(kind), resource=resource(name, version))
+
+
+def log(catalogue: PostedCatalogue) -> list[tuple[str, str]]:
+    """Kind and name of each change; their times rise."""
+    found = [it for _, it in catalogue.changes()]
+    times = [it.time for it in found if it.time is not None]
+    assert len(times) == len(found)
+    assert all(one < other for one, other in pairwise(times))
+    return [(it.kind.value, it.uri.rpartition("/")[2]) for it in found]
+
+
+def names(catalogue: PostedCatalogue) -> list[str]:
+    return [it.uri.rpartition("/")[2] for it in catalogue.resources()]
+
+
+def test_what_is_posted_is_in_both_tables(catalogue: PostedCatalogue) -> None:
+    catalogue.fill([resource("a"), resource("b")], NOW)
+
+    done = catalogue.post(
+        [change("updated", "a", 2), change("deleted", "b"), change("created", "c")], NOW + HOUR
+    )
+
+    assert done == Posted(created=1, updated=1, deleted=1)
+    assert log(catalogue) == [("updated", "a"), ("deleted", "b"), ("created", "c")]
+    assert list(catalogue.resources()) == [resource("a", 2), resource("c")]
+
+
+def test_what_is_told_twice_is_never_told_wrongly(catalogue: PostedCatalogue) -> None:
+    catalogue.fill([], NOW)
+
+    done = catalogue.post(
+        [
+            change("updated", "a"),
+            change("created", "a"),
+            change("deleted", "a"),
+            change("deleted", "a"),
+            change("deleted", "never"),
+        ],
+        NOW + HOUR,
+    )
+
+    assert done == Posted(created=1, updated=1, deleted=1)
+    assert log(catalogue) == [("created", "a"), ("updated", "a"), ("deleted", "a")]
+    assert names(catalogue) == []
+
+
+def test_more_changes_than_fit_into_memory_at_once_are_told_rightly(
+    catalogue: PostedCatalogue,
+) -> None:
+    catalogue.fill([], NOW)
+    many = [change("created", f"{number:05}") for number in range(4_100)]
+
+    done = catalogue.post([*many, *many[:10]], NOW + HOUR)
+
+    assert done == Posted(created=4_100, updated=10)
+    assert len(names(catalogue)) == 4_100
+
+
+def test_a_post_that_fails_records_nothing(catalogue: PostedCatalogue) -> None:
+    catalogue.fill([resource("a")], NOW)
+
+    def told() -> Iterator[Change]:
+        yield change("deleted", "a")
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        catalogue.post(told(), NOW + HOUR)
+
+    assert names(catalogue) == ["a"]
+    assert log(catalogue) == []
+
+
+def test_a_clock_that_steps_back_gives_later_times_all_the_same(
+    catalogue: PostedCatalogue,
+) -> None:
+    catalogue.fill([], NOW)
+    catalogue.post([change("created", "a")], NOW + HOUR)
+
+    catalogue.post([change("updated", "a", 2)], NOW - HOUR)
+
+    assert log(catalogue) == [("created", "a"), ("updated", "a")]
+
+
+ACCOUNTS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 3))
+
+
+@settings(max_examples=60)
+@given(ACCOUNTS, ACCOUNTS)
+def test_filling_records_the_difference(before: dict[str, int], after: dict[str, int]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder, PostedCatalogue(Path(folder, "c")) as catalogue:
+        catalogue.fill([resource(*item) for item in reversed(before.items())], NOW)
+
+        done = catalogue.fill([resource(*item) for item in reversed(after.items())], NOW + HOUR)
+
+        assert list(catalogue.resources()) == [resource(*item) for item in sorted(after.items())]
+        updated = {name for name in before.keys() & after if before[name] != after[name]}
+        assert done == Posted(
+            created=len(after.keys() - before),
+            updated=len(updated),
+            deleted=len(before.keys() - after),
+        )
+        expected = [
+            *(("created", name) for name in after.keys() - before),
+            *(("updated", name) for name in updated),
+            *(("deleted", name) for name in before.keys() - after),
+        ]
+        assert log(catalogue) == sorted(expected, key=lambda item: item[1])
+
+
+def test_what_is_not_told_stays_when_it_is_not_all(catalogue: PostedCatalogue) -> None:
+    catalogue.fill([resource("a"), RICH], NOW)
+
+    done = catalogue.fill([resource("b")], NOW + HOUR, is_all=False)
+
+    assert done == Posted(created=1)
+    assert names(catalogue) == ["a", "b", "rich"]
+
+
+def test_a_resource_that_is_told_twice_is_refused(catalogue: PostedCatalogue) -> None:
+    catalogue.fill([resource("a")], NOW)
+
+    with pytest.raises(StateError, match="told twice"):
+        catalogue.fill([resource("b"), resource("c"), resource("b", 2)], NOW + HOUR)
+
+    assert names(catalogue) == ["a"]
+
+
+def test_another_type_of_the_same_bytes_is_no_change_and_an_edit(
+    catalogue: PostedCatalogue, path: Path
+) -> None:
+    one = Resource(uri="https://h/a", length=1, digests=resource("a").digests)
+    catalogue.fill([one], NOW)
+
+    other = Resource(uri=one.uri, length=1, digests=one.digests, media_type="text/html")
+    done = catalogue.fill([other], NOW + HOUR)
+
+    assert done == Posted(touched=1)
+    assert log(catalogue) == []
+    with FileCatalogue(path, ManualClock(NOW)) as published, published.snapshot() as snapshot:
+        assert list(snapshot.edits()) == [(one.uri, other)]
+
+
+def test_programs_post_while_the_catalogue_is_published(
+    catalogue: PostedCatalogue, path: Path
+) -> None:
+    catalogue.fill([resource("a")], NOW)
+    with FileCatalogue(path, ManualClock(NOW)) as published, published.snapshot() as snapshot:
+        catalogue.post([change("created", "b")], NOW + HOUR)
+
+        assert snapshot.count() == 1
+        assert snapshot.last_change() == 0
+
+
+def test_a_program_that_waits_too_long_for_another_is_told(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PostedCatalogue(path) as one, PostedCatalogue(path) as other:
+        other._connection.execute("PRAGMA busy_timeout = 10")
+        one._connection.execute("BEGIN IMMEDIATE")
+
+        with pytest.raises(LockedError, match="another program is writing"):
+            other.post([change("created", "a")], NOW)
+
+
+# --- by SQL ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sql(catalogue: PostedCatalogue, path: Path) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(path, isolation_level=None)
+    yield connection
+    connection.close()
+
+
+def test_one_row_in_the_view_is_both_rows(
+    catalogue: PostedCatalogue, sql: sqlite3.Connection
+) -> None:
+    post = "INSERT INTO post (change, uri, length, hash) VALUES (?, ?, ?, ?)"
+    sql.execute(post, ("created", "https://h/a", 1, "md5:x"))
+    sql.execute(post, ("created", "https://h/a", 2, "md5:y"))
+    sql.execute(post, ("created", "https://h/b", 1, ""))
+    sql.execute(post, ("deleted", "https://h/b", None, None))
+    sql.execute(post, ("deleted", "https://h/never", None, None))
+
+    assert log(catalogue) == [
+        ("created", "a"),
+        ("updated", "a"),
+        ("created", "b"),
+        ("deleted", "b"),
+    ]
+    (held,) = catalogue.resources()
+    assert (held.uri, held.length, str(held.digests[0])) == ("https://h/a", 2, "md5:y")
+
+
+def test_a_post_by_sql_is_later_than_every_change_before_it(
+    catalogue: PostedCatalogue, sql: sqlite3.Connection
+) -> None:
+    catalogue.fill([], NOW + timedelta(days=36_500))
+
+    sql.execute("INSERT INTO post (change, uri) VALUES ('created', 'https://h/a')")
+    catalogue.post([change("updated", "a")], NOW)
+
+    assert log(catalogue) == [("created", "a"), ("updated", "a")]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("change", "renamed"), ("change", None), ("uri", ""), ("uri", None), ("uri", b"x"),
+        ("length", -1), ("length", "12 KB"), ("lastmod_us", "yesterday"), ("lastmod_us", 10**18),
+        ("hash", "abc"),
+    ],
+)  # fmt: skip
+def test_a_row_that_cannot_be_published_is_refused_by_the_database(
+    catalogue: PostedCatalogue, sql: sqlite3.Connection, column: str, value: object
+) -> None:
+    row = {"change": "created", "uri": "https://h/a", column: value}
+    columns = ", ".join(row)
+    with pytest.raises(sqlite3.IntegrityError):
+        sql.execute(
+            f"INSERT INTO post ({columns}) VALUES (?{', ?' * (len(row) - 1)})", [*row.values()]
+        )
+
+    assert log(catalogue) == []
+    assert names(catalogue) == []
+
+
+def test_a_change_that_is_not_later_is_refused_by_the_database(
+    catalogue: PostedCatalogue, sql: sqlite3.Connection
+) -> None:
+    catalogue.fill([], NOW)
+    catalogue.post([change("created", "a")], NOW + HOUR)
+
+    with pytest.raises(sqlite3.IntegrityError, match="later"):
+        sql.execute(
+            "INSERT INTO change SELECT 9, change, datetime_us, 'https://h/b', 1, 1, '', '', ''"
+            " FROM change"
+        )
+
+
+def test_changes_in_the_wrong_order_are_not_published(
+    catalogue: PostedCatalogue, sql: sqlite3.Connection
+) -> None:
+    catalogue.fill([], NOW)
+    catalogue.post([change("created", "a"), change("created", "b")], NOW + HOUR)
+    sql.execute("UPDATE change SET datetime_us = datetime_us - 10 WHERE seq = 2")
+
+    with pytest.raises(StateError, match="change 2 is not later"):
+        list(catalogue.changes())
+    with pytest.raises(StateError, match="change 2 is not later"):
+        list(catalogue.changes(after=1))
+
+
+def test_numbers_may_have_gaps(catalogue: PostedCatalogue, sql: sqlite3.Connection) -> None:
+    catalogue.fill([], NOW)
+    catalogue.post([change("created", name) for name in "abc"], NOW + HOUR)
+    sql.execute("DELETE FROM change WHERE seq = 2")
+
+    assert log(catalogue) == [("created", "a"), ("created", "c")]
+    assert [number for number, _ in catalogue.changes(after=1)] == [3]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE change SET change = 'moved'",
+        "UPDATE change SET more = '{'",
+        "UPDATE change SET more = '[]'",
+    ],
+)
+def test_a_row_that_says_nothing_we_know_is_named(
+    catalogue: PostedCatalogue, sql: sqlite3.Connection, damage: str
+) -> None:
+    catalogue.fill([], NOW)
+    catalogue.post([change("created", "a")], NOW + HOUR)
+    sql.execute(damage)
+
+    with pytest.raises(StateError, match="https://h/a"):
+        list(catalogue.changes())
+
+
+def test_what_other_programs_write_without_a_change_is_in_the_next_list(
+    catalogue: PostedCatalogue, sql: sqlite3.Connection, path: Path
+) -> None:
+    catalogue.fill([resource("a"), resource("b"), resource("c")], NOW)
+    sql.execute("UPDATE OR IGNORE resource SET length = 77 WHERE uri = 'https://h/a'")
+    sql.execute("UPDATE resource SET uri = 'https://h/d' WHERE uri = 'https://h/b'")
+    sql.execute("DELETE FROM resource WHERE uri = 'https://h/c'")
+
+    with FileCatalogue(path, ManualClock(NOW)) as published:
+        with published.snapshot() as snapshot:
+            edits = dict(snapshot.edits())
+            last = snapshot.last_edit()
+        sql.execute("DELETE FROM resource WHERE uri = 'https://h/a'")
+        published.forget_edits(last)
+        with published.snapshot() as snapshot:
+            later = dict(snapshot.edits())
+
+    assert {uri[-1]: it is not None for uri, it in edits.items()} == {
+        "a": True, "b": False, "c": False, "d": True,
+    }  # fmt: skip
+    assert later == {"https://h/a": None}
+
+
+def test_a_catalogue_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+
+    with pytest.raises(StorageError, match="cannot make the folder"):
+        PostedCatalogue(tmp_path / "file" / "catalogue.db")

@@ -1,0 +1,86 @@
+"""Resources and changes as lines of JSON."""
+
+from datetime import UTC, datetime
+from io import BytesIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.documents import ndjson
+from resourcesync.errors import DocumentError, DocumentLimitError, MalformedDocumentError
+from resourcesync.model.digests import Digest
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+MOMENTS = st.none() | st.datetimes(timezones=st.just(UTC))
+LENGTHS = st.none() | st.integers(0, (1 << 63) - 1)
+DIGESTS = st.sampled_from([(), (Digest("md5", "0" * 32),), (Digest("a", "b"), Digest("c", "d:e"))])
+EXTRA = st.dictionaries(TEXTS, TEXTS, max_size=2).map(lambda found: tuple(found.items()))
+LINKS = st.builds(
+    Link, rel=TEXTS, href=TEXTS, media_type=TEXTS, length=LENGTHS, digests=DIGESTS, encoding=TEXTS,
+    modified=MOMENTS, path=TEXTS, priority=st.none() | st.integers(1, 9), extra=EXTRA,
+)  # fmt: skip
+RESOURCES = st.builds(
+    Resource, uri=TEXTS.filter(bool), lastmod=MOMENTS, length=LENGTHS, digests=DIGESTS,
+    media_type=TEXTS, encoding=TEXTS, changefreq=TEXTS,
+    links=st.lists(LINKS, max_size=2).map(tuple), extra=EXTRA,
+    foreign=st.lists(TEXTS, max_size=2).map(tuple),
+)  # fmt: skip
+CHANGES = st.builds(Change, kind=st.sampled_from(ChangeKind), time=MOMENTS, resource=RESOURCES)
+
+
+def read(octets: bytes) -> list[Resource | Change]:
+    return list(ndjson.read(BytesIO(octets), name="in"))
+
+
+@given(st.lists(RESOURCES | CHANGES, max_size=3))
+def test_what_is_written_is_read_back(entries: list[Resource | Change]) -> None:
+    lines = [
+        ndjson.write(it) if isinstance(it, Resource) else ndjson.write_change(7, it)
+        for it in entries
+    ]
+
+    assert all(line.count(b"\n") == 1 for line in lines)
+    assert read(b"\n".join(lines)) == entries
+
+
+def test_a_line_says_what_it_has_to_say_and_no_more() -> None:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    change = Change(kind=ChangeKind.DELETED, time=moment, resource=Resource(uri="https://h/a"))
+
+    assert ndjson.write(Resource(uri="https://h/a", length=0)) == (
+        b'{"uri":"https://h/a","length":0}\n'
+    )
+    assert ndjson.write_change(3, change) == (
+        b'{"uri":"https://h/a","change":"deleted","datetime":"2026-01-01T00:00:00Z","number":3}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"", b"[]", b"{}", b'{"uri": ""}', b'{"uri": 1}', b'{"uri": "a", "urt": 1}', b'{"uri": "a"',
+        b'{"uri": "a", "length": -1}', b'{"uri": "a", "length": 9223372036854775808}',
+        b'{"uri": "a", "length": "1"}', b'{"uri": "a", "lastmod": "yesterday"}',
+        b'{"uri": "a", "hash": "abc"}', b'{"uri": "a", "hash": "md5:a  md5:b"}',
+        b'{"uri": "a", "change": "moved"}', b'{"uri": "a", "links": [{"rel": "via"}]}', b"\xff",
+        b'{"uri": "\\ud800"}', b"[" * 100_000,
+    ],
+)  # fmt: skip
+def test_a_line_that_says_nothing_is_refused_with_its_number(line: bytes) -> None:
+    lines = b'{"uri": "https://h/a"}\n\n' + (line or b'""') + b"\n"
+
+    with pytest.raises(DocumentError) as caught:
+        read(lines)
+
+    assert isinstance(caught.value, MalformedDocumentError)
+    assert caught.value.line == 3
+    assert caught.value.message.startswith("in, line 3: ")
+
+
+def test_a_line_without_end_is_refused_before_it_is_read() -> None:
+    with pytest.raises(DocumentLimitError, match="line 1: longer than"):
+        read(b" " * (ndjson.MAX_LINE + 1))
