@@ -274,3 +274,30 @@ def test_an_old_copy_of_a_list_that_was_never_read_to_its_end_is_not_applied_aft
 
     assert caught.value.code == "stale-copy"
     assert world.in_sync()
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize("lists", [2, 3, 4])
+def test_a_list_of_which_an_index_gives_no_times_is_read_in_its_turn(
+    tmp_path: Path, lists: int, *, newest_first: bool
+) -> None:
+    world = LooseWorld(
+        tmp_path / "mirror", index=True, mixed=True, newest_first=newest_first, keep=9
+    )
+    world.put("x.html", "zero")
+    world.publish()
+    assert world.pull().state is MirrorState.IN_SYNC
+    for number in range(1, lists + 1):
+        world.put("x.html", f"version {number}")
+        world.publish()
+        world.rotate()
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC, report
+    assert report.mode is Mode.INCREMENTAL
+    assert world.in_sync()
+    world.put("x.html", "the last one")
+    world.publish()
+    assert world.pull().mode is Mode.INCREMENTAL
+    assert world.in_sync()

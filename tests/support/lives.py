@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +34,7 @@ def style_of(luck: random.Random) -> Style | None:
     if luck.random() < 0.35:
         return None
     hashes = luck.random() < 0.75
-    return Style(
+    style = Style(
         hashes=hashes,
         times=luck.random() < 0.8,
         lastmods=not hashes or luck.random() < 0.6,
@@ -43,6 +44,8 @@ def style_of(luck: random.Random) -> Style | None:
         whole_seconds=luck.random() < 0.4,
         keep=luck.choice((0, 1, 2, 5)),
     )
+    # Told from the others, so that the lives of all seeds stay what they were.
+    return replace(style, mixed=style.keep > 1, newest_first=style.keep > 1 and style.fixed)
 
 
 def moves_of(luck: random.Random, steps: int) -> list[Move]:

@@ -25,6 +25,8 @@ class Style:
         lastmods: Whether entries have a ``lastmod``.
         index: Closed lists and an open one behind an index; else one list that is reset.
         announces: Whether the index tells which interval each list covers.
+        mixed: Whether it tells so of every second list only, if it tells it at all.
+        newest_first: Whether the index has the newest list first.
         fixed: Whether the open list of an index always has the same URI.
         whole_seconds: Whether times are cut to seconds.
         keep: How many closed lists stay offered.
@@ -35,6 +37,8 @@ class Style:
     lastmods: bool = True
     index: bool = False
     announces: bool = True
+    mixed: bool = False
+    newest_first: bool = False
     fixed: bool = False
     whole_seconds: bool = False
     keep: int = 2
@@ -133,7 +137,7 @@ class LooseSource:
         names |= {self._name(each): self._change_list(each) for each in self._lists}
         names["changelist.xml"] = self._document(
             f'<rs:md capability="changelist"{self._from(self._lists[0].start)}/>',
-            map(self._part, self._lists),
+            map(self._part, reversed(self._lists) if self._style.newest_first else self._lists),
             tag="sitemapindex",
         )
         return names
@@ -144,7 +148,7 @@ class LooseSource:
 
     def _part(self, each: ListedChanges) -> str:
         span = ""
-        if self._style.announces:
+        if self._style.announces and not (self._style.mixed and each.number % 2 == 0):
             until = "" if each.until is None else f' until="{self._moment(each.until)}"'
             span = f'<rs:md capability="changelist"{self._from(each.start)}{until}/>'
         return f"<sitemap><loc>{self._base}{self._name(each)}</loc>{span}</sitemap>"

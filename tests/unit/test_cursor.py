@@ -80,6 +80,21 @@ def test_the_chain_is_ordered_by_time_whatever_the_order_of_the_index() -> None:
     assert names(found.lists) == ["a", "b", "c"]
 
 
+def test_a_list_that_does_not_say_when_it_begins_stands_after_the_one_before_it() -> None:
+    closed = [span("a", 0, HOUR), span("x", None), span("b", HOUR, 2 * HOUR), span("y", None)]
+    shuffled = [span("b", HOUR), span("y", None), span("a", 0, HOUR)]
+
+    assert names(chain(closed, 0).lists) == ["a", "x", "b", "y"]
+    assert names(chain(shuffled, 0).lists) == ["a", "b", "y"]
+
+
+def test_a_list_that_does_not_say_when_it_begins_is_never_left_out() -> None:
+    found = chain([span("a", 0, HOUR), span("x", None), span("b", HOUR, 2 * HOUR)], NOON)
+
+    assert names(found.lists) == ["x"]
+    assert found.reaches
+
+
 def test_no_list_after_t_means_nothing_new_and_no_hole() -> None:
     found = chain([span("a", 0, HOUR)], NOON)
 

@@ -21,6 +21,7 @@ from resourcesync.destination.cursor import (
     Prefix,
     Span,
     advance,
+    are_mixed,
     chain,
     check_announced,
     is_believed,
@@ -210,7 +211,17 @@ class ChangeListReader:
             spans = list(read_archive(self._documents, index))
         else:
             spans = [announced_span(*item) for item in parts_of(index).items()]
+            if are_mixed(spans):
+                spans = [self._timed(span) for span in spans]
         self._read_chain(_joined(history.past, spans), self._get_list, history, state)
+
+    def _timed(self, span: Span) -> Span:
+        """Return a list as it tells of itself, where its index does not tell when it begins."""
+        if span.from_ is not None:
+            return span
+        with self._get_list(span.uri) as fetched:
+            own = span_of(span.uri, fetched.open().header)
+        return replace(span, from_=own.from_)
 
     def _read_dump(
         self, dump: Document, packages: Packages, history: History, state: MirrorState | None

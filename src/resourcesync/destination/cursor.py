@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Final
 
 from resourcesync.errors import SourceUnavailableError
@@ -51,9 +52,10 @@ class Chain:
 def chain(spans: Sequence[Span], through: int) -> Chain:
     """Choose the lists that may tell of changes after ``through`` (§12.2).
 
-    Both ends of an interval belong to it, so a list that ends exactly at ``through`` is read.
+    Both ends of an interval belong to it, so a list that ends exactly at ``through`` is read. A
+    list of which nobody says when it begins stands in its place: after the one before it.
     """
-    ordered = sorted(spans, key=lambda span: -1 if span.from_ is None else span.from_)
+    ordered = _in_order(spans)
     useful = [span for span in ordered if span.until is None or span.until >= through]
     if not useful:
         return Chain(lists=(), reaches=True)
@@ -67,6 +69,20 @@ def chain(spans: Sequence[Span], through: int) -> Chain:
             break
         kept.append(span)
     return Chain(lists=tuple(kept), reaches=reaches)
+
+
+def _in_order(spans: Sequence[Span]) -> list[Span]:
+    begun, keyed = -1, list[tuple[int, Span]]()
+    for span in spans:
+        start = begun if span.from_ is None else span.from_
+        keyed.append((start, span))
+        begun = start if span.until is None else max(start, span.until)
+    return [span for _, span in sorted(keyed, key=itemgetter(0))]
+
+
+def are_mixed(spans: Sequence[Span]) -> bool:
+    """Whether some lists are told to begin at a time and others are not: order needs them all."""
+    return len({span.from_ is None for span in spans}) > 1
 
 
 def span_of(uri: str, header: Header) -> Span:
