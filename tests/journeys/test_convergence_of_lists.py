@@ -1,6 +1,7 @@
 """Lists with holes, without times, from the past or the future, each as the shortest life that
 strayed because of them."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -301,3 +302,68 @@ def test_a_list_of_which_an_index_gives_no_times_is_read_in_its_turn(
     world.publish()
     assert world.pull().mode is Mode.INCREMENTAL
     assert world.in_sync()
+
+
+# --- Resource Lists whose time is of no use ---
+
+
+def test_a_resource_list_from_the_far_future_does_not_hide_later_changes(tmp_path: Path) -> None:
+    world = LooseWorld(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    text = world.source.documents()["resourcelist.xml"]
+    future = re.sub(r'at="[^"]*"', 'at="9999-01-01T00:00:00Z"', text)
+    world.answers[RESOURCE_LIST] = Answer(body=future.encode())
+
+    report = world.pull()
+
+    assert "clock-skew" in [fields["code"] for fields in world.told("warning")]
+    assert report.as_of is None
+    world.answers.clear()
+    world.put("a.txt", "b")
+    world.publish()
+    world.snapshot()
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_a_resource_list_of_a_day_ahead_is_believed(tmp_path: Path) -> None:
+    world = LooseWorld(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    world.clock.advance(hours=-23)
+
+    assert world.pull().as_of is not None
+    assert world.told("warning") == []
+
+
+def test_an_audit_does_not_believe_the_far_future_either(tmp_path: Path) -> None:
+    world = LooseWorld(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    text = world.source.documents()["resourcelist.xml"]
+    future = re.sub(r'at="[^"]*"', 'at="9999-01-01T00:00:00Z"', text)
+    world.answers[RESOURCE_LIST] = Answer(body=future.encode())
+
+    assert world.audit().at is None
+
+
+def test_a_list_that_does_not_say_of_when_it_is_is_told_once(tmp_path: Path) -> None:
+    world = LooseWorld(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    text = re.sub(r' at="[^"]*"', "", world.source.documents()["resourcelist.xml"])
+    world.answers[RESOURCE_LIST] = Answer(body=text.encode())
+
+    told = []
+    for _ in range(3):
+        world.pull()
+        told += [fields["code"] for fields in world.told("warning")]
+
+    assert told.count("no-time") == 1
+    world.answers.clear()
+    world.pull(mode="baseline")
+    world.answers[RESOURCE_LIST] = Answer(body=text.encode())
+    world.pull(mode="baseline")
+    assert "no-time" in [fields["code"] for fields in world.told("warning")]

@@ -1,9 +1,14 @@
 """What is taken away, and what is not."""
 
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+
+import pytest
 
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState
+from tests.support.killing import Dying, Fuse, Killed
 from tests.support.world import World
 
 
@@ -115,3 +120,35 @@ def test_files_that_we_did_not_fetch_are_never_touched(world: World) -> None:
     world.pull(mode="baseline")
 
     assert (world.folder / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("how", [0, 1, 2])
+def test_what_a_killed_run_moved_to_the_trash_is_purged_in_its_time(
+    tmp_path: Path, how: int
+) -> None:
+    for writes in range(30):
+        world = World(tmp_path / f"mirror-{writes}")
+        for number in range(6):
+            world.put(f"{number}.html", f"content {number}")
+        world.publish()
+        world.pull()
+        for number in (1, 3, 4):
+            world.remove(f"{number}.html")
+        world.publish()
+        fuse = Fuse(writes, how=how)
+        world.before = partial(Dying, fuse=fuse)
+        with suppress(Killed):
+            world.pull()
+        world.before = lambda port: port
+        trash = world.folder / ".resourcesync" / "trash"
+        assert world.pull().state is MirrorState.IN_SYNC
+        assert len(list(trash.iterdir())) == 3
+        world.clock.advance(hours=24 * 31)
+
+        world.pull()
+
+        assert list(trash.iterdir()) == []
+        if not fuse.is_burnt:
+            break
+    else:
+        raise AssertionError("the run was never long enough to end by itself")

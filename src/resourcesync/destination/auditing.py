@@ -147,7 +147,7 @@ class Audit:
                 hint="audit against the mirror's own memory: resourcesync audit --offline",
             )
         spools = [held.enter_context(pull.new_spool())]
-        snapshot = pull.resource_lists.read(found.resource_list, spools[0])
+        snapshot = pull.read_list(found.resource_list, spools[0])
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         at = snapshot.at
         if found.change_list is not None and at is not None:

@@ -27,7 +27,7 @@ from resourcesync.destination.plan import (
     forgotten,
     settle,
 )
-from resourcesync.destination.pulling import Pull, Pulled
+from resourcesync.destination.pulling import Pull, Pulled, no_time_told
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.resource_lists import Snapshot
 from resourcesync.destination.reviewing import show_decisions
@@ -92,7 +92,7 @@ class Baseline:
         uri = self._resource_list()
         with ExitStack() as held:
             spool = held.enter_context(self._pull.new_spool())
-            snapshot = self._pull.resource_lists.read(uri, spool, known)
+            snapshot = self._pull.read_list(uri, spool, known)
             if snapshot is None or (newer and not self._is_newer(snapshot)):
                 return None
             self._check_time(snapshot, gap=gap)
@@ -111,7 +111,7 @@ class Baseline:
             ResourceSyncError: It cannot be read now, or is older than what was read before.
         """
         spool = held.enter_context(self._pull.new_spool())
-        snapshot = self._pull.resource_lists.read(self._resource_list(), spool)
+        snapshot = self._pull.read_list(self._resource_list(), spool)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         self._check_time(snapshot, gap=False)
         history = self._since(snapshot, held)
@@ -169,6 +169,7 @@ class Baseline:
     def _since(self, snapshot: Snapshot, held: ExitStack) -> History | None:
         """Read the changes since the Resource List, so that each resource is fetched once."""
         if self._pull.found.change_list is None or snapshot.at is None:
+            self._pull.tell_no_time()
             return None
         history = self._pull.change_lists.read(
             self._pull.found.change_list, since=snapshot.at, state=None
@@ -367,7 +368,7 @@ class Baseline:
             stale_since=0,
             baseline_due=False,
             hole=history is not None and not history.reaches,
-        )
+        ) | no_time_told(snapshot)
         self._pull.remember_refused(add=False)
         # One step: a row of an older reading that outlived the cursor would be obeyed later.
         self._pull.state.commit(

@@ -21,7 +21,6 @@ from resourcesync.destination.cursor import (
     Prefix,
     Span,
     advance,
-    are_mixed,
     chain,
     check_announced,
     is_believed,
@@ -211,17 +210,21 @@ class ChangeListReader:
             spans = list(read_archive(self._documents, index))
         else:
             spans = [announced_span(*item) for item in parts_of(index).items()]
-            if are_mixed(spans):
+            if len(spans) > 1:
                 spans = [self._timed(span) for span in spans]
         self._read_chain(_joined(history.past, spans), self._get_list, history, state)
 
     def _timed(self, span: Span) -> Span:
-        """Return a list as it tells of itself, where its index does not tell when it begins."""
+        """Return a list as it tells of itself, where its index does not tell when it begins.
+
+        Without its times nobody knows its turn: an index may well have the newest list first.
+        """
         if span.from_ is not None:
             return span
         with self._get_list(span.uri) as fetched:
             own = span_of(span.uri, fetched.open().header)
-        return replace(span, from_=own.from_)
+        # It is read again in its turn, and must be the same then.
+        return replace(own, announced=own.from_ is not None)
 
     def _read_dump(
         self, dump: Document, packages: Packages, history: History, state: MirrorState | None
@@ -259,12 +262,13 @@ class ChangeListReader:
                 span = span_of(announced.uri, document.header)
                 if first:  # an index need not tell of intervals, but each list does
                     history.reaches = history.reaches and chain([span], history.since).reaches
-                elif end is not None and span.from_ is not None and span.from_ > end:
+                elif end is not None and (span.from_ or 0) > max(end, history.since):
                     history.reaches = False
                     return
                 self._take(fetched, span, history, state)
             first, end = False, span.until
-            history.open_list = span.uri if end is None else ""
+            if end is None:
+                history.open_list = span.uri
 
     def _take(
         self, fetched: FetchedDocument, span: Span, history: History, state: MirrorState | None
@@ -274,8 +278,11 @@ class ChangeListReader:
             _check_no_older(span, state.document(span.uri))
         seen = None if state is None else state.document(span.uri, span.from_ or 0)
         intact = seen is None or _is_intact(fetched, seen)
-        document = fetched.open(self._selection.refusals.entry)
         prefix = Prefix()
+        old = seen.entries if seen is not None and intact else 0
+        refuse = self._selection.refusals.entry
+        # What stands before the new entries was refused when it was new.
+        document = fetched.open(lambda it: refuse(it) if prefix.entries >= old else None)
         last = history.since
         now = to_microseconds(self._clock.now())
         for change in _changes(document):

@@ -80,11 +80,6 @@ def _in_order(spans: Sequence[Span]) -> list[Span]:
     return [span for _, span in sorted(keyed, key=itemgetter(0))]
 
 
-def are_mixed(spans: Sequence[Span]) -> bool:
-    """Whether some lists are told to begin at a time and others are not: order needs them all."""
-    return len({span.from_ is None for span in spans}) > 1
-
-
 def span_of(uri: str, header: Header) -> Span:
     """Return the interval that a Change List gives of itself."""
     return Span(uri=uri, from_=_us(header.from_), until=_us(header.until))

@@ -15,6 +15,8 @@ from resourcesync.ports.mirror import Copy, Pending, Step, Task, TrashRow
 
 _GROUP: Final = 256
 _DAY: Final = 24 * 3_600_000_000
+_TRASHING: Final = "trashing"
+"""The note that says whether files are being moved to the trash just now."""
 _FOREVER: Final = (1 << 63) - 1
 
 
@@ -70,7 +72,8 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
     removals = [_removal(equipment, copy) for _, copy in there]
     if there:
         # Killed in the middle, nobody could tell which of the files are still in place.
-        state.commit(Step(doubted=[forgotten(copy) for _, copy in there]))
+        doubted = [forgotten(copy) for _, copy in there]
+        state.commit(Step(doubted=doubted, notes={_TRASHING: "1"}))
     results = equipment.copies.remove(removals, "deleted")
     removed: list[str] = []
     trashed: list[TrashRow] = []
@@ -85,7 +88,16 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
             trashed.append(
                 TrashRow(place=result, uri=row.uri, path=copy.path, removed=now, reason=row.reason)
             )
-    state.commit(Step(doubted=kept, removed=removed, settled=gone, trashed=trashed, now=now))
+    state.commit(
+        Step(
+            doubted=kept,
+            removed=removed,
+            settled=gone,
+            trashed=trashed,
+            notes={_TRASHING: "0"},
+            now=now,
+        )
+    )
     swept.deleted += len(removed)
     failed = {failing.uri for failing in swept.failures}
     for row, copy in there:
@@ -109,6 +121,25 @@ def _removal(equipment: Equipment, copy: Copy) -> Removal:
     if is_forgotten(copy):
         known = equipment.copies.signature(copy.path) or known
     return Removal(path=copy.path, signature=known)
+
+
+def take_over_trash(equipment: Equipment) -> None:
+    """Take note of what a run moved to the trash that was killed before it could write so.
+
+    Nobody would ever purge it. What it was the copy of is told by its name only.
+
+    Raises:
+        StorageError: The trash cannot be looked into.
+    """
+    state = equipment.state
+    if state.note(_TRASHING) != "1":
+        return
+    now = to_microseconds(equipment.clock.now())
+    known = {row.place for row in state.trash(removed_before=_FOREVER)}
+    lost = [place for place in equipment.copies.trashed() if place not in known]
+    reason = "moved there by a run that was killed"
+    rows = [TrashRow(place=it, uri="", path="", removed=now, reason=reason) for it in lost]
+    state.commit(Step(trashed=rows, notes={_TRASHING: "0"}))
 
 
 def empty_trash(equipment: Equipment, days: float) -> int:

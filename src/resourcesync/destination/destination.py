@@ -12,7 +12,7 @@ from resourcesync.destination.accounting import report_of
 from resourcesync.destination.auditing import MOST_FINDINGS, Audit, AuditMethod
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.budget import Deadline
-from resourcesync.destination.deletion import empty_trash
+from resourcesync.destination.deletion import empty_trash, take_over_trash
 from resourcesync.destination.incremental import Incremental
 from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
@@ -79,6 +79,8 @@ class Destination:
         run, began, started = _new_run(), to_microseconds(clock.now()), clock.monotonic()
         try:
             self._equipment.check_folder()
+            if not options.dry_run:
+                take_over_trash(self._equipment)
             pulled = self._pull_in_time(source, options)
             if not options.dry_run:
                 empty_trash(self._equipment, options.trash_days)
@@ -215,7 +217,8 @@ class Destination:
             since=filters.since,
         )
         largest = {name: it.largest for name, it in equipment.patches.items()}
-        refusals = Refusals(self._tell_refused)
+        known = (row.uri for row in equipment.state.refused())
+        refusals = Refusals(self._tell_refused, known)
         links = self._links(scope, filters)
         mapping = identity.mapping(equipment.mappers)
         return Selection(scope, mapping, refusals, largest, links)

@@ -150,6 +150,10 @@ class Memory:
         """How many entries of the Source cannot be used."""
         return self._number("refused") or 0
 
+    def knows(self, key: str) -> bool:
+        """Whether a note says yes."""
+        return self._state.note(key) == "1"
+
     @property
     def as_of(self) -> datetime | None:
         """The Source's time up to which the mirror is complete."""

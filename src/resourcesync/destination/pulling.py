@@ -4,9 +4,11 @@ import logging
 import marshal
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
+from typing import Final
 
 from resourcesync.destination.budget import Budget, Spent
 from resourcesync.destination.change_lists import ChangeListReader
+from resourcesync.destination.cursor import is_believed
 from resourcesync.destination.deletion import Swept
 from resourcesync.destination.history import History, open_list_key
 from resourcesync.destination.landing import Tally, TransferPolicy
@@ -16,16 +18,17 @@ from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Packages
 from resourcesync.destination.plan import Listed
 from resourcesync.destination.reports import Mode, Plan
-from resourcesync.destination.resource_lists import ResourceListReader
-from resourcesync.destination.selection import Selection
+from resourcesync.destination.resource_lists import ResourceListReader, Snapshot
+from resourcesync.destination.selection import MOST_REFUSED, Selection
 from resourcesync.destination.tasks import pending_delete
 from resourcesync.destination.transfer import Transfer
 from resourcesync.discovery import Discovered, DocumentFetcher
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.mirror import Copy, MirrorState, Pending, Task
+from resourcesync.ports.mirror import Copy, MirrorState, Pending, SeenDocument, Task
 
 _log = logging.getLogger(__name__)
+_NO_TIME: Final = "no-time told"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,6 +125,28 @@ class Pull:
             spill=self.equipment.scratch,
         )
 
+    def read_list(
+        self, uri: str, spool: Spool[Listed], known: SeenDocument | None = None
+    ) -> Snapshot | None:
+        """Read a Resource List; a time that is not believed counts as none.
+
+        Raises:
+            SourceError: A document could not be had.
+            DocumentError: A document cannot be used.
+        """
+        snapshot = self.resource_lists.read(uri, spool, known)
+        at = None if snapshot is None else snapshot.at
+        if snapshot is None or at is None:
+            return snapshot
+        if is_believed(at, through=self.memory.through or 0, now=self.now):
+            return snapshot
+        self.warn(
+            "clock-skew",
+            f"the Resource List says that it is of {format_w3c(from_microseconds(at))}, more than"
+            " a day ahead of here: its time is not used",
+        )
+        return replace(snapshot, at=None)
+
     def begin(self, *, baseline: bool) -> None:
         """Remember that rows of a new reading of the Source are about to be written.
 
@@ -172,12 +197,15 @@ class Pull:
     def remember_refused(self, *, add: bool) -> None:
         """Remember the entries that cannot be used: those of this run, or these too."""
         refusals = self.selection.refusals
-        if add and not refusals.count:
+        if add and not refusals.count and not refusals.withdrawn:
             return
-        known = list(self.state.refused()) if add else []
-        self.state.replace_refused([*known, *refusals.kept], self.now)
-        before = self.memory.refused if add else 0
-        self.memory.write(refused=before + refusals.count)
+        rows = {row.uri: row for row in self.state.refused()} if add else {}
+        unnamed = max(0, self.memory.refused - len(rows)) if add else 0
+        before = rows.keys() - refusals.withdrawn
+        count = len(before) + unnamed + refusals.news if add else refusals.count
+        kept = [rows[uri] for uri in sorted(before)] + refusals.kept
+        self.state.replace_refused(kept[:MOST_REFUSED], self.now)
+        self.memory.write(refused=count)
 
     def tell_plan(self, plan: Plan) -> None:
         """Tell what is going to be done."""
@@ -194,10 +222,24 @@ class Pull:
             },
         )
 
+    def tell_no_time(self) -> None:
+        """Say once why each pull takes the whole list, though there is a Change List."""
+        if self.found.change_list is not None and not self.memory.knows(_NO_TIME):
+            self.warn(
+                "no-time",
+                "the Resource List does not say of what time it is, so nobody knows which changes"
+                " it has: each pull compares with the whole list",
+            )
+
     def warn(self, code: str, message: str) -> None:
         """Tell of something that is not as it should be, though the pull goes on."""
         _log.info("%s: %s", code, message)
         self.equipment.report("warning", {"code": code, "message": message, "evidence": ()})
+
+
+def no_time_told(snapshot: Snapshot) -> dict[str, str]:
+    """Return the note of whether it was told that a list says nothing of its time."""
+    return {_NO_TIME: str(int(snapshot.at is None))}
 
 
 def _with_dumps(found: Discovered) -> Discovered:

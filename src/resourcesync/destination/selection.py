@@ -1,8 +1,8 @@
 """From what a Source lists to what this mirror wants, each with its place; pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Mapping as Lookup
-from typing import Final
+from typing import Final, NamedTuple
 
 from resourcesync.destination.links import Links, Plain, Target
 from resourcesync.destination.mappers import Mapping
@@ -19,37 +19,84 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Refused
 
-_REMEMBERED: Final = 1_000
+MOST_REFUSED: Final = 1_000
+"""Refused entries that are remembered."""
+
+
+class Mark(NamedTuple):
+    """What was refused up to some moment."""
+
+    number: int
+    news: int
+    kept: dict[str, Refused]
+    withdrawn: set[str]
 
 
 class Refusals:
-    """Entries that cannot be used: all are counted, the first thousand are remembered."""
+    """Entries that cannot be used: all are counted, the first thousand are remembered.
 
-    def __init__(self, tell: Callable[[Refused], None]) -> None:
+    What the Source takes away later, or lists later so that it can be used, is refused no more.
+
+    Args:
+        tell: Told of each that is remembered.
+        known: What an earlier reading refused.
+
+    Attributes:
+        count: How many this reading refused.
+        news: How many of them no earlier reading did.
+        withdrawn: What an earlier reading refused, and is refused no more.
+    """
+
+    def __init__(self, tell: Callable[[Refused], None], known: Iterable[str] = ()) -> None:
         self._tell = tell
+        self._known = frozenset(known)
+        self._kept: dict[str, Refused] = {}
         self.count = 0
-        self.kept: list[Refused] = []
+        self.news = 0
+        self.withdrawn: set[str] = set()
+
+    @property
+    def kept(self) -> list[Refused]:
+        """Those that are remembered."""
+        return list(self._kept.values())
 
     def add(self, uri: str, code: str, reason: str) -> None:
-        """Take one more."""
+        """Take one more; one URI counts once."""
+        if uri not in self._kept:
+            self._count(uri)
+            if len(self._kept) < MOST_REFUSED:
+                self._kept[uri] = refused = Refused(uri=uri, code=code, reason=reason)
+                self._tell(refused)
+
+    def _count(self, uri: str) -> None:
         self.count += 1
-        if len(self.kept) < _REMEMBERED:
-            refused = Refused(uri=uri, code=code, reason=reason)
-            self.kept.append(refused)
-            self._tell(refused)
+        self.news += uri not in self._known
+        self.withdrawn.discard(uri)
 
     def entry(self, entry: RefusedEntry) -> None:
         """Take one that the reader of a document could not use."""
-        self.add(entry.uri or f"entry at line {entry.line}", entry.code, entry.reason)
+        uri = entry.uri or f"entry at line {entry.line}"
+        if entry.uri or uri not in self._kept:
+            self.add(uri, entry.code, entry.reason)
+        else:
+            self._count(uri)  # two lists, each with an entry without a name at this line
 
-    def mark(self) -> tuple[int, int]:
-        """Return where we are, to come back to when a document is read again."""
-        return self.count, len(self.kept)
+    def withdraw(self, uri: str) -> None:
+        """Take back that a URI is refused: a later change of it can be used, or took it away."""
+        if uri in self._known:
+            self.withdrawn.add(uri)
+        if self._kept.pop(uri, None) is not None:
+            self.count -= 1
+            self.news -= uri not in self._known
 
-    def back_to(self, mark: tuple[int, int]) -> None:
+    def mark(self) -> Mark:
+        """Return what was taken so far, to come back to when a document is read again."""
+        return Mark(self.count, self.news, dict(self._kept), set(self.withdrawn))
+
+    def back_to(self, mark: Mark) -> None:
         """Forget what was taken since ``mark``."""
-        self.count = mark[0]
-        del self.kept[mark[1] :]
+        self.count, self.news = mark.number, mark.news
+        self._kept, self.withdrawn = dict(mark.kept), set(mark.withdrawn)
 
 
 class Selection:
@@ -87,7 +134,10 @@ class Selection:
         """Return the row for an entry of a Change List; ``None`` when it cannot be used."""
         moment = change.resource.lastmod or change.time
         lastmod = None if moment is None else to_microseconds(moment)
-        return self._row(change.resource, lastmod, change.kind.value)
+        row = self._row(change.resource, lastmod, change.kind.value)
+        if row is not None:
+            self.refusals.withdraw(change.resource.uri)
+        return row
 
     @property
     def follows_links(self) -> bool:
@@ -124,7 +174,7 @@ class Selection:
     def _refuse_link(self, error: OutOfScopeError) -> None:
         """Refuse a target once, whoever links to it."""
         if error.uri not in self._foreign:
-            if len(self._foreign) < _REMEMBERED:
+            if len(self._foreign) < MOST_REFUSED:
                 self._foreign.add(error.uri)
             self.refusals.add(error.uri, error.code, error.message)
 
@@ -153,7 +203,10 @@ class Selection:
             uri = normalise(resource.uri)
             path = self._mapping.path(resource.uri)
         except OutOfScopeError as error:
-            self.refusals.add(error.uri, error.code, error.message)
+            if change == ChangeKind.DELETED:
+                self.refusals.withdraw(error.uri)
+            else:
+                self.refusals.add(error.uri, error.code, error.message)
             return None
         listed = Listed(
             uri=uri,

@@ -124,6 +124,10 @@ class Copies(Look, Protocol):
         """Look at many copies at once, which is quicker; what is there may be held meanwhile."""
         ...
 
+    def trashed(self) -> Iterator[str]:
+        """Yield the names of what is in the trash."""
+        ...
+
     def set_aside(self, path: str) -> Sequence[str]:
         """Return the names in the quarantine of what was set aside from ``path``, newest last."""
         ...

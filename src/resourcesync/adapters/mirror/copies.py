@@ -247,6 +247,18 @@ class FileTreeCopies:
         except OSError as error:
             raise storage_error(error, "emptying the trash") from error
 
+    def trashed(self) -> Iterator[str]:
+        """Yield the names of what is in the trash.
+
+        Raises:
+            StorageError: It cannot be looked into.
+        """
+        try:
+            with os.scandir(self._trash) as entries:
+                yield from (entry.name for entry in entries)
+        except OSError as error:
+            raise storage_error(error, "looking into the trash") from error
+
     # --- looking ---
 
     @contextmanager
