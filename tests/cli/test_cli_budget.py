@@ -84,17 +84,23 @@ def test_the_limits_are_keys_of_the_configuration_file(source: TinySource, said:
 
 
 def test_an_inventory_is_told_as_one(source: TinySource, said: Said) -> None:
-    assert run(["pull", source.url, "museum", "--lists-only"]) == 0
+    assert run(["pull", source.url, "museum", "--lists-only"]) == 3
 
     *_, inventory, following = said.readouterr().out.splitlines()
     assert re.fullmatch(
-        r"Inventory 12 resources listed; 0 fetched, 12 to fetch, 110 B  \S+ s", inventory
+        r"Inventory 12 resources listed; 0 fetched, 12 to fetch, 110 B  \S+ s  exit 3", inventory
     )
     assert following == "  next   fetch them: resourcesync pull museum"
     assert files_of(Path("museum")) == {}
     assert run(["status", "museum", "--check"]) == 1
     assert run(["pull", "museum"]) == 0
     assert files_of(Path("museum")) == MIRRORED
+    said.readouterr()
+    assert run(["pull", "museum", "--lists-only"]) == 0
+    assert re.fullmatch(
+        r"Inventory 12 resources listed; 0 fetched, 0 to fetch, 0 B  \S+ s\n",
+        said.readouterr().out,
+    )
 
 
 # --- figures ---

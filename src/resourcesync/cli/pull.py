@@ -138,8 +138,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     DEST is the mirror's folder, by default ./HOST. Later, `resourcesync pull DEST` is enough.
     MIRROR is a name in the configuration file, or a folder. Of several, one that fails does not
     keep the others back; the exit code is the worst of theirs.
-    Exit 0 means: everything selected that the Source lists is here and equal; with --lists-only,
-    that what it lists is known.
+    Exit 0 means: everything selected that the Source lists is here and equal. So --lists-only,
+    which fetches nothing, ends with 3 as long as there is something to fetch.
     """
     from resourcesync.cli.pull_words import PullWords  # noqa: PLC0415 - help stays quick
 

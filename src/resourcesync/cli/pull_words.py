@@ -165,7 +165,7 @@ def conclude(report: RunReport, folder: str, *, first: bool, plan: Mapping[str, 
 
 def exit_code_of(report: RunReport) -> ExitCode:
     """Return the exit code that a pull's report means."""
-    if report.dry_run or report.lists_only or report.state is MirrorState.IN_SYNC:
+    if report.dry_run or report.state is MirrorState.IN_SYNC:
         return ExitCode.BUDGET if report.spent else ExitCode.OK
     if report.spent and report.state is not MirrorState.STOPPED:
         return ExitCode.BUDGET
@@ -236,8 +236,11 @@ def _inventory(report: RunReport, folder: str, plan: Mapping[str, object]) -> tu
     listed, size = words.counted(report.listed, "resource"), words.size(whole(plan, "bytes"))
     text = f"{listed} listed; 0 fetched, {words.count(report.pending)} to fetch, {size}"
     seconds = words.duration(report.seconds)
+    code = exit_code_of(report)
+    if code is ExitCode.OK:
+        return (Line(f"{text}  {seconds}", "Inventory", QUIET),)
     return (
-        Line(f"{text}  {seconds}", "Inventory", QUIET),
+        Line(f"{text}  {seconds}  exit {int(code)}", "Inventory", QUIET),
         Line(f"  next   fetch them: resourcesync pull {folder}"),
     )
 

@@ -300,9 +300,11 @@ class Baseline:
         """What the mirror holds; a baseline that was asked for also looks whether it is there."""
         copies = self._pull.state.copies()
         if self._pull.options.mode != "baseline":
-            return copies
-        there = self._pull.equipment.copies.signature
-        return (c if there(c.path) == c.signature else forgotten(c) for c in copies)
+            yield from copies
+            return
+        with self._pull.equipment.copies.looking() as look:
+            for copy in copies:
+                yield copy if look.signature(copy.path) == copy.signature else forgotten(copy)
 
     def _conflict(self, first: Listed, other: Listed) -> None:
         del other

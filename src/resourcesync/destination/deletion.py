@@ -102,17 +102,18 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
     failed = {failing.uri for failing in swept.failures}
     for row, copy in there:
         if row.uri not in failed:
-            equipment.report(
-                "item",
-                {
-                    "status": "ok",
-                    "action": "delete",
-                    "uri": row.loc,
-                    "path": copy.path,
-                    "was_bytes": copy.length,
-                    "reason": row.reason,
-                },
-            )
+            equipment.report("item", _item(row, copy))
+
+
+def _item(row: Pending, copy: Copy) -> dict[str, object]:
+    return {
+        "status": "ok",
+        "action": "delete",
+        "uri": row.loc,
+        "path": copy.path,
+        "was_bytes": copy.length,
+        "reason": row.reason,
+    }
 
 
 def _removal(equipment: Equipment, copy: Copy) -> Removal:

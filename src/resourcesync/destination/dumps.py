@@ -48,7 +48,6 @@ from resourcesync.errors import (
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.mirror import Copy
 
 _log = logging.getLogger(__name__)
 _BATCH: Final = 32
@@ -332,19 +331,7 @@ class Dumps:
         if wrong is not None:
             staged.discard()
             return False
-        copy = Copy(
-            uri=listed.uri,
-            path=listed.path,
-            length=length,
-            digests=digests,
-            listed=listed.hash,
-            lastmod=listed.lastmod,
-            etag="",
-            last_modified="",
-            signature="",
-            fixity=fixity,
-            installed=self._landing.now(),
-        )
+        copy = self._landing.copy(listed, length, digests, {}, fixity)
         self._landing.add(Ready(fetch, copy, staged))
         return True
 

@@ -4,7 +4,6 @@ The specification asks no order of a list, and everything here compares accounts
 that is in order already, as most are, is only written down and read back; it is never sorted.
 """
 
-import errno
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from heapq import merge
@@ -14,7 +13,8 @@ from typing import BinaryIO, Final, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.destination.disk_errors import on_the_mirrors_disk
+from resourcesync.errors import StorageError
 
 T = TypeVar("T")
 _Row = tuple[str, bytes]
@@ -27,7 +27,7 @@ _BLOCK_BYTES: Final = 16_384
 _MAX_WAITING: Final = 33_554_432
 """Bytes of entries that wait in memory, however few they are."""
 _LENGTH_BYTES: Final = 8
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_FILE: Final = "a temporary file of the mirror"
 
 _key_of: Final = itemgetter(0)
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -141,7 +141,7 @@ class Spool(Generic[T]):
             self._write_run()
         while len(self._runs) > _FAN_IN:
             self._merge_runs(self._file)
-        with self._all_or_nothing(), _storage():
+        with self._all_or_nothing(), on_the_mirrors_disk(_FILE):
             self._file.flush()
 
     def __iter__(self) -> Iterator[T]:
@@ -182,7 +182,7 @@ class Spool(Generic[T]):
         """Write what waits as a run of its own, or at the end of the last one if it fits there."""
         self._sort_waiting()
         first, last = self._keys[0], self._keys[-1]
-        with self._all_or_nothing(), _storage():
+        with self._all_or_nothing(), on_the_mirrors_disk(_FILE):
             if self._file is None:
                 self._file = self._spill()
             start = end = self._runs[-1].end if self._runs else 0
@@ -196,7 +196,7 @@ class Spool(Generic[T]):
     def _merge_runs(self, old: BinaryIO) -> None:
         """Merge every 64 neighbouring runs into one, in a new file in place of the old one."""
         runs, self._runs = self._runs, []
-        with self._all_or_nothing(), _storage(), _discarding(old):
+        with self._all_or_nothing(), on_the_mirrors_disk(_FILE), _discarding(old):
             new = self._file = self._spill()
             end = 0
             for first in range(0, len(runs), _FAN_IN):
@@ -222,7 +222,7 @@ class Spool(Generic[T]):
         """Yield the rows of a run; each block is looked up anew, so that readings may overlap."""
         at, end = run.start, run.end
         while at < end:
-            with _storage():
+            with on_the_mirrors_disk(_FILE):
                 file.seek(at)
                 size = int.from_bytes(file.read(_LENGTH_BYTES))
                 block = file.read(size)
@@ -268,16 +268,3 @@ def _discarding(file: BinaryIO) -> Iterator[None]:
         yield
     finally:
         _discard(file)
-
-
-@contextmanager
-def _storage() -> Iterator[None]:
-    """Turn the system's errors into ours."""
-    try:
-        yield
-    except OSError as error:
-        kind = DiskFullError if error.errno in _FULL else StorageError
-        raise kind(
-            f"a temporary file of the mirror failed: {error.strerror or error}",
-            evidence=(("kept", "all copies"),),
-        ) from error

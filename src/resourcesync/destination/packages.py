@@ -4,13 +4,13 @@ A package is a temporary file beside the mirror, like any resource on its way: w
 a strong digest of it, a later run goes on from what this one left.
 """
 
-import errno
 import logging
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
+from resourcesync.destination.disk_errors import on_the_mirrors_disk
 from resourcesync.destination.options import Equipment
 from resourcesync.destination.uris import origin
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
@@ -18,7 +18,6 @@ from resourcesync.documents.packages.agreement import check_copy, check_manifest
 from resourcesync.documents.packages.reading import PackageReader, open_package
 from resourcesync.documents.reading import Document
 from resourcesync.errors import (
-    DiskFullError,
     DocumentError,
     DocumentLimitError,
     OutOfScopeError,
@@ -26,7 +25,6 @@ from resourcesync.errors import (
     SourceError,
     SourceUnavailableError,
     StoppedError,
-    StorageError,
     UnexpectedDocumentError,
 )
 from resourcesync.model.capabilities import Header, Package, Part
@@ -37,7 +35,7 @@ from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response, Sta
 _log = logging.getLogger(__name__)
 _MAX_PACKAGES: Final = 50_000
 _MAX_PARTS: Final = 50_000
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_PACKAGE: Final = "a package on the mirror's disk"
 _KEPT: Final = 32
 """Packages that wait on the disk between the reading of their manifests and of their contents."""
 
@@ -190,7 +188,7 @@ class Packages:
     def _copy_manifest(self, offered: Offered, staged: Staged) -> FetchedDocument:
         stream = self._equipment.scratch()
         try:
-            with staged.reading() as file, _storage():
+            with staged.reading() as file, on_the_mirrors_disk(_PACKAGE):
                 reader = _open(file, offered)
                 for chunk in reader.manifest_chunks():
                     stream.write(chunk)
@@ -225,7 +223,7 @@ class Packages:
         """
         staged = self._kept.pop(offered.uri, None) or self._download(offered)
         try:
-            with staged.reading() as file, _storage():
+            with staged.reading() as file, on_the_mirrors_disk(_PACKAGE):
                 reader = _open(file, offered)
                 if copied is not None and not _is_the_same(reader, copied):
                     check_copy(reader.manifest(), copied.open())
@@ -354,18 +352,6 @@ def _is_the_same(reader: PackageReader, copied: FetchedDocument) -> bool:
     return all(copied.stream.read(len(chunk)) == chunk for chunk in chunks) and (
         not copied.stream.read(1)
     )
-
-
-@contextmanager
-def _storage() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        kind = DiskFullError if error.errno in _FULL else StorageError
-        raise kind(
-            f"a package on the mirror's disk failed: {error.strerror or error}",
-            evidence=(("kept", "all complete copies"),),
-        ) from error
 
 
 def _outcomes(fetcher: Fetcher, request: Request) -> Generator[Response | Failure, None, None]:
