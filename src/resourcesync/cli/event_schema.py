@@ -239,6 +239,15 @@ EVENTS: Final = {
         meaning="A document that was written.",
         always="name uri capability entries bytes",
     ),
+    "watching": Event(
+        meaning="The tree is watched from now on.",
+        always="tree",
+    ),
+    "published": Event(
+        meaning="A watched tree was published; the documents come before it, as `written`.",
+        always="url first resources bytes hashed created updated deleted touched changing"
+        " unreadable omitted written seconds",
+    ),
     "step": Event(
         meaning="A step of the demonstration; its other fields are those of what it did.",
         always="step text",
