@@ -23,7 +23,7 @@ def run(asked: Asked) -> Outcome:
     if not installed():
         outcome.violations.append("nginx is not here")
         return outcome
-    mirror, killed, seconds, peak = asked.folder / "mirror", 0, 0.0, 0.0
+    mirror, killed, seconds, cpu, peak = asked.folder / "mirror", 0, 0.0, 0.0, 0.0
     with generated_source(asked.folder / "source") as source:
         source.offer(asked.size, at="2026-01-02T00:00:00Z")
         pull = ("pull", source.url, mirror, "--quiet")
@@ -32,16 +32,19 @@ def run(asked: Asked) -> Outcome:
             enough = _has(mirror, int(asked.size * share))
             part = command(*pull, home=asked.folder, until=enough)
             killed += part.code == -signal.SIGKILL
-            seconds, peak = seconds + part.seconds, max(peak, part.peak_mib)
+            seconds, cpu = seconds + part.seconds, cpu + part.cpu
+            peak = max(peak, part.peak_mib)
         last = command(*pull, home=asked.folder)
         audit = command("audit", mirror, "--quiet", home=asked.folder)
         again = command(*pull, home=asked.folder)
     files = sum(len(names) for _, _, names in os.walk(mirror / "r"))
     outcome.add("killed", killed)
     outcome.add("pull, seconds of all runs", seconds + last.seconds)
+    outcome.add("pull, seconds of processor time", cpu + last.cpu)
     outcome.add("pull, peak MiB", max(peak, last.peak_mib))
     outcome.add("last run, seconds", last.seconds)
     outcome.add("audit, every byte, seconds", audit.seconds)
+    outcome.add("audit, seconds of processor time", audit.cpu)
     outcome.add("audit, peak MiB", audit.peak_mib)
     outcome.add("pull, nothing new, seconds", again.seconds)
     outcome.require(killed == KILLS, f"killed {killed} times, not {KILLS}")

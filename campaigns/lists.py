@@ -69,6 +69,7 @@ def run(asked: Asked) -> Outcome:
 
 def _judge(outcome: Outcome, name: str, measured: Measured, *, is_full: bool) -> None:
     outcome.add(f"{name}, seconds", measured.seconds)
+    outcome.add(f"{name}, seconds of processor time", measured.cpu)
     outcome.add(f"{name}, peak MiB", measured.peak_mib)
     if is_full:
         outcome.add(f"{name}, within 60 s", measured.seconds < SECONDS)

@@ -1,6 +1,7 @@
 """Runs our command and watches its memory; kills it when told to."""
 
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -21,12 +22,14 @@ class Measured:
     Attributes:
         code: Its exit code, -9 when it was killed.
         seconds: Wall time.
+        cpu: Seconds of processor time: on a busy machine they say more.
         peak_mib: The most memory that it held.
         said: Its output.
     """
 
     code: int
     seconds: float
+    cpu: float
     peak_mib: float
     said: str
 
@@ -34,7 +37,7 @@ class Measured:
 def command(*words: str | Path, home: Path, until: Callable[[], bool] = lambda: False) -> Measured:
     """Run our command to its end, or kill it as soon as ``until`` says so."""
     said = home / "said.txt"
-    began, peak = time.monotonic(), 0.0
+    began, peak, used = time.monotonic(), 0.0, _used()
     with (
         said.open("wb") as out,
         subprocess.Popen(
@@ -55,9 +58,16 @@ def command(*words: str | Path, home: Path, until: Callable[[], bool] = lambda: 
     return Measured(
         code=process.returncode,
         seconds=time.monotonic() - began,
+        cpu=_used() - used,
         peak_mib=peak,
         said=said.read_text(errors="replace"),
     )
+
+
+def _used() -> float:
+    """Return the processor time of all processes that were started here and have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _same_code() -> dict[str, str]:

@@ -304,3 +304,22 @@ def test_a_digest_that_only_finds_accidents_is_called_weak(tmp_path: Path) -> No
     report = world.pull(LIST)
 
     assert (report.weak, report.verified, report.unverified) == (1, 0, 0)
+
+
+def test_a_source_that_leads_to_another_origin_is_not_followed_there(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    for name in ("a.txt", "b.txt"):
+        world.put(name, name)
+    world.answers[LIST] = resource_list("a.txt", "b.txt", at="2026-01-01T00:00:00Z")
+    world.pull(LIST)
+    sold = resource_list("a.txt", "c.txt", at="2026-01-02T00:00:00Z")
+    sold.body = sold.body.replace(BASE.encode(), b"http://buyer.example/")
+    sold.uri = "http://buyer.example/list.xml"
+    world.answers[LIST] = sold
+
+    report = world.pull(LIST)
+
+    assert report.state is not MirrorState.IN_SYNC
+    assert (report.refused, report.created, report.updated, report.deleted) == (2, 0, 0, 0)
+    assert not [uri for uri in world.fetcher.asked if "buyer" in uri]
+    assert set(world.files_on_disk()) == {"a.txt", "b.txt"}

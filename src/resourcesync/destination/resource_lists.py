@@ -5,9 +5,10 @@ nothing. The entries wait in a spool on disk: memory does not grow with the size
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from resourcesync.destination.mapping import origin
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Packages
 from resourcesync.destination.plan import Listed
@@ -32,7 +33,8 @@ class Snapshot:
         at: Every entry includes all changes up to here, microseconds; ``None`` when it says no such
             thing (a plain sitemap).
         entries: How many entries it has.
-        complete: Whether every part fits its index, so that what is not listed is really gone.
+        complete: Whether every part fits its index and came from the host that was asked, so that
+            what is not listed is really gone.
         dialect: How it is written.
         seen: The document, for a conditional request; empty for an index, whose parts may change
             without it.
@@ -93,12 +95,13 @@ class ResourceListReader:
                 return Snapshot(
                     at=_at(document.header),
                     entries=entries,
-                    complete=True,
+                    complete=_is_at_home(fetched),
                     dialect=document.dialect,
                     seen=(seen_document(fetched),),
                 )
-            parts = parts_of(document)
-        return self._read_parts(document, parts, spool)
+            parts, at_home = parts_of(document), _is_at_home(fetched)
+        snapshot = self._read_parts(document, parts, spool)
+        return replace(snapshot, complete=snapshot.complete and at_home)
 
     def _read_parts(
         self, index: Document, parts: dict[str, Part], spool: Spool[Listed]
@@ -110,7 +113,8 @@ class ResourceListReader:
                 document = fetched.open(self._refuser(spool))
                 expect_list(document, Capability.RESOURCE_LIST)
                 ats.append(_at(document.header))
-                complete = complete and _fits(parts[fetched.uri], document.header, index.header)
+                fits = _fits(parts[fetched.uri], document.header, index.header)
+                complete = complete and fits and _is_at_home(fetched)
                 entries += self._add_resources(document, spool)
         stated = [at for at in ats if at is not None]
         return Snapshot(
@@ -220,6 +224,12 @@ def parts_of(document: Document) -> dict[str, Part]:
     if document.uri in parts:
         raise UnexpectedDocumentError("an index lists itself", uri=document.uri)
     return parts
+
+
+def _is_at_home(fetched: FetchedDocument) -> bool:
+    """Whether a list came from the host that was asked: another one's says nothing of absence."""
+    asked, came = origin(fetched.uri), origin(fetched.final_uri)
+    return asked.partition("://")[2] == came.partition("://")[2]  # TLS or not is no other host
 
 
 def _at(header: Header) -> int | None:

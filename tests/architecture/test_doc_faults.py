@@ -1,0 +1,38 @@
+"""The page of faults names tests for every row of the threat and fault models, and they exist."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reference" / "faults.md"
+NOT_OF_A_MIRROR = {"F38", "F39", "F41", "F42", "F43", "F44", "F45"}
+WANTED = [
+    *(f"U{number:02}" for number in range(1, 25)),
+    *(f"N{number:02}" for number in range(1, 38)),
+    *(f"P{number:02}" for number in range(1, 27)),
+    *(f"F{number:02}" for number in range(1, 49) if f"F{number:02}" not in NOT_OF_A_MIRROR),
+]
+
+
+def rows() -> dict[str, list[str]]:
+    """Each row's tests, as the page names them."""
+    found = re.findall(
+        r"^\| ([UNPF]\d\d) \| [^|]+ \| ([^|]*) \|$", PAGE.read_text("utf-8"), re.MULTILINE
+    )
+    return {row: re.findall(r"`([^`]+)`", tests) for row, tests in found}
+
+
+def test_every_row_is_on_the_page_and_none_twice() -> None:
+    named = re.findall(r"^\| ([A-Z]\d\d) \|", PAGE.read_text("utf-8"), re.MULTILINE)
+
+    assert named == WANTED
+    assert list(rows()) == WANTED
+
+
+def test_every_row_names_tests_and_all_of_them_exist() -> None:
+    for row, tests in rows().items():
+        assert tests, f"{row} names no test"
+        for named in tests:
+            path, _, name = named.partition("::")
+            text = (ROOT / "tests" / path).read_text("utf-8")
+            assert re.search(rf"^def {name}\(", text, re.MULTILINE), f"{row}: {named}"
