@@ -37,6 +37,16 @@ ODD: Final = (
     *("x" * 300, " " * 300, "<sitemap>", "</sitemap>", "<expires>2013</expires>"),
 )
 """What may stand between two entries, or in one, and means something."""
+AROUND: Final = (
+    ("<!--", "-->"),
+    ("<![CDATA[", "]]>"),
+    ("<?x ", "?>"),
+    ("<x:a>", "</x:a>"),
+    ("<rs:md>", "</rs:md>"),
+    ("<url>", "</url>"),
+    ("<url><loc>", "</loc></url>"),
+)
+"""What may stand around entries, which then are none."""
 _HEAD: Final = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<urlset'
     ' xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -65,6 +75,10 @@ def make(random: Random) -> bytes:
         parts += entries(random.choice(LAYOUTS), random.choice((1, 3, 20, 40)), f"{part}/")
         if probably(random, 2):
             parts.insert(random.randrange(len(parts) + 1), random.choice(ODD))
+    if probably(random, 4):
+        first, last = sorted(random.choices(range(len(parts) + 1), k=2))
+        before, after = random.choice(AROUND)
+        parts[first:last] = [before, *parts[first:last], after]
     text = f"{_HEAD}{random.choice(_METADATA)}\n{''.join(parts)}</urlset>\n"
     for _ in range(random.choice((0, 0, 1, 2))):
         at, cut = random.randrange(len(text)), random.choice((0, 0, 1, 5))

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from fuzz.long_lists import LAYOUTS, ODD, entries, make, small_blocks, tell_both_ways
+from fuzz.long_lists import AROUND, LAYOUTS, ODD, entries, make, small_blocks, tell, tell_both_ways
 from fuzz.randomness import chance
 from resourcesync.documents._scanning import Scanner
 from resourcesync.documents.reading import Limits, read
@@ -40,6 +40,19 @@ def test_what_comes_between_regular_entries_means_what_it_always_means(
     for text in ("".join([*many[:50], odd, *many[50:]]), "".join(many) + odd):
         tell_both_ways(written(text))
         tell_both_ways(written(text), as_rows=True)
+
+
+@pytest.mark.parametrize("around", AROUND, ids=lambda pair: pair[0])
+@pytest.mark.parametrize("layout", [LAYOUTS[1], HASHED])
+def test_what_stands_around_regular_entries_hides_them(
+    around: tuple[str, str], layout: str
+) -> None:
+    many = entries(layout, 60)
+    for first, last in ((0, 20), (30, 31), (20, 58)):
+        parts = [*many[:first], around[0], *many[first:last], around[1], *many[last:]]
+        told = tell_both_ways(written("".join(parts)))
+
+        assert len(told.entries) <= 60 - (last - first) or told.ending[0] != "read"
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -105,6 +118,28 @@ def test_an_entry_that_is_made_to_cost_much_costs_little(entry: str) -> None:
 
     assert count == 80
     assert time.process_time() - begin < 1
+
+
+def test_an_entry_without_end_is_not_kept() -> None:
+    data = written("".join(entries(HASHED, 40)), f"<url>{'<!-- c -->' * 200_000}")
+    begin = time.process_time()
+    with small_blocks():
+        told = tell(data)
+
+    assert told.ending[0] == "xml"
+    assert time.process_time() - begin < 3
+
+
+@pytest.mark.parametrize("letter", ["\u00f6", "\u6c34", "\U0001f600"])
+def test_letters_beyond_ascii_are_left_to_expat_wherever_a_block_ends(letter: str) -> None:
+    many = entries(HASHED, 60)
+    for at in range(14):
+        many[50] = f"<url><loc>http://a/{'x' * at}{letter}</loc></url>\n"
+        data = written("".join(many))
+        told = tell_both_ways(data)
+        assert len(told.entries) == 60
+        broken = data.replace(letter.encode(), letter.encode()[:-1])
+        assert tell_both_ways(broken).ending[0] == "xml"
 
 
 # --- what expat is still asked -------------------------------------------------------------------

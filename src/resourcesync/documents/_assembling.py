@@ -100,7 +100,7 @@ class Assembler:
     @property
     def is_between_entries(self) -> bool:
         """Whether the root alone is open, and its first entry was there."""
-        return self.began and self.depth == 1 and self._entry is None
+        return self.began and self.depth == 1
 
     def take(self) -> list[Run | Irregular]:
         """Return the complete entries and forget them."""

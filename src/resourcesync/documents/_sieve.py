@@ -5,6 +5,7 @@ In place of what it takes out expat gets as many blanks and line feeds, so every
 right. When little fits, the sieve steps aside.
 """
 
+import codecs
 from collections.abc import Iterator
 from typing import Final
 
@@ -17,7 +18,7 @@ from resourcesync.documents._stencils import OPENING, Stencil, learn
 
 _TRIES: Final = 4
 """Stencils that are learnt from one document."""
-_WORTH: Final = 8
+_WORTH: Final = 16
 """Entries that must fit for each place that does not."""
 _MOST_HELD: Final = 16_384
 """Characters that wait for the rest of their entry."""
@@ -40,6 +41,7 @@ class Sieve:
         self._stencil: Stencil | None = None
         self._tries = _TRIES
         self._is_off = assembler.attributes is None  # then no entry fits into columns
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._held = ""  # what may be the start of an entry, and comes right after what was taken
         # How far the entries that were taken out reach; ``None`` when the scanner is there, too.
         self._reached: tuple[int, int] | None = None
@@ -50,12 +52,18 @@ class Sieve:
         Raises:
             DocumentError: They cannot be used.
         """
-        held, self._held = self._held, ""
-        if self._is_off or not block.isascii():
-            self._pass(held.encode())
-            self._pass(block)
+        if self._is_off:
+            self._pass(self._rest() + block)
             return
-        text = held + block.decode("ascii")
+        cut, _ = self._decoder.getstate()
+        held, self._held = self._held, ""
+        try:
+            text = held + self._decoder.decode(block)
+        except UnicodeDecodeError:  # expat says what is wrong
+            self._is_off = True
+            self._decoder.reset()
+            self._pass(held.encode() + cut + block)
+            return
         while text:
             text = self._sift(text)
 
@@ -68,8 +76,14 @@ class Sieve:
         """
         if not self._scanner.closed:
             self._catch_up()
-            self._pass(self._held.encode())
+            self._pass(self._held.encode() + self._rest())
         self._scanner.close()
+
+    def _rest(self) -> bytes:
+        """Return the start of a character whose end has not come, and forget it."""
+        cut, _ = self._decoder.getstate()
+        self._decoder.reset()
+        return cut
 
     def _sift(self, text: str) -> str:
         """Take a text to its end, or to where another stencil is needed; return what is left."""
@@ -96,7 +110,7 @@ class Sieve:
         before = len(self._assembler.items)
         self._pass(text[:after].encode())
         found = self._assembler.items[before:]
-        if len(found) == 1 and self._scanner.is_between_entries:
+        if len(found) == 1:
             item = found[0]
             if isinstance(item, Run):
                 first = None if item.priorities is None else item.priorities[0]
