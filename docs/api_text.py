@@ -38,6 +38,8 @@ NAMES: dict[str, tuple[str, ...]] = {
         "resourcesync.Publisher",
         "resourcesync.PublisherOptions",
         "resourcesync.Published",
+        "resourcesync.Catalogue",
+        "resourcesync.Posted",
         "resourcesync.WrittenDocument",
         "resourcesync.LeftFile",
     ),

@@ -13,6 +13,7 @@ import pytest
 import trustme
 
 from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.mirror import examining
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.cli.main import run
 from tests.support.command_line import Said, rows
@@ -156,6 +157,15 @@ def test_a_proxy_that_is_not_used_is_said(said: Said, monkeypatch: pytest.Monkey
     captured = said.readouterr().out
     assert "secret" not in captured
     assert "proxy" in captured
+
+
+def test_a_name_that_is_there_already_is_no_second_file(here: Path) -> None:
+    # As on a file system that does not tell case: what was not made is there all the same.
+    (here / "A").touch()
+
+    assert not examining._are_two(here, "a", "A")
+    assert examining._are_two(here, "a", "B")
+    assert [it.name for it in here.iterdir()] == ["A"]
 
 
 # --- TLS ---

@@ -150,6 +150,7 @@ def test_percent_signs_are_encoded_in_the_manifest_and_nowhere_else(
         listed[decoded] = digest
     payload = files_of(Path("bag/data"))
     assert any("%" in path for path in payload)
+    assert "%25" in Path("bag/manifest-sha256.txt").read_text()
     assert listed == {
         f"data/{path}": hashlib.sha256(body).hexdigest() for path, body in payload.items()
     }
