@@ -72,8 +72,11 @@ def test_quiet_leaves_what_needs_a_person(mirror: str, said: Said) -> None:
 
 def test_a_damaged_memory_is_a_problem(mirror: str, said: Said) -> None:
     state = Path(mirror, ".resourcesync/state.db")
+    with sqlite3.connect(state) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'copy'").fetchone()
+    db.close()
     data = bytearray(state.read_bytes())
-    data[4096:8192] = os.urandom(4096)
+    data[(page - 1) * 4096 : page * 4096] = b"\x55" * 4096  # nothing else of it is read
     state.write_bytes(data)
 
     assert run(["doctor", mirror, "--json"]) == 1
@@ -127,6 +130,14 @@ def test_a_source_whose_robots_keep_us_out_is_a_problem(source: TinySource, said
     assert run(["doctor", source.url, "--json"]) == 1
     assert verdicts(said)["robots"]["level"] == "problem"
     assert {it.target for it in source.asked} == {"/robots.txt"}
+
+
+def test_the_page_of_an_error_is_no_robots_file(source: TinySource, said: Said) -> None:
+    body = b"User-agent: *\nDisallow: /\n"
+    source.answers["/robots.txt"] = Answer(status=404, body=body)
+
+    assert run(["doctor", source.url, "--json"]) == 0
+    assert verdicts(said)["robots"]["level"] == "ok"
 
 
 def test_a_configured_mirror_is_looked_at_by_its_name(source: TinySource, said: Said) -> None:
