@@ -144,6 +144,13 @@ def test_an_attribute_on_a_line_of_its_own_is_found_there() -> None:
     assert finding.excerpt == "      length = 'ten'/></url>"
 
 
+@pytest.mark.parametrize("kept", [-1, -9, -30])
+def test_a_document_that_is_cut_short_is_said_to_be(kept: int) -> None:
+    told = [it.message for it in judged(RL.strip()[:kept].encode()) if it.rule.id == "G01"]
+
+    assert told == ["the document stops before its end"]
+
+
 @given(data=st.binary(max_size=300))
 def test_no_bytes_raise(data: bytes) -> None:
     assert {"G01", "G02"} & set(ids(judged(data)))

@@ -4,7 +4,7 @@ import pyexpat
 from collections.abc import Callable
 from typing import Final
 
-from resourcesync.documents._expat import excess, new_parser
+from resourcesync.documents._expat import CUT_SHORT, excess, new_parser
 from resourcesync.documents._limits import Limits
 from resourcesync.documents._tokens import SEPARATOR
 from resourcesync.validator._nodes import Node, Spot, Window
@@ -70,21 +70,22 @@ class Parser:
         Raises:
             StopError: It is not complete.
         """
-        self._parse(lambda: self._parser.Parse(b"", True))  # noqa: FBT003 - expat's signature
+        self._parse(lambda: self._parser.Parse(b"", True), at_end=True)  # noqa: FBT003 - expat's signature
 
     def take(self) -> list[Node]:
         """Return the children of the root that ended since the last call."""
         ready, self._ready = self._ready, []
         return ready
 
-    def _parse(self, parse: Callable[[], int]) -> None:
+    def _parse(self, parse: Callable[[], int], *, at_end: bool = False) -> None:
         try:
             parse()
         except pyexpat.ExpatError as error:
             place = Node("", "", {}, (), error.lineno, error.offset + 1, self._at_error())
-            raise StopError(
-                f"not well-formed XML: {pyexpat.ErrorString(error.code)}", self.window.spot(place)
-            ) from error
+            what = f"not well-formed XML: {pyexpat.ErrorString(error.code)}"
+            if at_end and error.code in CUT_SHORT:
+                what = "the document stops before its end"
+            raise StopError(what, self.window.spot(place)) from error
 
     def _at_error(self) -> int:
         return max(0, self._parser.ErrorByteIndex)
