@@ -120,8 +120,11 @@ def test_a_linked_thing_is_verified_by_the_links_own_hash(world: LinkingWorld) -
     assert "about/a.xml" not in names(world)
 
 
-def test_links_that_say_different_things_of_one_target_claim_nothing(world: LinkingWorld) -> None:
-    world.link("b.txt", described(LICENCE, b"another"))
+@pytest.mark.parametrize("liar", ["a.txt", "b.txt"])
+def test_links_that_say_different_things_of_one_target_claim_nothing(
+    world: LinkingWorld, liar: str
+) -> None:
+    world.link(liar, described(LICENCE, b"another"))
     world.publish()
     assert pull(world).state is MirrorState.IN_SYNC
     assert world.files()[LICENCE] == b"free"
@@ -146,7 +149,8 @@ def test_what_is_listed_itself_keeps_its_own_entry(world: LinkingWorld) -> None:
     assert world.files()[BASE + "a.txt"] == b"a.txt" * 10
     world.put("c.txt", b"new")
     world.publish()
-    assert pull(world).updated == 1
+    report = pull(world)
+    assert (report.updated, report.failed, report.state) == (1, 0, MirrorState.IN_SYNC)
     world.link("c.txt")
     world.put("c.txt", b"newer")
     world.publish()
@@ -269,6 +273,37 @@ def test_what_was_linked_to_and_becomes_listed_is_no_longer_here_by_links(
     assert report.deleted == 1
     assert names(world) == ALL - {"about/a.xml"}
     assert world.audit().in_sync
+
+
+def test_a_baseline_finds_out_that_a_linked_thing_is_listed_now(world: LinkingWorld) -> None:
+    world.publish()
+    assert pull(world).linked == 2
+    del world.answers[LICENCE]
+    world.put("licence", b"free")
+    world.publish()
+    world.snapshot()
+    assert pull(world, mode="baseline").linked == 1
+
+
+def test_a_copy_that_the_filters_gave_up_is_wanted_again_when_it_is_linked_to(
+    world: LinkingWorld,
+) -> None:
+    world.publish()
+    check(world.pull())
+    chosen = {"include": ("a.txt",)}
+    before = pull(world, filters=chosen)
+    assert (before.listed, before.linked) == (3, 2)
+    world.put("a.txt", b"new")
+    world.link("a.txt", described(LICENCE), described(BASE + "c.txt"))
+    world.publish()
+    after = pull(world, filters=chosen)
+    assert (after.listed, after.linked, after.state) == (3, 2, MirrorState.IN_SYNC)
+    world.put("c.txt", b"a change of a filtered entry")
+    world.publish()
+    report = pull(world, filters=chosen)
+    assert (report.updated, report.state) == (1, MirrorState.IN_SYNC)
+    assert world.files()[BASE + "c.txt"] == b"a change of a filtered entry"
+    assert pull(world, filters=chosen, mode="baseline").updated == 0
 
 
 def test_a_linked_thing_that_is_missing_is_told_and_tried_again(world: LinkingWorld) -> None:

@@ -1,0 +1,112 @@
+"""Whether a patch can stand for a whole resource, decided from values alone."""
+
+from typing import Any
+
+import pytest
+
+from resourcesync.destination.patch_links import (
+    PatchLink,
+    is_version_before,
+    line_of,
+    of_line,
+    patch_of,
+)
+from resourcesync.destination.plan import Fetch, Listed, decide
+from resourcesync.destination.tasks import listed_again, pending_delete, pending_fetch
+from resourcesync.model.digests import Digest
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Resource
+from resourcesync.ports.mirror import Copy
+
+SHA = "sha-256:" + "a" * 64
+STRONG = (Digest("sha-256", "a" * 64),)
+REL = "http://www.openarchives.org/rs/terms/patch"
+TYPES = {"application/x": None, "application/small": 10}
+COPY = Copy("u", "u", 3, SHA, SHA, 10, "", "", "sig", "verified", 0)
+PATCH = ("application/x", "http://h/p", "", 9, False)
+
+
+def link(**more: Any) -> Link:
+    values = {"rel": REL, "href": "http://h/p", "media_type": "application/x", **more}
+    return Link(**values)
+
+
+def entry(*links: Link, **more: Any) -> Resource:
+    values = {"uri": "http://h/r", "length": 100, "digests": STRONG, "links": links, **more}
+    return Resource(**values)
+
+
+def test_a_patch_with_a_length_is_exact_and_one_without_must_be_smaller_than_the_resource() -> None:
+    exact = patch_of(entry(link(length=99, digests=STRONG)), TYPES)
+    assert exact is not None
+    assert PatchLink._make(exact) == ("application/x", "http://h/p", SHA, 99, True)
+    bounded = patch_of(entry(link()), TYPES)
+    assert bounded is not None
+    assert PatchLink._make(bounded) == ("application/x", "http://h/p", "", 99, False)
+
+
+def test_the_first_patch_that_can_be_used_is_taken() -> None:
+    found = patch_of(entry(link(media_type="text/odd"), link(href="urn:x"), link()), TYPES)
+    assert found is not None
+    assert found[1] == "http://h/p"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        entry(),
+        entry(link(length=100)),
+        entry(link(), length=None),
+        entry(link(), digests=()),
+        entry(link(), digests=(Digest("md5", "a" * 32),)),
+        entry(link(), encoding="gzip"),
+        entry(link(encoding="gzip")),
+        entry(link(path="/p")),
+        entry(link(href="ftp://h/p")),
+        entry(link(href="p")),
+        entry(link(media_type="application/small")),
+        entry(link(media_type="")),
+        entry(link(rel="duplicate")),
+    ],
+)
+def test_a_patch_that_could_not_be_proven_or_understood_is_none(bad: Resource) -> None:
+    assert patch_of(bad, TYPES) is None
+
+
+def test_a_small_version_may_have_a_format_with_a_bound() -> None:
+    assert patch_of(entry(link(media_type="application/small"), length=10), TYPES) is not None
+
+
+@pytest.mark.parametrize(
+    ("copy", "is_before"),
+    [
+        (COPY, True),
+        (None, False),
+        (COPY._replace(fixity="weak"), False),
+        (COPY._replace(fixity="unverified"), False),
+        (COPY._replace(listed=""), False),
+        (COPY._replace(length=-1), False),
+    ],
+)
+def test_a_copy_is_the_version_before_only_when_it_was_proven(
+    copy: Copy | None, is_before: bool
+) -> None:
+    assert is_version_before(copy, None) is is_before
+    waiting = pending_delete(COPY, reason="", now=0, at=0, generation=1)
+    assert not is_version_before(copy, waiting)
+
+
+def test_a_patch_is_remembered_with_what_waits() -> None:
+    row = Listed("u", "u", "u", SHA, 10, None, "updated", ("http://m/1",), "http://m/t", PATCH)
+    task = pending_fetch(row, known=None, now=0, at=0, generation=1, failed=False)
+    assert listed_again(task) == row
+    assert listed_again(task._replace(elsewhere="")).patch is None
+    assert of_line(*line_of(PATCH)) == PATCH
+    assert of_line("http://mirror/patch ") is None
+
+
+def test_a_comparison_with_a_whole_list_never_leads_to_a_patch() -> None:
+    row = Listed("u", "u", "u", SHA, 10, None, "updated", patch=PATCH)
+    (found,) = decide([COPY], [row], sweeping=False, obeying=True)
+    assert isinstance(found, Fetch)
+    assert found.listed.patch is None
