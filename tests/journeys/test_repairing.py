@@ -16,6 +16,7 @@ from resourcesync.destination.reports import (
 )
 from resourcesync.errors import RollbackError
 from resourcesync.ports.mirror import Step
+from tests.support.dump_world import DumpWorld, Packed, many, zipped
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
@@ -212,3 +213,36 @@ def test_a_repair_is_no_change_for_the_next_program(world: World) -> None:
         kinds = [row.kind for row in destination._equipment.state.changes(41)]
 
     assert kinds == ["touched", "touched"]
+
+
+def test_many_missing_copies_come_from_a_dump(tmp_path: Path) -> None:
+    world = DumpWorld(tmp_path / "mirror")
+    told = many(200)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump(Packed(name="d.zip", body=zipped(told)))
+    world.pull(dumps="never")
+    names = sorted(path for path in world.files_on_disk() if path.startswith("r/"))
+    for name in names[:150]:
+        (world.folder / name).unlink()
+    (world.folder / names[160]).write_text("altered")
+    world.fetcher.asked.clear()
+
+    with world.destination() as destination:
+        report = destination.repair(None, PullOptions())
+
+    assert report.state is MirrorState.IN_SYNC
+    assert (report.created, report.updated) == (150, 1)
+    assert world.is_here()
+    assert [name for name in world.asked() if name.startswith("r/")] == [names[160]]
+    assert "d.zip" in world.asked()
+
+
+def test_a_dry_run_without_findings_puts_nothing_in_doubt(world: World) -> None:
+    world.pull()
+    (world.folder / "objects/0001.html").unlink()
+
+    with world.destination() as destination:
+        report = destination.repair(None, PullOptions(dry_run=True))
+        assert destination._equipment.state.pending_of(BASE + "objects/0001.html") is None
+    assert report.dry_run

@@ -74,10 +74,19 @@ class Audit:
         method: ``lists``: the mirror's memory against the lists; ``stat``: also size and time of
             each file; ``hash``: also every byte; ``remote``: also what the Source serves.
         kept: How many findings the report holds.
+        doubting: Whether copies that are not as they were put there are in doubt from then on.
     """
 
-    def __init__(self, pull: Pull, method: AuditMethod, *, kept: int = _KEPT_FINDINGS) -> None:
+    def __init__(
+        self,
+        pull: Pull,
+        method: AuditMethod,
+        *,
+        kept: int = _KEPT_FINDINGS,
+        doubting: bool = True,
+    ) -> None:
         self._kept = kept
+        self._doubting = doubting
         self._pull = pull
         self._method: str = method
         self._bad: dict[str, Bad] = {}
@@ -99,7 +108,7 @@ class Audit:
             StorageError: The mirror cannot be read.
         """
         proven: Proven | None = None
-        self._doubts = Doubts(self._pull, offline=offline)
+        self._doubts = Doubts(self._pull, offline=offline, is_kept=self._doubting)
         if rolling is not None or self._method == "remote":
             proven = Prover(self._pull, self._method, run, self._doubts).prove(rolling or Rolling())
             self._bad, self._counts.read = proven.bad, proven.read

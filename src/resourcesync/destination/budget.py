@@ -1,7 +1,8 @@
 """What one run may take: time and bytes. When it is spent, the run ends in good order."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Literal
 
@@ -31,6 +32,19 @@ class Deadline:
         """Let the time be over in so many seconds; ``None``: never."""
         self._error = None
         self._until = None if seconds is None else self._clock.monotonic() + seconds
+
+    @contextmanager
+    def within(self, seconds: float | None) -> Iterator[None]:
+        """Let the time of the block be over in so many seconds; ``None``: never.
+
+        Raises:
+            BudgetError: It is over.
+        """
+        self.set(seconds)
+        try:
+            yield
+        finally:
+            self.lift()
 
     def lift(self) -> None:
         """Take the deadline away: the run is ending in good order."""

@@ -98,16 +98,14 @@ class Destination:
 
     def _pull_in_time(self, source: str | None, options: PullOptions) -> Pulled:
         """Pull until the time is over that the run was given."""
-        self._deadline.set(options.max_duration)
         try:
-            return self._pull(source, options)
+            with self._deadline.within(options.max_duration):
+                return self._pull(source, options)
         except BudgetError:
             if self._memory.identity is None:
                 raise
             plan = Plan(mode=Mode.UNCHANGED)
             return Pulled(mode=plan.mode, plan=plan, complete=False, is_swept=False, spent="time")
-        finally:
-            self._deadline.lift()
 
     def _remember(self, report: RunReport, began: int, mode: str) -> None:
         counts = msgspec.json.encode(asdict(report) | {"failures": []}).decode()
@@ -298,12 +296,12 @@ class Destination:
         run, began, started = _new_run(), to_microseconds(clock.now()), clock.monotonic()
         self._equipment.check_folder()
         if findings is None:
-            findings = (
-                Audit(self.looking(), "stat", kept=MOST_FINDINGS).run(run, offline=False).findings
-            )
+            audit = Audit(self.looking(), "stat", kept=MOST_FINDINGS, doubting=not options.dry_run)
+            findings = audit.run(run, offline=False).findings
         filters = self._memory.filters or Filters()
         pull = self._prepare(self._locator.address(None), self._memory.found, options, filters)
-        pulled = Repair(pull, deleting=deleting).run(findings)
+        with self._deadline.within(options.max_duration), pull.packages.keeping():
+            pulled = Repair(pull, deleting=deleting).run(findings)
         pulled.complete = pulled.complete and not self._memory.baseline_due
         report = report_of(run, pulled, self._equipment, dry_run=options.dry_run)
         report = replace(report, seconds=clock.monotonic() - started)

@@ -27,13 +27,15 @@ class Doubts:
     Args:
         pull: What the audit works with.
         offline: Whether what is listed now is not known.
+        is_kept: Whether anything is remembered.
 
     Attributes:
         count: How many copies were found that are not as they were put there.
     """
 
-    def __init__(self, pull: Pull, *, offline: bool) -> None:
+    def __init__(self, pull: Pull, *, offline: bool, is_kept: bool = True) -> None:
         self._pull = pull
+        self._is_kept = is_kept
         self._offline = offline
         self._through = pull.memory.through or 0
         self._generation = pull.memory.generation
@@ -95,7 +97,7 @@ class Doubts:
         Raises:
             StorageError: It cannot be written.
         """
-        if self._copies or self._pending:
+        if self._is_kept and (self._copies or self._pending):
             step = Step(doubted=self._copies, pending=self._pending, settled=self._settled)
             self._pull.state.commit(step)
         self._copies, self._pending, self._settled = [], [], []

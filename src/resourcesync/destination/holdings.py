@@ -163,12 +163,12 @@ def _dump(fetch: Fetch) -> bytes:
         listed = listed._replace(change=str(listed.change))
     if before is not None and type(before.fixity) is not str:
         before = before._replace(fixity=str(before.fixity))
-    return marshal.dumps((tuple(listed), before and tuple(before), fetch.ask))
+    return marshal.dumps((tuple(listed), before and tuple(before), *fetch[2:]))
 
 
 def _load(data: bytes) -> Fetch:
-    listed, before, ask = marshal.loads(data)  # noqa: S302 - a temporary file of our own
-    return Fetch(Listed._make(listed), None if before is None else Copy._make(before), ask)
+    listed, before, *how = marshal.loads(data)  # noqa: S302 - a temporary file of our own
+    return Fetch(Listed._make(listed), None if before is None else Copy._make(before), *how)
 
 
 def _load_order(data: bytes) -> tuple[int, Fetch]:

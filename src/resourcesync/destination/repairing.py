@@ -7,6 +7,7 @@ from typing import Final
 
 from resourcesync.destination.baseline import Account, Baseline
 from resourcesync.destination.deletion import sweep
+from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.plan import (
     FILTERED,
     Decision,
@@ -80,12 +81,21 @@ class Repair:
         if self._pull.options.dry_run:
             return pulled
         self._pull.begin(baseline=False)
-        transfer = self._pull.transfer(account.through)
+        transfer, found = self._pull.transfer(account.through), self._pull.found
+        dumps = Dumps(
+            self._pull,
+            plan,
+            lambda: self._doubted(self._fetches(account, wanted, look)),
+            account.through,
+        )
+        brought = dumps.bring((found.resource_dump, found.change_dump))
         fetches = self._doubted(self._fetches(account, wanted, look))
         with closing(fetches):
-            total = plan.create + plan.update
-            pulled.tally = transfer.carry_out(fetches, total=total, size=plan.size)
+            total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
+            fetched = transfer.carry_out(fetches, total=total, size=max(0, size))
+        pulled.tally = together(brought, fetched)
         pulled.complete = not transfer.stopped
+        pulled.spent = self._pull.budget.spent
         if plan.delete:
             self._pull.state.commit(Step(pending=list(self._deletions(extra, account.through))))
             limit = self._pull.options.max_delete
