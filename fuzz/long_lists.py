@@ -25,6 +25,10 @@ LAYOUTS: Final = (
     '<url><loc>{loc}</loc><rs:ln rel="via" href="http://b/"/></url>\n',
     "<url><loc>{loc}</loc><rs:md length='{n}'/></url>\n",
     '<s:url><s:loc>{loc}</s:loc><rs:md length="{n}"/></s:url>\n',
+    "<url>\n<loc>{loc}</loc></url>",
+    "<url><s:url></s:url><loc>{loc}</loc></url>\n",
+    "<url><x:url></x:url><loc>{loc}</loc></url>\n",
+    "<url><changefreq>daily</changefreq><loc>{loc}</loc><changefreq>daily</changefreq></url>\n",
 )
 """How programs write an entry; not all of them fit into columns."""
 ODD: Final = (

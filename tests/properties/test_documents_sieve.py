@@ -87,7 +87,16 @@ def test_limits_hold_for_what_fits_a_stencil(limits: Limits, ending: str) -> Non
         assert {refusal.code for refusal in told.refusals} == {"uri-too-long"}
 
 
-@pytest.mark.parametrize("layout", [LAYOUTS[1], HASHED, LAYOUTS[2]])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_way_to_write_an_entry_means_what_it_always_means(layout: str) -> None:
+    data = written("".join(entries(layout, 60)))
+
+    tell_both_ways(data)
+    tell_both_ways(data, as_rows=True)
+    tell_both_ways(data, strict=True)
+
+
+@pytest.mark.parametrize("layout", [LAYOUTS[i] for i in (1, 2, 3, 10)])
 def test_the_place_of_every_entry_is_told_right(layout: str) -> None:
     text = written("".join(entries(layout, 200))).decode()
     with small_blocks():
@@ -174,7 +183,7 @@ def test_expat_sees_little_of_a_regular_list(layout: str) -> None:
     assert seen_by_expat(data) < 0.06 * size(data)
 
 
-@pytest.mark.parametrize("layout", [LAYOUTS[i] for i in (5, 6, 7, 8)])
+@pytest.mark.parametrize("layout", [LAYOUTS[i] for i in (5, 6, 7, 8, 10, 11, 12, 13)])
 def test_expat_sees_all_of_what_does_not_fit_into_columns(layout: str) -> None:
     """Line ends of another kind, attributes that are extra here, links, other quotes."""
     data = written("".join(entries(layout, 200)))
