@@ -107,7 +107,7 @@ def test_temporary_files_of_dead_runs_are_counted(mirror: str, said: Said) -> No
         os.utime(path, (moment, moment))
 
     assert run(["doctor", mirror, "--json"]) == 0
-    assert verdicts(said)["stale"]["text"].startswith("1 temporary files of dead runs")
+    assert verdicts(said)["stale"]["text"].startswith("1 temporary file of dead runs")
 
 
 def test_a_folder_that_is_not_there_cannot_be_written(said: Said) -> None:

@@ -292,7 +292,8 @@ def _memory(place: Place) -> Iterator[Verdict]:
     else:
         yield Verdict("lock", "ok", "no run holds the mirror")
     if place.stale:
-        text = f"{place.stale:,} temporary files of dead runs, {_amount(place.stale_bytes)}"
+        files = "1 temporary file" if place.stale == 1 else f"{place.stale:,} temporary files"
+        text = f"{files} of dead runs, {_amount(place.stale_bytes)}"
         yield Verdict("stale", "warning", text, f"the next pull of {place.folder} removes them")
 
 
@@ -329,7 +330,7 @@ def _tls(reach: Reach) -> Iterator[Verdict]:
         yield Verdict("tls", "ok", reach.tls)
         return
     days = (reach.expires - reach.now) // timedelta(days=1)
-    text = f"{reach.tls}, the certificate ends in {days} days"
+    text = f"{reach.tls}, the certificate ends in {days} {'day' if days == 1 else 'days'}"
     if days < _DAYS:
         yield Verdict("tls", "warning", text, "tell the Source to renew it")
     else:
