@@ -17,6 +17,7 @@ from resourcesync import (
 )
 from resourcesync.errors import (
     ConfigurationError,
+    NotAListError,
     PlanOutdatedError,
     ResourceSyncError,
     SourceNotFoundError,
@@ -206,6 +207,17 @@ def test_what_is_published_is_discovered_and_read(publisher: Publisher, tree: Pa
     moment = next(found.changes()).time
     assert list(found.changes(since=moment)) == []
     assert list(validate(f"{url}.well-known/resourcesync", live=True)) == []
+
+
+def test_a_part_without_an_address_is_our_own_error(source: TinySource) -> None:
+    text = source.answers["/resourcelist.xml"].body.decode()
+    head, _, _ = text.partition("<url>")
+    index = head.replace("urlset", "sitemapindex")
+    broken = f"{index}<sitemap><loc>http://[</loc></sitemap></sitemapindex>"
+    source.put("/resourcelist.xml", broken.encode(), "application/xml")
+
+    with pytest.raises(NotAListError, match="no address"):
+        list(discover(source.url).resources())
 
 
 def test_an_incremental_plan_is_carried_out_as_it_is(

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from urllib.parse import urljoin
 
 from resourcesync.discovery import Discovered, DocumentFetcher
 from resourcesync.discovery import discover as discover_lists
+from resourcesync.discovery.discover import absolute
 from resourcesync.discovery.discover import offered_sets as find_sets
 from resourcesync.discovery.sets import Choice, OfferedSet
 from resourcesync.documents.reading import Document
@@ -99,7 +99,7 @@ def _parts(index: Document, since: datetime | None) -> Iterator[str]:
         if isinstance(entry, Part):
             is_before = since is not None and entry.until is not None and entry.until <= since
             if not is_before:
-                yield urljoin(index.uri, entry.uri)
+                yield absolute(index, entry.uri)
 
 
 @contextmanager
