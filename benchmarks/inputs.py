@@ -103,6 +103,19 @@ def _write(path: Path, root: str, head: Iterable[str], entries: Iterable[str]) -
         out.write(f"</{root}>\n")
 
 
+def make_lines(path: Path, numbers: Iterable[int], *, version: int = 0, change: str = "") -> None:
+    """Write a line of JSON for each number: an invented resource, or what became of it."""
+    told = f', "change": "{change}"' if change else ""
+    with path.open("w", encoding="utf-8") as out:
+        for number in numbers:
+            digest = hashlib.sha256(b"%d %d" % (number, version)).hexdigest()
+            out.write(
+                f'{{"uri": "https://museum.example/collection/{_name(number)}"{told},'
+                f' "lastmod": "{_STAMP}", "length": {1000 + number}, "hash": "sha-256:{digest}",'
+                ' "type": "text/plain"}\n'
+            )
+
+
 def make_list(path: Path, entries: int) -> None:
     """Write a Resource List of ``entries`` invented resources, each with sha-256 and length."""
     rows = (

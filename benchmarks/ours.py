@@ -58,6 +58,26 @@ def dump(tree: Path, url: str) -> list[str | Path]:
     return [_command(), "dump", tree, "--url", url, "--quiet"]
 
 
+def catalogue(action: str, file: Path, lines: Path) -> list[str | Path]:
+    """Return the command that imports or posts lines of JSON."""
+    return [_command(), "catalogue", action, file, lines, "--quiet"]
+
+
+def publish_catalogue(file: Path, url: str, out: Path, *more: str) -> list[str | Path]:
+    """Return the command that publishes a catalogue without a folder."""
+    return [
+        _command(),
+        "publish",
+        f"catalogue:{file}",
+        "--url",
+        url,
+        "--out",
+        out,
+        "--quiet",
+        *more,
+    ]
+
+
 def pull(url: str, into: Path) -> list[str | Path]:
     """Return the command that pulls a Source; its last line is the summary as JSON."""
     return [_command(), "pull", url, into, "--json", "--quiet"]

@@ -23,7 +23,7 @@ def run(bench: Bench) -> Iterator[JobResult]:
         inputs.make_list(path, entries)
 
         def work(name: str) -> Callable[[], Sample]:
-            return lambda: _worker(bench, name, path)
+            return lambda: worker(bench, name, path)
 
         reading = [
             Contender(
@@ -66,7 +66,8 @@ def run(bench: Bench) -> Iterator[JobResult]:
     )
 
 
-def _worker(bench: Bench, name: str, path: Path) -> Sample:
+def worker(bench: Bench, name: str, path: Path) -> Sample:
+    """Run a piece of work in a process of its own; its imports are not counted."""
     script = Path(__file__).parent.parent / "workers.py"
     outcome = bench.run([sys.executable, script, name, path])
     if outcome.sample.problem:

@@ -14,6 +14,7 @@ from resourcesync import (
     AuditReport,
     AuditRolling,
     Capability,
+    Catalogue,
     Change,
     ChangeKind,
     Credentials,
@@ -37,6 +38,7 @@ from resourcesync import (
     OfferedSet,
     Plan,
     PlannedAction,
+    Posted,
     Published,
     Publisher,
     PublisherOptions,
@@ -136,6 +138,17 @@ def become_a_source(folder: Path) -> object:
     left: tuple[LeftFile, ...] = done.left
     print(written, left)
     return publisher.application()
+
+
+def become_a_source_without_a_folder(resources: list[Resource]) -> None:
+    catalogue = Catalogue("catalogue.db")
+    assert_type(catalogue.fill(resources, is_all=True), Posted)
+    gone = Change(kind=ChangeKind.DELETED, resource=resources[0])
+    posted = assert_type(catalogue.post([gone]), Posted)
+    print(posted.created, posted.updated, posted.deleted, posted.touched)
+    assert_type(catalogue.publish(url="https://museum.example/", out="public"), Published)
+    assert_type(catalogue.resources(), Iterator[Resource])
+    assert_type(catalogue.changes(after=1), Iterator[tuple[int, Change]])
 
 
 def look_at_a_source() -> None:
