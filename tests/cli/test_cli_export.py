@@ -186,8 +186,23 @@ def test_damage_of_the_same_length_in_the_last_copy_is_seen(museum: str, said: S
 
     out = said.readouterr().out
     assert "* /objects/0011.txt   not what was fetched: damaged or edited here" in out
-    assert "next   resourcesync repair museum" in out
+    assert "next   resourcesync audit museum" in out
     assert left() == {"museum"}
+
+
+def test_what_is_said_to_do_next_mends_even_silent_damage(museum: str, said: Said) -> None:
+    copy = Path(museum, "objects/0011.txt")
+    info = copy.stat()
+    with copy.open("r+b") as stream:
+        stream.write(b"X")
+    os.utime(copy, ns=(info.st_atime_ns, info.st_mtime_ns))
+    assert export("bagit", "bag") == 1
+    said.readouterr()
+
+    assert run(["audit", "museum"]) == 1
+    assert run(["repair", "museum", "--from-audit", "last"]) == 0
+    assert export("bagit", "bag") == 0
+    assert files_of(Path("bag/data")) == MIRRORED
 
 
 def test_an_empty_copy_that_is_missing_is_missing_all_the_same(

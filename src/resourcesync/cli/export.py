@@ -90,7 +90,9 @@ def _ended(done: "Exported", folder: Path, out: Path) -> Outcome:
         copies = words.counted(done.damaged, "resource")
         lines = (
             Line(f"{copies} of {folder} are not as fetched; nothing was written", "Refused", QUIET),
-            Line(f"  next   resourcesync repair {folder}, then export again"),
+            # Without an audit that reads, a repair looks at sizes and times only.
+            Line(f"  next   resourcesync audit {folder}"),
+            Line(f"         resourcesync repair {folder} --from-audit last, then export again"),
         )
         return Outcome(exit=ExitCode.FINDINGS, closing=lines, fields=fields)
     as_of = "" if done.as_of is None else f", state as of {words.moment(done.as_of)}"
