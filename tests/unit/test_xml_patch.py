@@ -1,10 +1,11 @@
 """XML Patch: bytes are cut and pasted, everything else keeps its bytes."""
 
 import io
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -189,3 +190,31 @@ def test_removing_and_replacing_agree_with_lxml(
     operation = f'<replace sel="{path}"><new/></replace>' if replaces else f'<remove sel="{path}"/>'
     after = one(before, operation.encode())
     assert etree.tostring(etree.fromstring(after)) == etree.tostring(etree.fromstring(expected))
+
+
+PATCHED = (
+    b'<d xmlns:q="urn:q"><add sel="doc/note[1]" pos="before"><x/></add>'
+    b'<replace sel="doc/note[@id=\'n2\']/text()[1]">t</replace><remove sel="doc/@a"/></d>'
+)
+
+
+def spoilt(data: bytes) -> st.SearchStrategy[bytes]:
+    """Return the bytes with a few places changed."""
+    places = st.integers(0, len(data) - 1)
+    bits = st.sampled_from([b"", b"<", b">", b'"', b"&", b"]", b"/", b"\0", b"\xff", b"<!--", b"@"])
+    return st.lists(st.tuples(places, bits), max_size=3).map(
+        lambda changes: _changed(data, changes)
+    )
+
+
+def _changed(data: bytes, changes: list[tuple[int, bytes]]) -> bytes:
+    for at, bit in changes:
+        data = data[:at] + bit + data[at + 1 :]
+    return data
+
+
+@settings(max_examples=300)
+@given(document=spoilt(DOCUMENT), patch=spoilt(PATCHED))
+def test_whatever_is_spoilt_a_patch_is_done_or_refused(document: bytes, patch: bytes) -> None:
+    with suppress(PatchError):
+        patched(document, patch)

@@ -1,0 +1,104 @@
+"""What the memory of a mirror knows of links and patches."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.mirror.link_log import _ORPHANS
+from resourcesync.adapters.mirror.schema import APPLICATION_ID, LINKS_SINCE, MIGRATIONS
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.ports.linking import LinkRow, PatchRow
+from resourcesync.ports.mirror import Copy, Step
+
+COPY = Copy("x", "x", 3, "", "", None, "", "", "sig", "weak", 0)
+
+
+def state_with(*links: tuple[str, str], path: Path | str = ":memory:") -> SqliteMirrorState:
+    state = SqliteMirrorState(path)
+    state.commit(Step(linked=[LinkRow(uri, via, 1) for uri, via in links], installed=[COPY]))
+    return state
+
+
+def test_who_links_to_a_thing_is_remembered_in_order_and_within_a_limit() -> None:
+    state = state_with(("x", "b"), ("x", "a"), ("x", "c"), ("y", "a"), ("x", "a"))
+    assert state.referrers("x", 2) == ["a", "b"]
+    assert state.is_linked("x")
+    assert not state.is_linked("a")
+    assert state.linked_count() == 1  # y is not here
+
+
+def test_a_thing_is_an_orphan_when_its_last_entry_forgets_it() -> None:
+    state = state_with(("x", "a"), ("x", "b"), ("y", "a"))
+    assert list(state.orphans()) == []
+    state.commit(Step(unlinked=["a"]))
+    assert list(state.orphans()) == ["y"]
+    assert state.is_linked("y")
+    state.commit(Step(unlinked=["b"]))
+    assert list(state.orphans()) == ["x", "y"]
+    assert state.referrers("x", 9) == []
+
+
+def test_what_is_forgotten_and_told_again_in_one_step_is_no_orphan() -> None:
+    state = state_with(("x", "a"))
+    state.commit(Step(unlinked=["a"], linked=[LinkRow("x", "a", 2)]))
+    assert list(state.orphans()) == []
+
+
+@pytest.mark.parametrize("step", [Step(listed=["x"]), Step(removed=["x"]), Step(outdated=2)])
+def test_links_end_when_a_thing_is_listed_or_gone_or_a_newer_reading_knows_none(
+    step: Step,
+) -> None:
+    state = state_with(("x", "a"))
+    state.commit(Step(linked=[LinkRow("z", "a", 2)]))
+    state.commit(step)
+    assert not state.is_linked("x")
+    assert state.is_linked("z")
+
+
+def test_many_orphans_are_read_page_by_page_while_they_are_settled() -> None:
+    names = [f"{number:05}" for number in range(2_500)]
+    state = state_with(*((name, "a") for name in names))
+    state.commit(Step(unlinked=["a"]))
+    seen = []
+    for uri in state.orphans():
+        seen.append(uri)
+        state.commit(Step(listed=[uri]))
+    assert seen == names
+
+
+def test_looking_for_orphans_reads_only_what_was_forgotten() -> None:
+    state = state_with(("x", "a"))
+    plan = state._db.execute(f"EXPLAIN QUERY PLAN {_ORPHANS}", ("", 10)).fetchall()
+    assert plan[0][3].startswith("SEARCH mark USING")
+    assert "link_via (via=?" in plan[0][3]
+    assert "SEARCH link USING PRIMARY KEY (uri=? AND via>?)" in plan[-1][3]
+
+
+def test_what_became_of_a_patch_is_remembered_until_its_copy_goes() -> None:
+    state = state_with()
+    assert state.patched("x") is None
+    state.commit(Step(patched=[PatchRow("x", 5, "why")]))
+    state.commit(Step(patched=[PatchRow("x", 6, "")]))
+    assert state.patched("x") == PatchRow("x", 6, "")
+    state.commit(Step(removed=["x"]))
+    assert state.patched("x") is None
+
+
+def test_a_memory_from_before_links_is_read_as_it_is_and_brought_forward(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with sqlite3.connect(path) as db:
+        db.executescript(
+            f"{''.join(MIGRATIONS[: LINKS_SINCE - 1])}PRAGMA application_id = {APPLICATION_ID};"
+            f"PRAGMA user_version = {LINKS_SINCE - 1};"
+        )
+    db.close()
+    with SqliteMirrorState(path, read_only=True) as state:
+        assert (state.is_linked("x"), state.referrers("x", 9), list(state.orphans())) == (
+            False,
+            [],
+            [],
+        )
+        assert (state.linked_count(), state.patched("x")) == (0, None)
+    with state_with(("x", "a"), path=path) as state:
+        assert state.is_linked("x")
