@@ -230,7 +230,7 @@ class SourceUnavailableError(SourceError):
     default_code = "unavailable"
     transient = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what every error has, and when to come again
         self,
         message: str,
         *,
@@ -238,9 +238,10 @@ class SourceUnavailableError(SourceError):
         status: int = 0,
         retry_after: float | None = None,
         evidence: Evidence = (),
+        hint: str = "",
         code: str = "",
     ) -> None:
-        super().__init__(message, uri=uri, status=status, evidence=evidence, code=code)
+        super().__init__(message, uri=uri, status=status, evidence=evidence, hint=hint, code=code)
         self.retry_after = retry_after
 
 

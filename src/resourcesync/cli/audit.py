@@ -303,7 +303,10 @@ def _finding_lists(lists: Mapping[str, str]) -> Iterator[Callable[[Mapping[str, 
             try:
                 stream = held.enter_context(click.open_file(target, "w", encoding="utf-8"))
             except OSError as error:
-                raise StorageError(f"cannot write {target}: {error.strerror}") from error
+                raise StorageError(
+                    f"cannot write {target}: {error.strerror}",
+                    hint="name a file in a folder that exists and may be written",
+                ) from error
             opened.append((name, stream))  # type: ignore[arg-type]  # opened for text
 
         def write(fields: Mapping[str, object]) -> None:

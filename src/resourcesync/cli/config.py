@@ -109,7 +109,10 @@ def _init(path: Path) -> Outcome:
             hint="edit it, then: resourcesync config check (another one: --config FILE)",
         ) from None
     except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+        raise StorageError(
+            f"cannot write {path}: {error.strerror}",
+            hint="make the folder, or mend its permissions",
+        ) from error
     return Outcome(closing=(Line(str(path), "Written", QUIET),), fields={"path": str(path)})
 
 

@@ -172,7 +172,9 @@ class Configuration:
         if place in self.names:
             return self.mirror(place).dest
         if is_file(place):
-            raise ConfigurationError(f"{place} is a file, not a mirror's folder")
+            raise ConfigurationError(
+                f"{place} is a file, not a mirror's folder", hint="name the mirror's folder"
+            )
         return Path(place)
 
     def network(self, place: str) -> "Network":
@@ -200,7 +202,9 @@ class Configuration:
 
         if name not in self._table("auth"):
             raise ConfigurationError(
-                f"there is no [auth.{name}] in the configuration", evidence=self._looked()
+                f"there is no [auth.{name}] in the configuration",
+                evidence=self._looked(),
+                hint="add the table, or name another one",
             )
         home = origin_of(source) if source else ""
         return (read_credentials(name, self._table("auth", name), home=home),)
@@ -376,7 +380,10 @@ def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, Setting]]:
         if only and key != only:
             continue
         if key not in MIRROR_KEYS:
-            raise ConfigurationError(f"{variable} sets no key of a mirror: `{key}` is unknown")
+            raise ConfigurationError(
+                f"{variable} sets no key of a mirror: `{key}` is unknown",
+                hint="see the keys of a mirror: resourcesync config show --origin",
+            )
         option = MIRROR_KEYS[key]
         written: object = text
         if option.is_flag:

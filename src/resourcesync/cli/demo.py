@@ -175,9 +175,14 @@ class _Demo:
         try:
             copied = _copy_tree(source, self._tree)
         except OSError as error:
-            raise StorageError(f"cannot copy {source}: {error.strerror}") from error
+            raise StorageError(
+                f"cannot copy {source}: {error.strerror}",
+                hint="mend its permissions, or name another folder",
+            ) from error
         if not copied.files:
-            raise ConfigurationError(f"there is no file in {source}")
+            raise ConfigurationError(
+                f"there is no file in {source}", hint="name a folder with files"
+            )
         seconds = self._clock.monotonic() - started
         self._step(
             "copied",

@@ -185,7 +185,10 @@ def _one(place: str, configuration: Configuration) -> _One:
 def _ours(error: ResourceSyncError | OSError, folder: Path | str) -> ResourceSyncError:
     if isinstance(error, ResourceSyncError):
         return error
-    return StorageError(f"cannot look into {folder}: {error.strerror}")
+    return StorageError(
+        f"cannot look into {folder}: {error.strerror}",
+        hint="mend its permissions, or name another folder",
+    )
 
 
 def _mirrors_here(is_mirror: Any) -> list[Path]:

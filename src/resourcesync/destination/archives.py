@@ -45,6 +45,7 @@ def archived_lists(documents: DocumentFetcher, uri: str) -> list[Span]:
                     "an archive lists too many documents",
                     uri=uri,
                     evidence=(("limit", f"{_MAX_LISTS}"),),
+                    hint="tell the Source; look at its lists with: resourcesync validate URL",
                 )
     return list(spans.values())
 
@@ -67,7 +68,11 @@ def read_archive(documents: DocumentFetcher, archive: Document) -> Iterator[Span
         with fetched:
             inner = fetched.open()
             if inner.header.is_index:
-                raise UnexpectedDocumentError("an index lists another index", uri=inner.uri)
+                raise UnexpectedDocumentError(
+                    "an index lists another index",
+                    uri=inner.uri,
+                    hint="tell the Source; look at its lists with: resourcesync validate URL",
+                )
             yield from read_archive(documents, inner)
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final
 
+from resourcesync.destination.cursor import OLD_COPY
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.heeding import heeding
@@ -186,6 +187,7 @@ class Baseline:
                     ("kept", "nothing was changed"),
                 ),
                 code="stale-copy",
+                hint=OLD_COPY,
             )
         if not history.reaches:
             self._pull.warn(

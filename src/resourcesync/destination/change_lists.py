@@ -18,6 +18,7 @@ from resourcesync.destination.archives import (
     read_archive,
 )
 from resourcesync.destination.cursor import (
+    OLD_COPY,
     Prefix,
     Span,
     advance,
@@ -326,6 +327,7 @@ def _check_no_older(span: Span, newest: SeenDocument | None) -> None:
             uri=span.uri,
             evidence=(("kept", "nothing was changed"),),
             code="stale-copy",
+            hint=OLD_COPY,
         )
 
 
@@ -350,6 +352,7 @@ def _is_intact(fetched: FetchedDocument, seen: SeenDocument) -> bool:
                 ("kept", "nothing was changed"),
             ),
             code="stale-copy",
+            hint=OLD_COPY,
         )
     return prefix.hexdigest() == seen.prefix
 

@@ -19,6 +19,8 @@ from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports.mirror import SeenDocument
 
+OLD_COPY: Final = "run it again; if it repeats, look at its lists: resourcesync validate URL"
+"""What to do about copies of lists that do not fit together."""
 DAY: Final = 24 * 3_600_000_000
 OVERLAP: Final = 1_000_000
 """How far before T a list is read again when it is met anew: one second, in microseconds."""
@@ -110,6 +112,7 @@ def check_announced(announced: Span, header: Header) -> None:
                 ("kept", "nothing was changed"),
             ),
             code="mixed-copies",
+            hint=OLD_COPY,
         )
 
 

@@ -157,7 +157,9 @@ class TreeMapping:
             normal = normalise(self.base)
         except OutOfScopeError as error:
             raise ConfigurationError(
-                f"{self.base} cannot be a mirror's base: {error.message}", code="base"
+                f"{self.base} cannot be a mirror's base: {error.message}",
+                code="base",
+                hint="name the Source by an address such as https://HOST/",
             ) from error
         if self.base != normal or "?" in normal or not normal.endswith("/"):
             raise ConfigurationError(

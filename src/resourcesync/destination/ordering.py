@@ -227,7 +227,10 @@ class Spool(Generic[T]):
                 size = int.from_bytes(file.read(_LENGTH_BYTES))
                 block = file.read(size)
             if len(block) != size or not size:
-                raise StorageError("a temporary file of the mirror was cut short")
+                raise StorageError(
+                    "a temporary file of the mirror was cut short",
+                    hint="look at the disk, then run the same command",
+                )
             at += _LENGTH_BYTES + size
             rows = _decode(block)
             del block  # many runs may wait here, each with its rows

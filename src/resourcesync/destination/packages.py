@@ -317,13 +317,18 @@ def _is_near(uri: str, dump: str) -> bool:
 
 def _no_dump(document: Document) -> UnexpectedDocumentError:
     return UnexpectedDocumentError(
-        f"expected a dump, got a {document.header.phrase}", uri=document.uri
+        f"expected a dump, got a {document.header.phrase}",
+        uri=document.uri,
+        hint="tell the Source; look at its lists with: resourcesync validate URL",
     )
 
 
 def _too_many(uri: str) -> DocumentLimitError:
     return DocumentLimitError(
-        "a dump lists too many packages", uri=uri, evidence=(("limit", f"{_MAX_PACKAGES}"),)
+        "a dump lists too many packages",
+        uri=uri,
+        evidence=(("limit", f"{_MAX_PACKAGES}"),),
+        hint="tell the Source; look at its lists with: resourcesync validate URL",
     )
 
 

@@ -201,7 +201,11 @@ def expect_list(document: Document, capability: Capability) -> None:
     """
     expect(document, capability)
     if document.header.is_index:
-        raise UnexpectedDocumentError("an index lists another index", uri=document.uri)
+        raise UnexpectedDocumentError(
+            "an index lists another index",
+            uri=document.uri,
+            hint="tell the Source; look at its lists with: resourcesync validate URL",
+        )
 
 
 def parts_of(document: Document) -> dict[str, Part]:
@@ -220,9 +224,14 @@ def parts_of(document: Document) -> dict[str, Part]:
                 "an index lists too many documents",
                 uri=document.uri,
                 evidence=(("limit", f"{_MAX_PARTS}"),),
+                hint="tell the Source; look at its lists with: resourcesync validate URL",
             )
     if document.uri in parts:
-        raise UnexpectedDocumentError("an index lists itself", uri=document.uri)
+        raise UnexpectedDocumentError(
+            "an index lists itself",
+            uri=document.uri,
+            hint="tell the Source; look at its lists with: resourcesync validate URL",
+        )
     return parts
 
 

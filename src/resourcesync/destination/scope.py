@@ -192,9 +192,15 @@ class Scope:
 
     def __post_init__(self) -> None:
         if self.max_size is not None and self.max_size < 0:
-            raise ConfigurationError("the largest size cannot be negative", code="max-size")
+            raise ConfigurationError(
+                "the largest size cannot be negative", code="max-size", hint="such as --max-size 5M"
+            )
         if self.since is not None and self.since.tzinfo is None:
-            raise ConfigurationError("the time to start from has no time zone", code="since")
+            raise ConfigurationError(
+                "the time to start from has no time zone",
+                code="since",
+                hint="such as 2026-01-01T00:00:00Z",
+            )
         object.__setattr__(self, "_roots", _roots(self.origins))
         object.__setattr__(self, "_include", tuple(map(parse_glob, self.include)))
         object.__setattr__(self, "_exclude", tuple(map(parse_glob, self.exclude)))
@@ -274,7 +280,9 @@ def _roots(origins: Iterable[str]) -> tuple[str, ...]:
             home = origin(root)
         except OutOfScopeError as error:
             raise ConfigurationError(
-                f"{root[:-1]} is no origin: {error.message}", code="origins"
+                f"{root[:-1]} is no origin: {error.message}",
+                code="origins",
+                hint="write it as https://HOST or http://HOST:PORT",
             ) from error
         if home != root[:-1]:
             raise ConfigurationError(

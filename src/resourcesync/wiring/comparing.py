@@ -60,7 +60,9 @@ def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> Co
     with SqliteMirrorState(mirror / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         identity = Memory(state).identity
     if identity is None:
-        raise ConfigurationError(f"{mirror} is no mirror")
+        raise ConfigurationError(
+            f"{mirror} is no mirror", hint="make it one: resourcesync pull https://HOST/ DIR"
+        )
     mapping = identity.mapping(plugins.mapper)
     files = size = 0
     wanted: set[str] = set()

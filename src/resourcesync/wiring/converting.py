@@ -111,7 +111,8 @@ def convert(source: str, target: Path | None, manner: Manner, *, clock: Clock) -
                 _replace(target, held)
         except OSError as error:
             raise StorageError(
-                f"the document cannot be converted here: {error.strerror}"
+                f"the document cannot be converted here: {error.strerror}",
+                hint="make room or mend permissions, then run the same command",
             ) from error
         if target is None:
             shutil.copyfileobj(held, sys.stdout.buffer)

@@ -251,19 +251,29 @@ def _netrc_fields(table: _Table, path: Path) -> tuple[tuple[str, str], ...]:
         entry = netrc.netrc(path).hosts.get(host)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-        raise ConfigurationError(f"{path} cannot be read: {reason}") from None
+        raise ConfigurationError(
+            f"{path} cannot be read: {reason}", hint="mend the path or its permissions"
+        ) from None
     except netrc.NetrcParseError as error:
         # Its message may quote what stands in the file.
-        raise ConfigurationError(f"{path} is no netrc file (line {error.lineno})") from None
+        raise ConfigurationError(
+            f"{path} is no netrc file (line {error.lineno})", hint="mend that line"
+        ) from None
     if entry is None:
-        raise ConfigurationError(f"{path} has no entry for {host}")
+        raise ConfigurationError(
+            f"{path} has no entry for {host}",
+            hint="add a line: machine HOST login USER password SECRET",
+        )
     return _basic_fields(table, entry[0] or "", entry[2] or "")
 
 
 def _check_private(path: Path) -> None:
     info = path.stat()
     if not stat.S_ISREG(info.st_mode):
-        raise ConfigurationError(f"{path} is no ordinary file")
+        raise ConfigurationError(
+            f"{path} is no ordinary file",
+            hint="name a file, or use { env = … } or { command = […] }",
+        )
     if info.st_uid != os.geteuid() or info.st_mode & _OTHERS:
         raise ConfigurationError(
             f"{path} can be read or was written by others", hint=f"chmod 600 {path}"
@@ -275,7 +285,9 @@ def _contents(path: Path) -> str:
         with path.open("rb") as stream:
             return _line(stream.read(MOST_BYTES + 1), str(path))
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
+        raise ConfigurationError(
+            f"{path} cannot be read: {error.strerror}", hint="mend the path or its permissions"
+        ) from error
 
 
 def _ask(command: Sequence[str]) -> str:
@@ -292,25 +304,36 @@ def _ask(command: Sequence[str]) -> str:
     except subprocess.TimeoutExpired:
         # From None: the exception holds what the command wrote so far.
         raise ConfigurationError(
-            f"the command {command[0]} took longer than {COMMAND_SECONDS:g} s"
+            f"the command {command[0]} took longer than {COMMAND_SECONDS:g} s",
+            hint="run the command by itself; it must not ask anything",
         ) from None
     except OSError as error:
         raise ConfigurationError(
-            f"the command {command[0]} cannot be run: {error.strerror}"
+            f"the command {command[0]} cannot be run: {error.strerror}",
+            hint="give the whole path of the command",
         ) from error
     if done.returncode:
-        raise ConfigurationError(f"the command {command[0]} ended with status {done.returncode}")
+        raise ConfigurationError(
+            f"the command {command[0]} ended with status {done.returncode}",
+            hint="run the command by itself to see why",
+        )
     return _line(done.stdout, command[0])
 
 
 def _line(data: bytes, where: str) -> str:
     """Return the one line that a secret is; nobody can send a line break."""
     if len(data) > MOST_BYTES:
-        raise ConfigurationError(f"{where} gives more than {MOST_BYTES} bytes")
+        raise ConfigurationError(
+            f"{where} gives more than {MOST_BYTES} bytes", hint="give the secret alone"
+        )
     try:
         text = data.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError:
-        raise ConfigurationError(f"{where} gives what is no UTF-8") from None
+        raise ConfigurationError(
+            f"{where} gives what is no UTF-8", hint="give the secret as text"
+        ) from None
     if "\n" in text or "\r" in text or "\0" in text:
-        raise ConfigurationError(f"{where} gives more than one line")
+        raise ConfigurationError(
+            f"{where} gives more than one line", hint="give the secret alone, in one line"
+        )
     return text

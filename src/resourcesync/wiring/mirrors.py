@@ -98,7 +98,10 @@ class Network:
         for to, pairs in fields.items():
             names = [name.lower() for name, _ in pairs]
             if names.count("authorization") > 1:
-                raise ConfigurationError(f"two secrets in the field Authorization for {to}")
+                raise ConfigurationError(
+                    f"two secrets in the field Authorization for {to}",
+                    hint="leave one of them out: --auth, --header or [auth.NAME]",
+                )
         return fields
 
 

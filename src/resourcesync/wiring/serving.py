@@ -80,7 +80,10 @@ def find_tree(root: Path, out: Path | None = None) -> Tree:
             hint=f"resourcesync publish {root} --url http://127.0.0.1:8080/",
         ) from error
     except OSError as error:
-        raise StorageError(f"cannot read {description}: {error.strerror}") from error
+        raise StorageError(
+            f"cannot read {description}: {error.strerror}",
+            hint="publish the folder first: resourcesync publish DIR --url URL",
+        ) from error
     for entry in entries:
         if isinstance(entry, CapabilityEntry) and entry.capability is Capability.CAPABILITY_LIST:
             return Tree(root=root, out=out, capability_list=entry.uri)

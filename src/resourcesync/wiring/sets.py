@@ -237,7 +237,10 @@ def _with_folders(
         taken.add(name.lower())
         sets[uri] = FollowedSet(uri=uri, folder=name)
     if len(sets) > MAX_SETS:
-        raise ConfigurationError(f"{folder} would have more than {MAX_SETS} mirrors")
+        raise ConfigurationError(
+            f"{folder} would have more than {MAX_SETS} mirrors",
+            hint="choose some of them with --set",
+        )
     return tuple(sets.values())
 
 
