@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from resourcesync.destination.baseline import Baseline, ignore_conflict
@@ -170,17 +171,17 @@ class Incremental:
 
     def _write_orphans(self, at: int) -> int:
         """Write down that what no entry links to any more is to go; return how much is kept."""
-        kept = 0
-        for uri in self._pull.state.orphans():
-            copy = self._pull.state.copy(uri)
-            if copy is None:
-                self._pull.state.commit(Step(settled=[uri], listed=[uri]))
-            elif self._pull.options.delete == "never":
-                kept += 1
-                self._pull.state.commit(Step(pending=[self._pull.keeping(copy, at)]))
+        pull, kept = self._pull, 0
+        orphans = pull.state.orphans()
+        while group := list(islice(orphans, _CHUNK)):
+            copies = [copy for uri in group if (copy := pull.state.copy(uri)) is not None]
+            gone = sorted({*group} - {copy.uri for copy in copies})
+            if pull.options.delete == "never":
+                kept += len(copies)
+                tasks = [pull.keeping(copy, at) for copy in copies]
             else:
-                task = self._pull.deletion(copy, NOT_LINKED, at)
-                self._pull.state.commit(Step(pending=[task]))
+                tasks = [pull.deletion(copy, NOT_LINKED, at) for copy in copies]
+            pull.state.commit(Step(pending=tasks, settled=gone, listed=gone))
         return kept
 
     def _is_version_before(self, row: Listed, copy: Copy | None) -> bool:
