@@ -336,3 +336,20 @@ def split_source() -> Source:
     source.put(*"hijk")
     source.publish()
     return source
+
+
+def files_of(source: Source) -> list[str]:
+    """The folder of documents, as ``ls`` shows it, but for the page about the set."""
+    names = [name for name in source.documents.names() if name.startswith("resourcesync/")]
+    return sorted(name.removeprefix("resourcesync/") for name in names if name != naming.ABOUT)
+
+
+def offered(source: Source) -> list[Capability | None]:
+    with source.documents.open(naming.CAPABILITY_LIST) as stream:  # type: ignore[union-attr]
+        entries = list(reading.read(stream, uri="x").entries())
+    return [entry.capability for entry in entries if isinstance(entry, CapabilityEntry)]
+
+
+def parts_of(source: Source, name: str) -> list[Part]:
+    with source.documents.open(name) as stream:  # type: ignore[union-attr]
+        return [item for item in reading.read(stream, uri=name).entries() if isinstance(item, Part)]

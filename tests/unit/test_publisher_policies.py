@@ -1,16 +1,12 @@
 """When lists are closed, dropped, archived and written anew; the steps that DSpace had."""
 
-from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import BinaryIO
 
 import pytest
 
-from resourcesync.adapters.memory import ManualClock, MemoryDocuments
-from resourcesync.documents import reading
-from resourcesync.errors import ConfigurationError, DiskFullError, StorageError
-from resourcesync.model.capabilities import CapabilityEntry, Part
-from resourcesync.model.vocabulary import Capability, Dialect, Relation
+from resourcesync.adapters.memory import ManualClock
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.source import ledger, naming, policy
 from resourcesync.source.ledger import Offer
 from resourcesync.source.paging import Limits
@@ -23,32 +19,16 @@ from tests.support.publishing import (
     Reader,
     Source,
     content_of,
+    files_of,
     header_of,
     names_of,
+    offered,
+    parts_of,
     view,
 )
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
-ABOUT = naming.ABOUT
-
-
-def files_of(source: Source) -> list[str]:
-    """The folder of documents, as ``ls`` shows it, but for the page about the set."""
-    names = [name for name in source.documents.names() if name.startswith("resourcesync/")]
-    return sorted(name.removeprefix("resourcesync/") for name in names if name != ABOUT)
-
-
-def offered(source: Source) -> list[Capability | None]:
-    with source.documents.open(naming.CAPABILITY_LIST) as stream:  # type: ignore[union-attr]
-        entries = list(reading.read(stream, uri="x").entries())
-    return [entry.capability for entry in entries if isinstance(entry, CapabilityEntry)]
-
-
-def parts_of(source: Source, name: str) -> list[Part]:
-    with source.documents.open(name) as stream:  # type: ignore[union-attr]
-        return [item for item in reading.read(stream, uri=name).entries() if isinstance(item, Part)]
-
 
 # --- DSpace, 2013 -------------------------------------------------------------------------------
 
@@ -302,81 +282,6 @@ def test_an_index_never_holds_more_lists_than_it_may(monkeypatch: pytest.MonkeyP
     assert 2 < rebased < 20
 
 
-# --- archives -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("count", [2, 9])
-def test_what_is_superseded_goes_into_archives_for_its_time(count: int) -> None:
-    source = Source(
-        limits=Limits(max_entries=4),
-        policy=Policy(rotate=HOUR, keep=30 * HOUR, rebase=20 * HOUR, archive=5 * DAY),
-    )
-    source.put(*"abcdefghi"[:count])
-    source.publish()
-    first = content_of(source.documents, naming.RESOURCE_LIST)
-    at = Reader(source.documents).view().at
-    assert offered(source) == [Capability.RESOURCE_LIST, Capability.CHANGE_LIST]
-    source.clock.advance(hours=21)
-    source.put("a", content="1")
-    source.publish()
-
-    assert Capability.RESOURCE_LIST_ARCHIVE in offered(source)
-    archive = naming.ARCHIVES[Capability.RESOURCE_LIST_ARCHIVE]
-    (part,) = parts_of(source, archive)
-    assert part.at == at
-    assert content_of(source.documents, "resourcesync/" + part.uri.removeprefix(DOCUMENTS)) == first
-    link = header_of(source, naming.RESOURCE_LIST).link(Relation.ARCHIVES)
-    assert link == DOCUMENTS + "resourcelistarchive.xml"
-
-    for number in range(5):
-        source.clock.advance(hours=21)
-        source.put("a", content=f"more {number}")
-        source.publish()
-        Reader(source.documents).view()
-    past = parts_of(source, naming.ARCHIVES[Capability.CHANGE_LIST_ARCHIVE])
-    assert past[0].from_ == at
-    assert past[-1].until == parts_of(source, naming.CHANGE_LIST)[0].from_
-    index = header_of(source, naming.CHANGE_LIST)
-    assert index.link(Relation.ARCHIVES) == DOCUMENTS + "changelistarchive.xml"
-    assert next(part.at for part in parts_of(source, archive)) == at
-
-    source.clock.advance(hours=5 * 24)
-    source.publish()
-    assert at not in [part.at for part in parts_of(source, archive)]
-    Reader(source.documents).view()
-
-
-def test_an_archive_that_is_given_up_is_offered_and_linked_no_more() -> None:
-    source = Source(policy=Policy(rebase=HOUR, archive=DAY))
-    source.put("a")
-    source.publish()
-    source.clock.advance(hours=2)
-    source.publish()
-    assert Capability.RESOURCE_LIST_ARCHIVE in offered(source)
-
-    source.policy = Policy()
-    source.publish()
-
-    assert offered(source) == [Capability.RESOURCE_LIST, Capability.CHANGE_LIST]
-    assert header_of(source, naming.RESOURCE_LIST).link(Relation.ARCHIVES) is None
-    assert source.publish() == Publication()
-    source.clock.advance(hours=25)
-    source.publish()
-    assert files_of(source) == ["capabilitylist.xml", "changelist.xml", "resourcelist.xml"]
-
-
-def test_a_resource_list_that_was_lost_before_it_was_kept_is_not_in_the_archive() -> None:
-    source = Source(policy=Policy(archive=DAY))
-    source.put("a")
-    source.publish()
-    source.documents.delete(naming.RESOURCE_LIST)
-
-    source.publish(step=Step.REBASE)
-
-    assert offered(source) == [Capability.RESOURCE_LIST, Capability.CHANGE_LIST]
-    assert view(source) == source.truth()
-
-
 # --- the policy changes -------------------------------------------------------------------------
 
 
@@ -440,147 +345,3 @@ def test_another_dialect_writes_everything_anew_in_it() -> None:
 def test_a_policy_that_cannot_be_is_refused(choice: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError):
         Policy(**choice)  # type: ignore[arg-type]  # what a caller may get wrong
-
-
-# --- the plain twin -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("count", "parts"), [(0, 0), (3, 0), (4, 2)])
-def test_the_plain_twin_lists_every_resource_and_says_nothing_of_resourcesync(
-    count: int, parts: int
-) -> None:
-    source = Source(limits=Limits(max_entries=3), policy=Policy(sitemap=True))
-    source.put(*"abcd"[:count])
-
-    publication = source.publish()
-
-    names = [item.name for item in publication.written if "sitemap" in item.name]
-    assert len(names) == parts + 1
-    found = []
-    for name in names:
-        content = content_of(source.documents, name)
-        assert b"rs:" not in content
-        assert b"openarchives" not in content
-        with source.documents.open(name) as stream:  # type: ignore[union-attr]
-            found += [getattr(item, "uri", "") for item in reading.read(stream, uri="x").entries()]
-    assert [uri for uri in found if "resourcesync" not in uri] == sorted(source.truth())
-    assert source.publish() == Publication()
-    source.policy = Policy()
-    source.publish()
-    source.clock.advance(hours=25)
-    source.publish()
-    assert not [name for name in files_of(source) if "sitemap" in name]
-
-
-# --- reading back -------------------------------------------------------------------------------
-
-
-class Corrupting(MemoryDocuments):
-    """A disk that stores something else than it was given."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.name, self.old, self.new = "", b"", b""
-
-    def write(
-        self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
-    ) -> int:
-        if name == self.name:
-            chunks = [b"".join(chunks).replace(self.old, self.new)]
-        return super().write(name, chunks, check)
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new"),
-    [
-        (naming.CHANGE_LIST, b"created", b"updated"),
-        (naming.CHANGE_LIST, b"data/c", b"data/x"),
-        (naming.CHANGE_LIST, b"data/b", b"data/y"),  # copied from the list before
-        (naming.CHANGE_LIST, b"</urlset>", b""),
-        (naming.CHANGE_LIST, b'length="2"', b'length="3"'),
-        (naming.CHANGE_LIST, b" from=", b" until="),
-        (naming.RESOURCE_LIST, b"sha-256:", b"sha-256:0"),
-        (naming.RESOURCE_LIST, b"<url>", b"<url><loc/>"),
-        (naming.CAPABILITY_LIST, b"resourcelist.xml", b"resourcelost.xml"),
-    ],
-)
-def test_what_does_not_read_back_replaces_nothing(name: str, old: bytes, new: bytes) -> None:
-    documents = Corrupting()
-    source = Source(documents=documents)
-    source.put("a")
-    source.publish()
-    source.put("b")
-    source.publish()
-    source.put("c")
-    before, held = source.contents(), view(source)
-    documents.name, documents.old, documents.new = name, old, new
-    if name == naming.CAPABILITY_LIST:
-        source.policy = Policy(change_lists=ChangeLists.ARCHIVE)
-
-    with pytest.raises(StorageError) as caught:
-        source.publish(step=Step.REBASE)
-
-    assert caught.value.code == "read-back"
-    assert ("kept", "what was published before") in caught.value.evidence
-    assert content_of(documents, name) == before[name]
-    Reader(documents).view().current()
-    assert held != source.truth()
-    documents.name = ""
-    source.publish_only()
-    assert view(source) == source.truth()
-
-
-def test_a_list_whose_copy_was_altered_meanwhile_is_written_from_the_catalogue() -> None:
-    source = Source()
-    source.put("a")
-    source.publish()
-    source.put("b")
-    source.publish()
-    altered = content_of(source.documents, naming.CHANGE_LIST).replace(b"data/b", b"data/x")
-    source.documents.write(naming.CHANGE_LIST, [altered])
-    source.put("c")
-
-    source.publish()
-
-    assert view(source) == source.truth()
-
-
-@pytest.mark.parametrize("shape", list(ChangeLists))
-def test_a_disk_that_is_full_in_the_middle_of_a_rotation_leaves_what_was_there(
-    shape: ChangeLists,
-) -> None:
-    class Full(MemoryDocuments):
-        room = 1_000
-
-        def write(
-            self,
-            name: str,
-            chunks: Iterable[bytes],
-            check: Callable[[BinaryIO], None] | None = None,
-        ) -> int:
-            self.room -= 1
-            if self.room < 0:
-                raise DiskFullError("no space left")
-            return super().write(name, chunks, check)
-
-    for room in range(8):
-        documents = Full()
-        source = Source(
-            limits=Limits(max_entries=2),
-            documents=documents,
-            policy=Policy(change_lists=shape, rotate=HOUR, rebase=HOUR, archive=DAY, sitemap=True),
-        )
-        source.put("a", "b", "c")
-        source.publish()
-        source.put("d")
-        source.publish()
-        source.clock.advance(hours=2)
-        source.put("e", "f", "g")
-        documents.room = room
-        try:
-            source.publish()
-        except DiskFullError:
-            Reader(documents).view().current()
-        documents.room = 1_000
-        source.publish()
-        assert view(source) == source.truth()

@@ -282,17 +282,15 @@ class Publisher:
         offers: tuple[Offer, ...],
     ) -> Record:
         """Write what is not there of the planned documents, children first."""
-        shape, limits = self._policy.change_lists, self._limits
+        shape = self._policy.change_lists
         archived = self._archive(plan, shelf)
         parts = () if record is None else record.parts
         if not resource_lists.is_complete(shelf, plan.at, parts):
-            parts = resource_lists.publish(shelf, snapshot, limits, has_archive=bool(archived))
+            parts = resource_lists.publish(
+                shelf, snapshot, self._limits, has_archive=bool(archived)
+            )
         change_lists.publish(shelf, plan, snapshot, shape)
-        pages = () if record is None else record.sitemap
-        if not self._policy.sitemap:
-            pages = ()
-        elif not sitemaps.is_complete(shelf, plan.at, pages):
-            pages = sitemaps.publish(shelf, plan.at, snapshot, limits)
+        pages = self._twin(plan, () if record is None else record.sitemap, snapshot, shelf)
         offered = {
             Capability.RESOURCE_LIST: naming.RESOURCE_LIST,
             **archived,
@@ -318,6 +316,16 @@ class Publisher:
             documents={name: known for name, known in shelf.known.items() if name in wanted},
             orphans=self._orphans(wanted, shelf, {} if record is None else record.orphans),
         )
+
+    def _twin(
+        self, plan: Plan, pages: tuple[str, ...], snapshot: Snapshot, shelf: Shelf
+    ) -> tuple[str, ...]:
+        """Write the plain sitemap, if there is to be one; return its parts."""
+        if not self._policy.sitemap:
+            return ()
+        if sitemaps.is_complete(shelf, plan.at, pages):
+            return pages
+        return sitemaps.publish(shelf, plan.at, snapshot, self._limits)
 
     def _archive(self, plan: Plan, shelf: Shelf) -> dict[Capability, str]:
         """Write the archive of Resource Lists, if there is one."""

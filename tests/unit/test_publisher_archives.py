@@ -1,0 +1,95 @@
+"""What is superseded is kept for its time, and listed in archives."""
+
+import pytest
+
+from resourcesync.model.vocabulary import Capability, Relation
+from resourcesync.source import naming
+from resourcesync.source.paging import Limits
+from resourcesync.source.policy import Policy, Step
+from resourcesync.source.publisher import Publication
+from tests.support.publishing import (
+    DOCUMENTS,
+    Reader,
+    Source,
+    content_of,
+    files_of,
+    header_of,
+    offered,
+    parts_of,
+    view,
+)
+
+HOUR = 3_600_000_000
+DAY = 24 * HOUR
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_what_is_superseded_goes_into_archives_for_its_time(count: int) -> None:
+    source = Source(
+        limits=Limits(max_entries=4),
+        policy=Policy(rotate=HOUR, keep=30 * HOUR, rebase=20 * HOUR, archive=5 * DAY),
+    )
+    source.put(*"abcdefghi"[:count])
+    source.publish()
+    first = content_of(source.documents, naming.RESOURCE_LIST)
+    at = Reader(source.documents).view().at
+    assert offered(source) == [Capability.RESOURCE_LIST, Capability.CHANGE_LIST]
+    source.clock.advance(hours=21)
+    source.put("a", content="1")
+    source.publish()
+
+    assert Capability.RESOURCE_LIST_ARCHIVE in offered(source)
+    archive = naming.ARCHIVES[Capability.RESOURCE_LIST_ARCHIVE]
+    (part,) = parts_of(source, archive)
+    assert part.at == at
+    assert content_of(source.documents, "resourcesync/" + part.uri.removeprefix(DOCUMENTS)) == first
+    link = header_of(source, naming.RESOURCE_LIST).link(Relation.ARCHIVES)
+    assert link == DOCUMENTS + "resourcelistarchive.xml"
+
+    for number in range(5):
+        source.clock.advance(hours=21)
+        source.put("a", content=f"more {number}")
+        source.publish()
+        Reader(source.documents).view()
+    past = parts_of(source, naming.ARCHIVES[Capability.CHANGE_LIST_ARCHIVE])
+    assert past[0].from_ == at
+    assert past[-1].until == parts_of(source, naming.CHANGE_LIST)[0].from_
+    index = header_of(source, naming.CHANGE_LIST)
+    assert index.link(Relation.ARCHIVES) == DOCUMENTS + "changelistarchive.xml"
+    assert next(part.at for part in parts_of(source, archive)) == at
+
+    source.clock.advance(hours=5 * 24)
+    source.publish()
+    assert at not in [part.at for part in parts_of(source, archive)]
+    Reader(source.documents).view()
+
+
+def test_an_archive_that_is_given_up_is_offered_and_linked_no_more() -> None:
+    source = Source(policy=Policy(rebase=HOUR, archive=DAY))
+    source.put("a")
+    source.publish()
+    source.clock.advance(hours=2)
+    source.publish()
+    assert Capability.RESOURCE_LIST_ARCHIVE in offered(source)
+
+    source.policy = Policy()
+    source.publish()
+
+    assert offered(source) == [Capability.RESOURCE_LIST, Capability.CHANGE_LIST]
+    assert header_of(source, naming.RESOURCE_LIST).link(Relation.ARCHIVES) is None
+    assert source.publish() == Publication()
+    source.clock.advance(hours=25)
+    source.publish()
+    assert files_of(source) == ["capabilitylist.xml", "changelist.xml", "resourcelist.xml"]
+
+
+def test_a_resource_list_that_was_lost_before_it_was_kept_is_not_in_the_archive() -> None:
+    source = Source(policy=Policy(archive=DAY))
+    source.put("a")
+    source.publish()
+    source.documents.delete(naming.RESOURCE_LIST)
+
+    source.publish(step=Step.REBASE)
+
+    assert offered(source) == [Capability.RESOURCE_LIST, Capability.CHANGE_LIST]
+    assert view(source) == source.truth()

@@ -1,0 +1,190 @@
+"""The plain twin of a Resource List; documents that do not read back; disks that are full."""
+
+from collections.abc import Callable, Iterable
+from typing import BinaryIO
+
+import pytest
+
+from resourcesync.adapters.memory import MemoryDocuments
+from resourcesync.documents import reading
+from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.source import naming
+from resourcesync.source.paging import Limits
+from resourcesync.source.policy import ChangeLists, Policy, Step
+from resourcesync.source.publisher import Publication
+from tests.support.publishing import Reader, Source, content_of, files_of, view
+
+HOUR = 3_600_000_000
+DAY = 24 * HOUR
+
+
+# --- the plain twin -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "parts"), [(0, 0), (3, 0), (4, 2)])
+def test_the_plain_twin_lists_every_resource_and_says_nothing_of_resourcesync(
+    count: int, parts: int
+) -> None:
+    source = Source(limits=Limits(max_entries=3), policy=Policy(sitemap=True))
+    source.put(*"abcd"[:count])
+
+    publication = source.publish()
+
+    names = [item.name for item in publication.written if "sitemap" in item.name]
+    assert len(names) == parts + 1
+    found = []
+    for name in names:
+        content = content_of(source.documents, name)
+        assert b"rs:" not in content
+        assert b"openarchives" not in content
+        with source.documents.open(name) as stream:  # type: ignore[union-attr]
+            found += [getattr(item, "uri", "") for item in reading.read(stream, uri="x").entries()]
+    assert [uri for uri in found if "resourcesync" not in uri] == sorted(source.truth())
+    assert source.publish() == Publication()
+    source.policy = Policy()
+    source.publish()
+    source.clock.advance(hours=25)
+    source.publish()
+    assert not [name for name in files_of(source) if "sitemap" in name]
+
+
+# --- reading back -------------------------------------------------------------------------------
+
+
+class Corrupting(MemoryDocuments):
+    """A disk that stores something else than it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name, self.old, self.new = "", b"", b""
+
+    def write(
+        self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
+    ) -> int:
+        if name == self.name:
+            chunks = [b"".join(chunks).replace(self.old, self.new)]
+        return super().write(name, chunks, check)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        (naming.CHANGE_LIST, b"created", b"updated"),
+        (naming.CHANGE_LIST, b"data/c", b"data/x"),
+        (naming.CHANGE_LIST, b"data/b", b"data/y"),  # copied from the list before
+        (naming.CHANGE_LIST, b"</urlset>", b""),
+        (naming.CHANGE_LIST, b'length="2"', b'length="3"'),
+        (naming.CHANGE_LIST, b" from=", b" until="),
+        (
+            naming.CHANGE_LIST,
+            b'capability="changelist" from="20',
+            b'capability="changelist" from="19',
+        ),
+        (naming.RESOURCE_LIST, b' at="20', b' at="19'),
+        (naming.CAPABILITY_LIST, b'rel="up"', b'rel="index"'),
+        (naming.RESOURCE_LIST, b"sha-256:", b"sha-256:0"),
+        (naming.RESOURCE_LIST, b"<url>", b"<url><loc/>"),
+        (naming.CAPABILITY_LIST, b"resourcelist.xml", b"resourcelost.xml"),
+    ],
+)
+def test_what_does_not_read_back_replaces_nothing(name: str, old: bytes, new: bytes) -> None:
+    documents = Corrupting()
+    source = Source(documents=documents)
+    source.put("a")
+    source.publish()
+    source.put("b")
+    source.publish()
+    source.put("c")
+    before, held = source.contents(), view(source)
+    documents.name, documents.old, documents.new = name, old, new
+    if name == naming.CAPABILITY_LIST:
+        source.policy = Policy(change_lists=ChangeLists.ARCHIVE)
+
+    with pytest.raises(StorageError) as caught:
+        source.publish(step=Step.REBASE)
+
+    assert caught.value.code == "read-back"
+    assert ("kept", "what was published before") in caught.value.evidence
+    assert content_of(documents, name) == before[name]
+    Reader(documents).view().current()
+    assert held != source.truth()
+    documents.name = ""
+    source.publish_only()
+    assert view(source) == source.truth()
+
+
+def test_a_list_whose_copy_was_altered_meanwhile_is_written_from_the_catalogue() -> None:
+    source = Source()
+    source.put("a")
+    source.publish()
+    source.put("b")
+    source.publish()
+    altered = content_of(source.documents, naming.CHANGE_LIST).replace(b"data/b", b"data/x")
+    source.documents.write(naming.CHANGE_LIST, [altered])
+    source.put("c")
+
+    source.publish()
+
+    assert view(source) == source.truth()
+
+
+def test_a_list_that_was_altered_without_a_trace_is_never_copied() -> None:
+    class Untold(MemoryDocuments):
+        """Files whose times were put back: nothing but their bytes tells of the alteration."""
+
+        def signature(self, name: str) -> str | None:
+            return None if super().signature(name) is None else "as ever"
+
+    source = Source(documents=Untold())
+    source.put("a")
+    source.publish()
+    source.put("b")
+    source.publish()
+    altered = content_of(source.documents, naming.CHANGE_LIST).replace(b"data/b", b"data/x")
+    source.documents.write(naming.CHANGE_LIST, [altered])
+    source.put("c")
+
+    source.publish()
+
+    assert view(source) == source.truth()
+
+
+@pytest.mark.parametrize("shape", list(ChangeLists))
+def test_a_disk_that_is_full_in_the_middle_of_a_rotation_leaves_what_was_there(
+    shape: ChangeLists,
+) -> None:
+    class Full(MemoryDocuments):
+        room = 1_000
+
+        def write(
+            self,
+            name: str,
+            chunks: Iterable[bytes],
+            check: Callable[[BinaryIO], None] | None = None,
+        ) -> int:
+            self.room -= 1
+            if self.room < 0:
+                raise DiskFullError("no space left")
+            return super().write(name, chunks, check)
+
+    for room in range(8):
+        documents = Full()
+        source = Source(
+            limits=Limits(max_entries=2),
+            documents=documents,
+            policy=Policy(change_lists=shape, rotate=HOUR, rebase=HOUR, archive=DAY, sitemap=True),
+        )
+        source.put("a", "b", "c")
+        source.publish()
+        source.put("d")
+        source.publish()
+        source.clock.advance(hours=2)
+        source.put("e", "f", "g")
+        documents.room = room
+        try:
+            source.publish()
+        except DiskFullError:
+            Reader(documents).view().current()
+        documents.room = 1_000
+        source.publish()
+        assert view(source) == source.truth()
