@@ -62,7 +62,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     tree, but for --initialise, --update, --rebase, --allow-empty and --dry-run. Hidden files are
     left out.
 
-    catalogue:FILE is a catalogue that other programs fill, see `resourcesync catalogue`; it needs
+    catalogue:FILE is a catalogue that other programs fill, see the command catalogue; it needs
     --out FOLDER once. No folder is looked at then.
     """
     tree: Path = values["tree"]
