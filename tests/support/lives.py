@@ -1,7 +1,7 @@
 """Choose the life of a mirror from a seed, and live it."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -48,9 +48,13 @@ def style_of(luck: random.Random) -> Style | None:
     return replace(style, mixed=style.keep > 1, newest_first=style.keep > 1 and style.fixed)
 
 
-def moves_of(luck: random.Random, steps: int) -> list[Move]:
+ROTTING: Final = {**WEIGHTS, "rot": 2, "audit": 2}
+"""The steps of a life whose disk forgets."""
+
+
+def moves_of(luck: random.Random, steps: int, weights: Mapping[str, float] = WEIGHTS) -> list[Move]:
     """Choose the steps of a life."""
-    names = luck.choices(list(WEIGHTS), list(WEIGHTS.values()), k=steps)
+    names = luck.choices(list(weights), list(weights.values()), k=steps)
     return [("put", luck.randrange(2**32)) for _ in range(6)] + [
         ("publish", luck.randrange(2**32)),
         *((name, luck.randrange(2**32)) for name in names),
@@ -70,7 +74,9 @@ def live(folder: Path, style: Style | None, max_entries: int, moves: Sequence[Mo
     campaign.heal()
 
 
-def born(seed: int, steps: int) -> tuple[Style | None, int, list[Move]]:
+def born(
+    seed: int, steps: int, weights: Mapping[str, float] = WEIGHTS
+) -> tuple[Style | None, int, list[Move]]:
     """Return the life of a seed."""
     luck = random.Random(seed)
-    return style_of(luck), luck.choice((3, 6, 50)), moves_of(luck, steps)
+    return style_of(luck), luck.choice((3, 6, 50)), moves_of(luck, steps, weights)
