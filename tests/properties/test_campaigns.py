@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from campaigns.__main__ import NAMES, load, main
+from campaigns.generated import installed
 from campaigns.outcome import Outcome, table
 from tests.support.racing import race
 
@@ -39,6 +40,16 @@ def test_a_violation_is_told_and_is_no_success(capsys: pytest.CaptureFixture[str
 def test_a_campaign_of_uris_finds_no_violation(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["uris", "--size", "3000"]) == 0
     assert "places checked" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not installed(), reason="nginx is not here")
+def test_a_campaign_of_lists_plans_and_audits_what_it_should(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["lists", "--size", "6000"]) == 0
+    told = capsys.readouterr().out
+    assert "audit by lists, peak MiB" in told
+    assert "to fetch" in told
 
 
 def test_two_thousand_operations_are_not_led_out_of_the_mirror(tmp_path: Path) -> None:
