@@ -67,17 +67,15 @@ class Sieve:
         while text:
             text = self._sift(text)
 
-    def close(self) -> None:
-        """Tell that the document ends here.
+    def finish(self) -> None:
+        """Let the scanner read what waits: nothing more comes.
 
         Raises:
-            TruncatedDocumentError: It is not complete.
-            MalformedDocumentError: It is broken at its very end.
+            DocumentError: It cannot be used.
         """
-        if not self._scanner.closed:
-            self._catch_up()
-            self._pass(self._held.encode() + self._rest())
-        self._scanner.close()
+        self._catch_up()
+        self._pass(self._held.encode() + self._rest())
+        self._held = ""
 
     def _rest(self) -> bytes:
         """Return the start of a character whose end has not come, and forget it."""

@@ -253,7 +253,9 @@ class Document:
         for block in self._rest:
             self._sieve.feed(block)
             yield self._counted()
-        self._sieve.close()
+        self._sieve.finish()
+        yield self._counted()
+        self._scanner.close()
         yield self._counted()
 
     def _counted(self) -> list[Run | Irregular]:
