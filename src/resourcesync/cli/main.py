@@ -35,7 +35,7 @@ GROUPS: Final = {
     },
     "Publish": {
         "publish": "write Resource Lists and Change Lists for a tree",
-        "dump": "pack the files of a tree into Resource Dumps and Change Dumps",
+        "dump": "pack a tree into Resource Dumps and Change Dumps",
         "serve": "serve a tree and its lists over HTTP",
         "catalogue": "tell a Source what became of its resources",
     },
