@@ -65,8 +65,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     DIR is a tree that was published; the current folder by default. Ctrl-C ends it, with exit 0.
 
-    Every file of DIR is served, hidden ones left out: publish --exclude keeps files out of the
-    lists, not out of what is served.
+    What is published is served, and robots.txt: neither hidden files, nor those that publish
+    --include and --exclude leave out, as they were when serve began.
     """
     tree: Path = values["tree"]
 

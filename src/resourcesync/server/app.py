@@ -4,12 +4,14 @@ What it answers, and what not:
 
 - ``GET`` and ``HEAD`` only; 405 for all else, 400 for a request with a body.
 - ``/.well-known/resourcesync`` is the Source Description (§6.3.2). Below the folder of documents,
-  only ``.xml`` files and the ``.zip`` packages of dumps are served. All other paths are resources of the tree.
+  only ``.xml`` files and the ``.zip`` packages of dumps are served. All other paths are resources
+  of the tree.
 - ``/`` is ``index.html`` of the tree when there is one, else a page that points to the Capability
   List. No other folder has a page: a folder is no resource that this package lists.
-- Hidden files (a name that begins with ``.`` or ends with ``~``), links that lead out of the tree
-  and everything that is no regular file are absent: 404. A file that cannot be read is not absent:
-  403, or 503 when the fault may pass, because a Destination may take 404 for a deletion.
+- Files that are not published, hidden files (a name that begins with ``.`` or ends with ``~``),
+  links that lead out of the tree and everything that is no regular file are absent: 404. A file
+  that cannot be read is not absent: 403, or 503 when the fault may pass, because a Destination may
+  take 404 for a deletion.
 - Validators are promised only for a state that can be told from the next one, and a body is never
   a mixture of two states: if a file changes while it is sent, the connection is cut.
 """
@@ -59,10 +61,16 @@ _FOREVER: Final = (b"cache-control", b"max-age=31536000, immutable")
 # A numbered Change List may still be open, and grow; a numbered Resource List never changes, nor
 # does a package.
 _IMMUTABLE: Final = re.compile(
-    rb"resourcelist-.+-[0-9]{4,}\.xml|(?:resource|change)dump-.+(?:\.zip|-manifest\.xml)",
+    rb"resourcelist-.+-[0-9]{4,}\.xml|(?:resource|change)list_.+Z(?:-[0-9]+)?\.xml"
+    rb"|(?:resource|change)dump-.+(?:\.zip|-manifest\.xml)",
     re.DOTALL,
 )
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
+
+
+def _is_anything(path: str) -> bool:
+    del path
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +82,8 @@ class Served:
         documents: The folder of the ResourceSync documents, its own; ``None`` means
             ``resourcesync`` in ``root``. Outside ``root`` it is served under its own name.
         well_known: The Source Description; ``None`` means ``.well-known/resourcesync`` in ``root``.
+        is_published: Tells of a path in the tree, as ``media_type`` gets it, whether the file there
+            is published; what is not is absent.
         capability_list_uri: Absolute URI for the ``Link`` field and the page (§6.3.3): what the
             operator says, never what a request says.
         media_type: Gives the media type for a path in the tree (with ``/``, undecodable bytes as
@@ -88,6 +98,7 @@ class Served:
     media_type: Callable[[str], str]
     documents: Path | None = None
     well_known: Path | None = None
+    is_published: Callable[[str], bool] = _is_anything
 
     def __post_init__(self) -> None:
         if _LINKABLE.fullmatch(self.capability_list_uri) is None:
@@ -141,7 +152,8 @@ class _Application:
         self._documents = Folder(served.documents_folder)
         is_inside = served.documents_folder.absolute().is_relative_to(served.root.absolute())
         closed = self._prefix if is_inside else ()
-        self._tree = Folder(served.root, closed=closed, required=True)
+        self._is_published = served.is_published
+        self._tree = Folder(served.root, closed=closed, required=True, is_open=self._is_open)
         self._link = f'<{served.capability_list_uri}>; rel="resourcesync"'.encode("ascii")
         self._description = _Place(
             folder=Folder(served.description.parent),
@@ -149,6 +161,9 @@ class _Application:
             headers=(_KINDS[b".xml"], _NO_CACHE, _NOSNIFF),
         )
         self._page = _page(served.capability_list_uri, self._link)
+
+    def _is_open(self, names: Names) -> bool:
+        return self._is_published(_path_of(names))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as ASGI 3 asks."""
@@ -184,9 +199,10 @@ class _Application:
         depth = len(self._prefix)
         if names[:depth] == self._prefix:
             return self._locate_document(names[depth:])
-        if is_hidden(names):
+        names = names or (b"index.html",)
+        if is_hidden(names) or not self._is_open(names):
             return None
-        return self._locate_resource(names or (b"index.html",))
+        return self._locate_resource(names)
 
     def _locate_document(self, names: Names) -> _Place | None:
         if not names or is_hidden(names) or names[-1][-4:] not in _KINDS:
@@ -196,7 +212,7 @@ class _Application:
         return _Place(folder=self._documents, names=names, headers=headers)
 
     def _locate_resource(self, names: Names) -> _Place:
-        media_type = self._media_type(os.fsdecode(b"/".join(names)))
+        media_type = self._media_type(_path_of(names))
         kind = ((b"content-type", media_type.encode("ascii")),) if media_type else ()
         headers = (*kind, (b"link", self._link), _NOSNIFF)
         return _Place(folder=self._tree, names=names, headers=headers)
@@ -262,6 +278,10 @@ async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, condition:
             if start >= stop:
                 return
             chunk = await to_thread.run_sync(opened.read, start, min(_CHUNK, stop - start))
+
+
+def _path_of(names: Names) -> str:
+    return os.fsdecode(b"/".join(names))
 
 
 def _is_same(now: Condition, before: Condition) -> bool:

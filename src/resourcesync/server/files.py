@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -121,11 +122,20 @@ class Folder:
         closed: Names of a folder below it that is not part of it; empty when there is none.
         required: Whether it is a fault that the folder itself is absent (not mounted, perhaps),
             and not just the absence of all its files.
+        is_open: Whether the file that a link leads to may be served.
     """
 
-    __slots__ = ("_closed", "_path", "_required")
+    __slots__ = ("_closed", "_is_open", "_path", "_required")
 
-    def __init__(self, path: Path, *, closed: Names = (), required: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        closed: Names = (),
+        required: bool = False,
+        is_open: Callable[[Names], bool] = lambda _: True,
+    ) -> None:
+        self._is_open = is_open
         self._required = required
         self._path = os.fsencode(path.absolute())
         self._closed = tuple(name.lower() for name in closed)
@@ -161,7 +171,7 @@ class Folder:
                 return found
             roots = (self._path, os.path.realpath(self._path))
             target = follow_link(names, found, roots)
-            if target is None or is_hidden(target):
+            if target is None or is_hidden(target) or not self._is_open(target):
                 return None
             names = target
         return None

@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -17,10 +16,8 @@ from resourcesync.adapters.files import FileTreeOriginals, Selection
 from resourcesync.adapters.memory import MemoryCatalogue
 from resourcesync.destination.mapping import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
-from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.ports import Catalogue, Catalogued, Clock, Omission, Recording, Snapshot
-from resourcesync.source.dumps import Dumped
+from resourcesync.ports import Catalogue, Clock, Omission
 from resourcesync.source.foreign import refuse_foreign
 from resourcesync.source.ledger import read_record
 from resourcesync.source.link_rules import LinkedOriginals, ReadableOriginals, parse_rule
@@ -29,7 +26,12 @@ from resourcesync.source.paging import Limits
 from resourcesync.source.policy import ChangeLists, Policy, Step
 from resourcesync.source.publisher import Publication, Publisher
 from resourcesync.source.scan import ScanReport, scan
-from resourcesync.wiring import dumping, robots
+from resourcesync.wiring import robots
+from resourcesync.wiring.rehearsing import Unrecorded
+
+if TYPE_CHECKING:
+    from resourcesync.source.dumps import Dumped
+    from resourcesync.wiring.dumping import DumpsAsked, Packing
 
 CATALOGUE: Final = Path(".resourcesync") / "catalogue.db"
 NOTE: Final = "publish.settings"
@@ -56,7 +58,7 @@ class Settings:
         sitemap: Whether a plain sitemap is written for search engines.
         robots: Whether ``robots.txt`` is written.
         links: Rules for the links of resources, as ``link_rules.parse_rule`` reads them.
-        max_package: The most bytes of content in one package of a dump.
+        max_package: The most bytes of content in one package of a dump; 0 is the default.
     """
 
     url: str = ""
@@ -77,7 +79,7 @@ class Settings:
     sitemap: bool = False
     robots: bool = False
     links: tuple[str, ...] = ()
-    max_package: int = dumping.DEFAULT_PACKAGE
+    max_package: int = 0
 
     @property
     def policy(self) -> Policy:
@@ -102,11 +104,13 @@ class Settings:
         return Limits(max_entries=self.max_entries, max_bytes=self.max_bytes)
 
     @property
-    def packing(self) -> dumping.Packing:
+    def packing(self) -> "Packing":
         """How dumps are made."""
+        from resourcesync.wiring import dumping  # noqa: PLC0415 - few publications need it
+
         return dumping.Packing(
             url=self.url,
-            max_package=self.max_package,
+            max_package=self.max_package or dumping.DEFAULT_PACKAGE,
             keep=self.keep,
             limits=self.limits,
             dialect=Dialect(self.dialect),
@@ -129,7 +133,7 @@ class Published:
     settings: Settings
     scan: ScanReport
     publication: Publication
-    dumped: Dumped | None = None
+    dumped: "Dumped | None" = None
     omissions: tuple[Omission, ...] = ()
     dry_run: bool = False
 
@@ -148,7 +152,7 @@ class Asked:
     step: Step = Step.DUE
     dry_run: bool = False
     allow_empty: bool = False
-    dumps: dumping.DumpsAsked | None = None
+    dumps: "DumpsAsked | None" = None
 
 
 def publish_tree(
@@ -190,6 +194,8 @@ def publish_tree(
             catalogue.write_notes({NOTE: msgspec.json.encode(settings).decode()})
             try:
                 if asked.dumps is not None:
+                    from resourcesync.wiring import dumping  # noqa: PLC0415 - few need it
+
                     dumped = dumping.dump(
                         asked.dumps, settings.packing, catalogue, documents, originals, clock
                     )
@@ -249,7 +255,7 @@ def _catalogue(root: Path, clock: Clock, *, dry_run: bool) -> Iterator[Catalogue
             yield catalogue
     elif path.exists():
         with closing(FileCatalogue(path, clock)) as catalogue:
-            yield _Unrecorded(catalogue)
+            yield Unrecorded(catalogue)
     else:
         yield MemoryCatalogue()
 
@@ -289,7 +295,15 @@ def read_settings(catalogue: Catalogue, note: str) -> Settings:
     Raises:
         StateError: They are damaged.
     """
-    text = catalogue.note(note)
+    return decode_settings(catalogue.note(note))
+
+
+def decode_settings(text: str | None) -> Settings:
+    """Return the settings of a note, or those of the first time.
+
+    Raises:
+        StateError: They are damaged.
+    """
     try:
         return Settings() if text is None else msgspec.json.decode(text, type=Settings)
     except msgspec.MsgspecError as error:
@@ -329,53 +343,3 @@ def _selection(settings: Settings) -> Selection:
     if settings.robots and settings.out == ".":
         skip |= {robots.NAME}
     return Selection(include=settings.include, exclude=settings.exclude, skip=skip)
-
-
-class _Unrecorded:
-    """A catalogue that can be compared with and never changes: for a dry run."""
-
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
-
-    def catalogued(self) -> Iterator[Catalogued]:
-        """Yield what is recorded."""
-        return self._catalogue.catalogued()
-
-    @contextmanager
-    def record(self, now: datetime) -> Iterator[Recording]:
-        """Open a recording that records nothing."""
-        del now
-        yield _Nothing()
-
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Open a view of what is recorded."""
-        return self._catalogue.snapshot()
-
-    def note(self, key: str) -> str | None:
-        """Return a note."""
-        return self._catalogue.note(key)
-
-    def forget_edits(self, last: int) -> None:
-        """Forget nothing."""
-
-    def write_notes(self, notes: Mapping[str, str]) -> None:
-        """Write nothing."""
-
-
-class _Nothing:
-    """A recording that records nothing."""
-
-    def created(self, resource: Resource, fingerprint: str) -> None:
-        """Record nothing."""
-
-    def updated(self, resource: Resource, fingerprint: str) -> None:
-        """Record nothing."""
-
-    def deleted(self, resource: Resource) -> None:
-        """Record nothing."""
-
-    def touched(self, resource: Resource, fingerprint: str) -> None:
-        """Record nothing."""
-
-    def passed(self) -> None:
-        """Record nothing."""

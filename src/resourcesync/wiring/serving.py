@@ -15,6 +15,7 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.app import Served, create_app
 from resourcesync.server.running import ServerThread, serve_forever
+from resourcesync.wiring.published import published_files
 
 __all__ = ["LateApplication", "ServerThread", "Tree", "find_tree", "serve_forever"]
 
@@ -52,6 +53,7 @@ class Tree:
             media_type=media_type,
             documents=self.out / "resourcesync",
             well_known=self.out / ".well-known" / "resourcesync",
+            is_published=published_files(self.root),
         )
         return create_app(served, clock=clock)
 

@@ -1,0 +1,58 @@
+"""A catalogue for a dry run: it can be compared with, and nothing is written."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+
+from resourcesync.model.resources import Resource
+from resourcesync.ports import Catalogue, Catalogued, Recording, Snapshot
+
+
+class Unrecorded:
+    """A catalogue that can be compared with and never changes: for a dry run."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+
+    def catalogued(self) -> Iterator[Catalogued]:
+        """Yield what is recorded."""
+        return self._catalogue.catalogued()
+
+    @contextmanager
+    def record(self, now: datetime) -> Iterator[Recording]:
+        """Open a recording that records nothing."""
+        del now
+        yield _Nothing()
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Open a view of what is recorded."""
+        return self._catalogue.snapshot()
+
+    def note(self, key: str) -> str | None:
+        """Return a note."""
+        return self._catalogue.note(key)
+
+    def forget_edits(self, last: int) -> None:
+        """Forget nothing."""
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Write nothing."""
+
+
+class _Nothing:
+    """A recording that records nothing."""
+
+    def created(self, resource: Resource, fingerprint: str) -> None:
+        """Record nothing."""
+
+    def updated(self, resource: Resource, fingerprint: str) -> None:
+        """Record nothing."""
+
+    def deleted(self, resource: Resource) -> None:
+        """Record nothing."""
+
+    def touched(self, resource: Resource, fingerprint: str) -> None:
+        """Record nothing."""
+
+    def passed(self) -> None:
+        """Record nothing."""

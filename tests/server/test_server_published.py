@@ -1,0 +1,99 @@
+"""What the operator left out of the lists is not served either."""
+
+from pathlib import Path
+
+import pytest
+from starlette.types import ASGIApp
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.errors import StateError
+from resourcesync.wiring.publishing import publish_tree
+from resourcesync.wiring.serving import find_tree
+from tests.support.asgi import ask
+
+
+def plant(tree: Path) -> None:
+    for name in ("a.txt", "b.key", "private/c.txt", "x/d.txt", "robots.txt", "index.html"):
+        (tree / name).parent.mkdir(exist_ok=True)
+        (tree / name).write_text(name)
+    (tree / "alias.txt").symlink_to("b.key")
+    (tree / "other.txt").symlink_to("a.txt")
+
+
+def served(tree: Path, **chosen: object) -> ASGIApp:
+    publish_tree(tree, {"url": "http://h.example/", **chosen}, clock=SystemClock())
+    return find_tree(tree).application(SystemClock())
+
+
+def found(app: ASGIApp, *names: str) -> list[str]:
+    return [name for name in names if ask(app, "/" + name).status == 200]
+
+
+NAMES = ("a.txt", "b.key", "private/c.txt", "x/d.txt", "robots.txt", "alias.txt", "other.txt")
+
+
+def test_everything_is_served_where_nothing_was_left_out(tmp_path: Path) -> None:
+    plant(tmp_path)
+
+    assert found(served(tmp_path), *NAMES) == list(NAMES)
+
+
+def test_what_was_excluded_is_absent_also_by_a_link_to_it(tmp_path: Path) -> None:
+    plant(tmp_path)
+
+    app = served(tmp_path, exclude=("*.key", "private"))
+
+    assert found(app, *NAMES) == ["a.txt", "x/d.txt", "robots.txt", "other.txt"]
+    assert ask(app, "/private/c.txt").status == 404
+    lists = ["resourcesync/resourcelist.xml", ".well-known/resourcesync"]
+    assert found(app, *lists) == lists
+
+
+def test_what_was_not_included_is_absent_but_robots_txt_and_the_page_are_there(
+    tmp_path: Path,
+) -> None:
+    plant(tmp_path)
+
+    app = served(tmp_path, include=("x/*",))
+
+    assert found(app, *NAMES) == ["x/d.txt", "robots.txt"]
+    page = ask(app, "/")
+    assert page.status == 200
+    assert b"Capability List" in page.body  # index.html is not published
+
+
+def test_who_published_last_decides_and_serving_disturbs_no_publication(tmp_path: Path) -> None:
+    plant(tmp_path)
+    served(tmp_path, exclude=("*.txt",))
+
+    app = served(tmp_path, exclude=("*.key",))
+
+    assert found(app, "a.txt", "b.key") == ["a.txt"]
+
+
+def test_a_catalogue_that_is_damaged_serves_nothing(tmp_path: Path) -> None:
+    plant(tmp_path)
+    served(tmp_path)
+    for path in (tmp_path / ".resourcesync").glob("catalogue.db*"):
+        path.write_bytes(b"no catalogue at all" * 99)
+
+    with pytest.raises(StateError):
+        find_tree(tmp_path).application(SystemClock())
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("changelist_2013-05-22T172139Z.xml", "immutable"),
+        ("resourcelist_2013-05-22T172139.123456Z.xml", "immutable"),
+        ("changelist-000001.xml", "no-cache"),
+        ("changelistarchive.xml", "no-cache"),
+        ("sitemap.xml", "no-cache"),
+    ],
+)
+def test_only_what_never_changes_may_be_kept(tmp_path: Path, name: str, said: str) -> None:
+    plant(tmp_path)
+    app = served(tmp_path)
+    (tmp_path / "resourcesync" / name).write_text("<urlset/>")
+
+    assert said in ask(app, f"/resourcesync/{name}").fields["cache-control"]
