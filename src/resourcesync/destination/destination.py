@@ -20,6 +20,7 @@ from resourcesync.destination.mappers import TREE
 from resourcesync.destination.mapping import Profile, origin
 from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, Filters, PullOptions
+from resourcesync.destination.patch_links import Largest
 from resourcesync.destination.proving import Rolling
 from resourcesync.destination.pulling import Pull, Pulled
 from resourcesync.destination.repairing import Repair
@@ -214,12 +215,11 @@ class Destination:
             max_size=filters.max_size,
             since=filters.since,
         )
-        largest = {name: it.largest for name, it in equipment.patches.items()}
         known = (row.uri for row in equipment.state.refused())
         refusals = Refusals(self._tell_refused, known)
         links = self._links(scope, filters)
         mapping = identity.mapping(equipment.mappers)
-        return Selection(scope, mapping, refusals, largest, links)
+        return Selection(scope, mapping, refusals, Largest(equipment.patches), links)
 
     def _links(self, scope: Scope, filters: Filters) -> Links | None:
         """Return which links are followed: those of chosen entries, whatever they lead to.

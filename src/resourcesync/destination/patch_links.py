@@ -1,7 +1,7 @@
 """Whether a patch can stand for a whole resource: from the very version before (§14.4). Pure."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from resourcesync.destination.uris import normalise
@@ -9,6 +9,7 @@ from resourcesync.errors import OutOfScopeError
 from resourcesync.model.digests import STRONG, format_digests, usable
 from resourcesync.model.resources import Resource
 from resourcesync.ports.mirror import Copy, Fixity, Pending
+from resourcesync.ports.patching import PatchFormat
 
 _LINE = "patch "
 
@@ -33,6 +34,26 @@ class PatchLink(NamedTuple):
 
 Plain = tuple[str, str, str, int, bool]
 """A ``PatchLink`` as it is stored."""
+
+
+class Largest(Mapping[str, int | None]):
+    """Bytes of the largest version that each format can patch; asks for formats when asked itself.
+
+    Args:
+        formats: The known formats, by media type.
+    """
+
+    def __init__(self, formats: Mapping[str, PatchFormat]) -> None:
+        self._formats = formats
+
+    def __getitem__(self, name: str) -> int | None:
+        return self._formats[name].largest
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._formats)
+
+    def __len__(self) -> int:
+        return len(self._formats)
 
 
 def patch_of(resource: Resource, largest: Mapping[str, int | None]) -> Plain | None:

@@ -121,7 +121,7 @@ class Selection:
         self._scope = scope
         self._mapping = mapping
         self.refusals = refusals
-        self._patches = patches or {}
+        self._patches = {} if patches is None else patches
         self._links = links
         self._foreign: set[str] = set()
 

@@ -5,11 +5,9 @@ environment, a file, a credential of the service manager, or a command. It is re
 one field of the requests to one origin, and is in no message and no ``repr``.
 """
 
-import netrc
 import os
 import re
 import stat
-import subprocess
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -245,6 +243,8 @@ def _netrc(table: _Table) -> tuple[tuple[str, str], ...]:
 
 def _netrc_fields(table: _Table, path: Path) -> tuple[tuple[str, str], ...]:
     """Read a ``.netrc``; its ``default`` entry is left alone, since it is for just any host."""
+    import netrc  # noqa: PLC0415 - few mirrors have one
+
     host = re.sub(r"^\w+://|:[0-9]+$", "", table.origin or table.home)
     try:
         _check_private(path)
@@ -292,6 +292,8 @@ def _contents(path: Path) -> str:
 
 def _ask(command: Sequence[str]) -> str:
     """Run a command once, without a shell; what it writes is the secret."""
+    import subprocess  # noqa: PLC0415 - few mirrors need one
+
     try:
         done = subprocess.run(  # noqa: S603 - the operator's own command, no shell
             command,

@@ -5,17 +5,19 @@ those that nobody uses nothing is imported at all. Only groups that this package
 listed here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync import __version__
 from resourcesync.destination.mappers import MapperFactory
 from resourcesync.documents.patches.limits import MAX_BYTES
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.patching import PatchFormat
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 MAPPERS: Final = "resourcesync.mappers"
 PATCHES: Final = "resourcesync.patches"
@@ -106,15 +108,36 @@ def load(group: str, name: str) -> Callable[..., Any]:
     return _import(found[0])
 
 
-def patch_formats() -> dict[str, PatchFormat]:
+class _PatchFormats(Mapping[str, PatchFormat]):
+    """The formats by media type; who never meets a patch never looks for plug-ins."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, PatchFormat] | None = None
+
+    def __getitem__(self, name: str) -> PatchFormat:
+        return self._found()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found())
+
+    def __len__(self) -> int:
+        return len(self._found())
+
+    def _found(self) -> dict[str, PatchFormat]:
+        if self._known is None:
+            ours = _BUILT_IN[PATCHES]
+            self._known = {
+                name.lower(): PatchFormat(
+                    load=partial(load, PATCHES, name), largest=MAX_BYTES if name in ours else None
+                )
+                for name in names(PATCHES)
+            }
+        return self._known
+
+
+def patch_formats() -> Mapping[str, PatchFormat]:
     """Return the formats of patches that can be applied, by media type; none is imported yet."""
-    ours = _BUILT_IN[PATCHES]
-    return {
-        name.lower(): PatchFormat(
-            load=partial(load, PATCHES, name), largest=MAX_BYTES if name in ours else None
-        )
-        for name in names(PATCHES)
-    }
+    return _PatchFormats()
 
 
 def mapper(name: str) -> MapperFactory:
@@ -131,6 +154,8 @@ def _of(group: str) -> list[Plugin]:
         raise ConfigurationError(
             f"there is no group of plug-ins {group!r}", hint=f"known: {', '.join(GROUPS)}"
         )
+    from importlib.metadata import entry_points  # noqa: PLC0415 - reads much, and seldom needed
+
     ours = _BUILT_IN[group]
     others = [_plugin(it) for it in entry_points(group=group) if it.name not in ours]
     return [
@@ -142,7 +167,7 @@ def _of(group: str) -> list[Plugin]:
     ]
 
 
-def _plugin(point: EntryPoint) -> Plugin:
+def _plugin(point: "EntryPoint") -> Plugin:
     dist = point.dist
     return Plugin(
         group=point.group,
@@ -158,6 +183,8 @@ def _described(plugin: Plugin) -> str:
 
 
 def _import(plugin: Plugin) -> Callable[..., Any]:
+    from importlib.metadata import EntryPoint  # noqa: PLC0415 - seldom needed
+
     point = EntryPoint(name=plugin.name, value=plugin.value, group=plugin.group)
     try:
         loaded = point.load()

@@ -25,7 +25,6 @@ from resourcesync.errors import (
 )
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.wiring.exploring import open_fetcher, over_network
 from resourcesync.wiring.mirrors import Network, is_mirror, not_a_mirror
 
 _DAY: Final = 86_400_000_000
@@ -199,6 +198,11 @@ def _must_ask(known: FollowedSets, wish: Wish, *, every: bool, now: int) -> bool
 
 
 def _ask(address: str, network: Network, clock: Clock) -> tuple[OfferedSet, ...]:
+    from resourcesync.wiring.exploring import (  # noqa: PLC0415 - a known mirror needs it not
+        open_fetcher,
+        over_network,
+    )
+
     with open_fetcher(address, network, clock) as fetcher:
         return offered_sets(over_network(fetcher), address, allowed=network.allow_origins)
 
