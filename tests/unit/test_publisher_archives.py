@@ -2,7 +2,7 @@
 
 import pytest
 
-from resourcesync.model.vocabulary import Capability, Relation
+from resourcesync.model.vocabulary import Capability, Dialect, Relation
 from resourcesync.source import naming
 from resourcesync.source.paging import Limits
 from resourcesync.source.policy import Policy, Step
@@ -61,6 +61,44 @@ def test_what_is_superseded_goes_into_archives_for_its_time(count: int) -> None:
     source.clock.advance(hours=5 * 24)
     source.publish()
     assert at not in [part.at for part in parts_of(source, archive)]
+    Reader(source.documents).view()
+
+
+def test_what_is_lost_of_the_archive_is_written_again_or_no_longer_listed() -> None:
+    source = Source(policy=Policy(rotate=HOUR, keep=HOUR, rebase=2 * HOUR, archive=90 * DAY))
+    source.put("a")
+    source.publish()
+    for number in range(5):
+        source.clock.advance(hours=26)
+        source.put("a", content=str(number))
+        source.publish()
+    past = parts_of(source, naming.ARCHIVES[Capability.CHANGE_LIST_ARCHIVE])
+    lists = naming.ARCHIVES[Capability.RESOURCE_LIST_ARCHIVE]
+    former = parts_of(source, lists)
+    lost = "resourcesync/" + past[0].uri.removeprefix(DOCUMENTS)
+    before = content_of(source.documents, lost)
+    source.documents.delete(lost)
+    source.documents.write("resourcesync/" + former[0].uri.removeprefix(DOCUMENTS), [b"?"])
+
+    source.publish()
+
+    assert content_of(source.documents, lost) == before
+    assert parts_of(source, lists) == former[1:]
+    Reader(source.documents).view()
+
+
+def test_an_archive_holds_lists_of_every_version_that_was_written() -> None:
+    source = Source(policy=Policy(archive=90 * DAY))
+    source.put("a")
+    source.publish()
+    source.publish(step=Step.REBASE)
+    source.policy = Policy(archive=90 * DAY, dialect=Dialect.V1_0)
+    source.publish(step=Step.REBASE)
+    source.publish(step=Step.REBASE)
+
+    found = parts_of(source, naming.ARCHIVES[Capability.RESOURCE_LIST_ARCHIVE])
+
+    assert len(found) == 2  # the one that was rewritten in place at once could not be kept
     Reader(source.documents).view()
 
 

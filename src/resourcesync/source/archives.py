@@ -57,5 +57,6 @@ def keep_resource_list(shelf: Shelf, one: Superseded) -> bool:
     Raises:
         StorageError: It could not be copied.
     """
-    key = str(one.at)
-    return shelf.has(one.name, key) or shelf.copy(naming.RESOURCE_LIST, one.name, key)
+    if shelf.is_unharmed(one.name):
+        return True
+    return shelf.copy(naming.RESOURCE_LIST, one.name, str(one.at))

@@ -115,7 +115,7 @@ def publish(shelf: Shelf, plan: Plan, snapshot: Snapshot, shape: ChangeLists) ->
         StorageError: One could not be written; the next run goes on from there.
     """
     is_part = shape is not ChangeLists.ARCHIVE and len(plan.closed) > 0
-    for span in plan.closed:
+    for span in (*plan.retired, *plan.closed):
         if not shelf.has(span.name, _closed_key(span, is_part=is_part)):
             _write(shelf, snapshot, span, span.name, _closed_header(shelf, span, is_part=is_part))
     listed = (*plan.retired, *plan.closed) if shape is ChangeLists.ARCHIVE else plan.retired

@@ -84,11 +84,13 @@ class Shelf:
     def has(self, name: str, key: str) -> bool:
         """Whether a document is there, with the content that ``key`` stands for, unharmed."""
         known = self.known.get(name)
-        return known is not None and known.key == self._keyed(key) and self._is_unharmed(name)
+        return known is not None and known.key == self._keyed(key) and self.is_unharmed(name)
 
-    def _is_unharmed(self, name: str) -> bool:
-        """Whether a document is there as it was written."""
-        known = self.known[name]
+    def is_unharmed(self, name: str) -> bool:
+        """Whether a document is there as it was written, whatever its content."""
+        known = self.known.get(name)
+        if known is None:
+            return False
         signature = self._store.signature(name)
         if signature == known.signature:
             return True
@@ -106,7 +108,7 @@ class Shelf:
         """
         known = self.known.get(name)
         is_it = known is not None and known.body == self._keyed(body)
-        return known if is_it and self._is_unharmed(name) else None
+        return known if is_it and self.is_unharmed(name) else None
 
     def put_entries(
         self,
