@@ -89,9 +89,7 @@ class Transfer:
         self._landing = Landing(
             copies=copies, state=state, clock=clock, policy=policy, report=report
         )
-        self._patching = Patching(
-            copies, {} if patches is None else patches, policy.own_algorithm
-        )
+        self._patching = Patching(copies, {} if patches is None else patches, policy.own_algorithm)
         self._told = 0.0
         self._soon: deque[Attempt] = deque()
         self._late: list[Attempt] = []
