@@ -1,6 +1,7 @@
 """Laws of stable pages: a Resource List made out of the last one says what one made anew says."""
 
 import json
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -259,3 +260,32 @@ def test_edits_are_forgotten_when_a_list_has_them_and_not_before() -> None:
     with catalogue.snapshot() as snapshot:
         assert list(snapshot.edits()) == []
     assert listed(source) == held(source)
+
+
+def test_a_page_whose_name_is_taken_again_at_the_same_moment_is_not_believed() -> None:
+    source, _ = filled(Limits(max_entries=10), *FORTY)
+    source.documents.delete([name for name, _ in pages(source)][0])
+    source.limits = Limits(max_entries=4)
+
+    Publisher(
+        source.catalogue, source.documents, base_uri=BASE, clock=source.clock, limits=source.limits
+    ).publish()
+
+    assert listed(source) == held(source)
+
+
+def test_a_page_that_somebody_made_endless_is_not_read_to_its_end() -> None:
+    source, catalogue = filled(Limits(max_entries=10), *FORTY)
+    (name, _), *_ = pages(source)
+    content = content_of(source.documents, name)
+    source.documents.write(name, [content, b" " * 10_000_000])
+    record(source, {"n05": ("plain", 6)})
+
+    tracemalloc.start()
+    rebase(source)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert listed(source) == held(source)
+    assert len(catalogue.ranges) == 1
+    assert peak < 5_000_000

@@ -76,14 +76,14 @@ def _last_pages(shelf: Shelf) -> tuple[Page, ...]:
     if head is None or not head.key.isdigit():  # of an older version of the format
         return ()
     parts = [
-        Page(name, known.start, known.is_plain)
+        Page(name, known)
         for name, known in shelf.known.items()
         if known.key == head.key and name.startswith(_PARTS)
     ]
     if not parts:
-        return (Page(naming.RESOURCE_LIST, "", head.is_plain),)
-    parts.sort(key=attrgetter("start"))
-    is_whole = len({part.start for part in parts}) == len(parts) == head.entries
+        return (Page(naming.RESOURCE_LIST, head),)
+    parts.sort(key=attrgetter("known.start"))
+    is_whole = len({part.known.start for part in parts}) == len(parts) == head.entries
     return tuple(parts) if is_whole else ()
 
 

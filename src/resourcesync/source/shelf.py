@@ -226,15 +226,19 @@ class Shelf:
         )
         self._note(name, content.header.capability)
 
-    def content(self, name: str) -> bytes | None:
-        """Return the bytes of a document that is as it was written; ``None`` for another."""
+    def content(self, name: str, known: Recorded) -> bytes | None:
+        """Return the bytes of a document that is as it was written; ``None`` for another.
+
+        Args:
+            name: Its name.
+            known: What was recorded of it.
+        """
         stream = self._store.open(name)
         if stream is None:
             return None
         with closing(stream):
-            found = stream.read()
-        is_it = hashlib.sha256(found).hexdigest() == self.known[name].digest
-        return found if is_it else None
+            found = stream.read(known.size + 1)
+        return found if hashlib.sha256(found).hexdigest() == known.digest else None
 
     def mark_page(self, name: str, start: str, *, is_plain: bool) -> None:
         """Remember of a part where its range begins, and whether its bytes tell its entries."""

@@ -18,6 +18,7 @@ from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Snapshot
 from resourcesync.source.checking import Proof
+from resourcesync.source.ledger import Recorded
 from resourcesync.source.paging import Block, Limits, Pages
 from resourcesync.source.shelf import Shelf
 
@@ -33,13 +34,11 @@ class Page(NamedTuple):
 
     Attributes:
         name: Its document.
-        start: The URI that its range begins with; that of the first page begins before all.
-        is_plain: Whether its entries can be told apart by their bytes.
+        known: What was recorded of it then. A page of the next list may take its name.
     """
 
     name: str
-    start: str
-    is_plain: bool
+    known: Recorded
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,7 +118,8 @@ class Rebase:
         Args:
             old: The last list's pages, at least one, their ranges in order.
         """
-        starts = ("", *(page.start for page in old[1:]))
+        # The range of the first page begins before all others, whatever its first URI is.
+        starts = ("", *(page.known.start for page in old[1:]))
         ends = (*starts[1:], None)
         kept = _NOTHING  # these may yet become one page with the next
         anew: str | None = None  # where a range begins that is to be formatted
@@ -144,12 +144,12 @@ class Rebase:
 
     def _spliced(self, page: Page, end: str | None) -> Entries | None:
         """Return a page's entries as they are now; ``None`` if they are to be formatted anew."""
-        known = self._shelf.known[page.name]
+        known = page.known
         most = max(_FEW, known.entries // _SHARE)
         edits = self._edits.take(end, most)
-        if edits is None or not page.is_plain or self._shelf.dialect is not Dialect.V1_1:
+        if edits is None or not known.is_plain or self._shelf.dialect is not Dialect.V1_1:
             return None
-        content = self._shelf.content(page.name)
+        content = self._shelf.content(page.name, known)
         if content is None:
             return None
         return splicing.splice(splicing.entries_of(content, known.entries), self._rows(edits))
