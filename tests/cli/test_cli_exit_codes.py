@@ -19,6 +19,7 @@ EXPECTED = {
     "ConfigurationError": 2,
     "StoppedError": 130,
     "BudgetError": 10,
+    "PatchError": 3,
     "DocumentError": 5,
     "MalformedDocumentError": 5,
     "TruncatedDocumentError": 4,

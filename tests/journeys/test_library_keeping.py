@@ -340,3 +340,25 @@ def test_an_audit_stops_between_two_copies(mirror: Mirror) -> None:
 
     assert len(found) == 3
     assert len(mirror.audit().findings) == len(FILES)
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+def test_a_pull_may_be_given_bytes_time_or_no_content(source: TinySource, tmp_path: Path) -> None:
+    folder = tmp_path / "limited"
+
+    listed = Mirror(source.url, folder, lists_only=True).pull()
+    assert (listed.listed, listed.applied, listed.pending) == (len(FILES), 0, len(FILES))
+    assert listed.state is not MirrorState.IN_SYNC
+    some = Mirror(source.url, folder, max_bytes=1).pull()
+    assert (some.spent, some.applied) == ("bytes", 1)
+    late = Mirror(source.url, folder, max_duration=0.0).pull()
+    assert (late.spent, late.applied) == ("time", 0)
+    assert Mirror(source.url, folder, max_duration=600.0).pull().state is MirrorState.IN_SYNC
+    assert here(folder) == FILES
+
+
+def test_a_limit_less_than_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="max_duration=-1 is less than nothing"):
+        Mirror("http://127.0.0.1:1/", tmp_path, max_duration=-1)
