@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,14 +117,19 @@ def convert(source: str, target: Path | None, manner: Manner, *, clock: Clock) -
         if target is None:
             shutil.copyfileobj(held, sys.stdout.buffer)
             sys.stdout.buffer.flush()
-        is_recent = document.dialect in _RECENT
         return Converted(
             conversion=conversion,
             dialect=document.dialect,
             refused=tuple(refused),
             refusals=document.refused,
-            tolerated=tuple(it for it in tolerated if is_recent or it.code not in _OLD_WAYS),
+            tolerated=_told(tolerated, document.dialect),
         )
+
+
+def _told(tolerated: Iterable[Tolerated], dialect: Dialect) -> tuple[Tolerated, ...]:
+    """Return what was forgiven, without the ways that older versions have."""
+    is_recent = dialect in _RECENT
+    return tuple(it for it in tolerated if is_recent or it.code not in _OLD_WAYS)
 
 
 def _unusable(

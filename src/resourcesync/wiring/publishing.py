@@ -194,11 +194,7 @@ def publish_tree(
             catalogue.write_notes({NOTE: msgspec.json.encode(settings).decode()})
             try:
                 if asked.dumps is not None:
-                    from resourcesync.wiring import dumping  # noqa: PLC0415 - few need it
-
-                    dumped = dumping.dump(
-                        asked.dumps, settings.packing, catalogue, documents, originals, clock
-                    )
+                    dumped = _dump(asked.dumps, settings, catalogue, documents, originals, clock)
             finally:  # the lists go on, also where something could not be packed
                 done = publisher.publish(asked.step, anew=anew, now=now)
             if settings.robots:
@@ -211,6 +207,19 @@ def publish_tree(
             dry_run=asked.dry_run,
             dumped=dumped,
         )
+
+
+def _dump(
+    asked: "DumpsAsked",
+    settings: Settings,
+    catalogue: Catalogue,
+    documents: FolderDocuments,
+    originals: ReadableOriginals,
+    clock: Clock,
+) -> "Dumped":
+    from resourcesync.wiring import dumping  # noqa: PLC0415 - few need it
+
+    return dumping.dump(asked, settings.packing, catalogue, documents, originals, clock)
 
 
 def _originals(root: Path, settings: Settings, clock: Clock) -> ReadableOriginals:
