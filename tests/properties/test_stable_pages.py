@@ -264,7 +264,7 @@ def test_edits_are_forgotten_when_a_list_has_them_and_not_before() -> None:
 
 def test_a_page_whose_name_is_taken_again_at_the_same_moment_is_not_believed() -> None:
     source, _ = filled(Limits(max_entries=10), *FORTY)
-    source.documents.delete([name for name, _ in pages(source)][0])
+    source.documents.delete(next(name for name, _ in pages(source)))
     source.limits = Limits(max_entries=4)
 
     Publisher(

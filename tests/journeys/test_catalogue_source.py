@@ -1,0 +1,108 @@
+"""A Source without a folder, on real files: told by lines, published, read by others."""
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from resync.resource_list import ResourceList
+
+from resourcesync import Catalogue, Resource
+from resourcesync.documents import reading
+from resourcesync.model.capabilities import Part
+
+BASE = "https://museum.example/"
+FEW = ("--max-entries", "40")
+
+
+def command(*arguments: str | Path, lines: str = "") -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "resourcesync", *map(str, arguments)],
+        input=lines,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def line(number: int, version: int, change: str = "") -> str:
+    told: dict[str, object] = {"uri": f"{BASE}object-{number:04}", "length": version}
+    if change:
+        told["change"] = change
+    return json.dumps(told) + "\n"
+
+
+def documents(out: Path) -> Iterator[Path]:
+    """The Resource List's documents with entries, in order."""
+    head = out / "resourcesync" / "resourcelist.xml"
+    with head.open("rb") as stream:
+        document = reading.read(stream, uri=head.name)
+        parts = [it.uri for it in document.entries() if isinstance(it, Part)]
+    yield from [head.with_name(uri.rpartition("/")[2]) for uri in parts] or [head]
+
+
+def listed(out: Path) -> list[Resource]:
+    found: list[Resource] = []
+    for path in documents(out):
+        with path.open("rb") as stream:
+            document = reading.read(stream, uri=path.name)
+            found += [it for it in document.entries() if isinstance(it, Resource)]
+            assert document.refused == 0
+    return found
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    lines = "".join(line(number, 1) for number in range(300))
+    command("catalogue", "import", tmp_path / "c.db", lines=lines)
+    where = f"catalogue:{tmp_path / 'c.db'}"
+    command("publish", where, "--url", BASE, "--out", tmp_path / "out", *FEW)
+    return tmp_path
+
+
+def test_every_list_says_what_was_posted(source: Path) -> None:
+    chance = random.Random(7)
+    where = f"catalogue:{source / 'c.db'}"
+    for version in range(2, 7):
+        some = chance.sample(range(400), 30)
+        kinds = chance.choices(["created", "updated", "deleted"], k=30)
+        lines = "".join(
+            line(number, version, kind) for number, kind in zip(some, kinds, strict=True)
+        )
+        command("catalogue", "post", source / "c.db", lines=lines)
+
+        command("publish", where, "--rebase")
+
+        assert listed(source / "out") == list(Catalogue(source / "c.db").resources())
+        assert command("publish", where) == "Nothing changed\n"
+
+
+def test_a_harmed_part_is_written_from_the_catalogue(source: Path) -> None:
+    path = list(documents(source / "out"))[2]
+    path.write_bytes(path.read_bytes().replace(b'length="1"', b'length="7"'))
+    command("catalogue", "post", source / "c.db", lines=line(1, 5, "updated"))
+
+    command("publish", f"catalogue:{source / 'c.db'}")
+
+    assert listed(source / "out") == list(Catalogue(source / "c.db").resources())
+
+
+def test_parts_that_were_copied_are_read_by_resync(source: Path) -> None:
+    command("catalogue", "post", source / "c.db", lines=line(33, 5, "updated"))
+    command("publish", f"catalogue:{source / 'c.db'}", "--rebase")
+
+    found: dict[str, int | None] = {}
+    for path in documents(source / "out"):
+        resources = ResourceList()
+        resources.read(uri=str(path))
+        found |= {it.uri: it.length for it in resources}
+
+    assert len(found) == 300
+    assert found[f"{BASE}object-0033"] == 5
+    assert found[f"{BASE}object-0034"] == 1
