@@ -103,6 +103,23 @@ def test_an_inventory_is_told_as_one(source: TinySource, said: Said) -> None:
     )
 
 
+def test_deletions_that_an_inventory_left_are_not_called_held_back(
+    source: TinySource, said: Said
+) -> None:
+    run(["pull", source.url, "museum"])
+    source.offer({name: body for name, body in FILES.items() if "0003" not in name}, at=LATER)
+    assert run(["pull", "museum", "--lists-only"]) == 3
+    said.readouterr()
+
+    assert run(["status", "museum"]) == 0
+
+    text = said.readouterr().out
+    assert "1 deletion not done; the next pull does it." in text
+    assert "held back" not in text
+    assert run(["pull", "museum"]) == 0
+    assert not Path("museum/objects/0003.txt").exists()
+
+
 # --- figures ---
 
 

@@ -283,7 +283,9 @@ def details(mirrors: Sequence[MirrorStatus]) -> list[Line]:
 
 def _notes(mirror: MirrorStatus) -> list[str]:
     notes = []
-    if mirror.held:
+    if mirror.held and mirror.state is not MirrorState.STOPPED:
+        notes.append(f"{words.counted(mirror.held, 'deletion')} not done; the next pull does it.")
+    elif mirror.held:
         share = words.share(mirror.held, mirror.resources)
         held, all_ = words.count(mirror.held), words.count(mirror.resources)
         notes.append(f"would delete {held} of {all_} ({share}); held back.")

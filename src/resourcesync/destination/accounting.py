@@ -69,12 +69,13 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     state, memory = equipment.state, Memory(equipment.state)
     tally, swept = pulled.tally, pulled.swept
     resources = state.count()
-    held = waiting(state, Task.DELETE) if pulled.is_swept and not dry_run else 0
+    to_delete = waiting(state, Task.DELETE)
+    held = to_delete if pulled.is_swept and not dry_run else 0
     local = len(swept.failures)
     failed = waiting(state, Task.FETCH)
     requests, received = equipment.traffic()
-    unfinished = memory.hole or not pulled.complete
-    behind = bool(failed or memory.refused or local) or unfinished
+    unfinished = memory.hole or not pulled.complete or (to_delete and not pulled.is_swept)
+    behind = bool(failed or memory.refused or local or unfinished)
     return RunReport(
         run=run,
         mode=pulled.mode,
