@@ -8,7 +8,7 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ import click
 from resourcesync import config, errors
 from resourcesync.adapters.catalogue import database
 from resourcesync.adapters.mirror import schema
-from resourcesync.cli import configured, main
+from resourcesync.cli import configured, configured_sources, main
 from resourcesync.cli.config_schema import value_schema
 from resourcesync.cli.event_schema import EVENTS
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
@@ -268,10 +268,10 @@ def named(fields: str) -> str:
     return ", ".join(f"`{it.partition(':')[0].rstrip('?')}`" for it in fields.split())
 
 
-def configuration_keys() -> str:
-    """Return the keys of a mirror's table in the configuration file."""
+def configuration_keys(keys: Mapping[str, click.Option]) -> str:
+    """Return the keys of a table in the configuration file."""
     rows = []
-    for name, option in configured.MIRROR_KEYS.items():
+    for name, option in keys.items():
         schema = value_schema(option)
         kind = " or ".join(map(str, schema.get("enum") or [option.type.name]))
         several = "list of " if option.multiple else ""
@@ -295,7 +295,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "exit-codes": exit_codes,
     "events": events,
-    "configuration": configuration_keys,
+    "configuration": partial(configuration_keys, configured.MIRROR_KEYS),
+    "configuration-sources": partial(configuration_keys, configured_sources.SOURCE_KEYS),
     "state-schema": state_schema,
     "catalogue-schema": catalogue_schema,
 }

@@ -10,7 +10,8 @@ import click
 
 from resourcesync import config
 from resourcesync.cli import configured, options, words
-from resourcesync.cli.configured import Configuration, Setting
+from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured_tables import Setting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option

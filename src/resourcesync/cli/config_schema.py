@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 
 from resourcesync import config
-from resourcesync.cli import configured, options
+from resourcesync.cli import configured, configured_sources, options
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -72,6 +72,14 @@ def config_schema() -> Schema:
                 },
                 "additionalProperties": False,
             },
+            "source": {
+                "description": "Each published tree by its name.",
+                "type": "object",
+                "additionalProperties": {
+                    **_table(configured_sources.SOURCE_KEYS),
+                    "required": ["path"],
+                },
+            },
             "auth": {
                 "description": "Where each secret is, by the name that `auth` of a mirror gives.",
                 "type": "object",
@@ -109,6 +117,7 @@ def _described(option: click.Option) -> Schema:
 
 _HELP: Final = {
     "source": "The Source's address.",
+    "path": "The tree, from the folder of this file if it is no whole path.",
     "dest": "The mirror's folder, from the folder of this file if it is no whole path.",
     "max_lag": "The longest lag that is fine, for `resourcesync status --check`.",
 }

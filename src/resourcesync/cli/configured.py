@@ -13,6 +13,8 @@ from click.core import ParameterSource
 
 from resourcesync import config
 from resourcesync.cli import mirror_folders, options
+from resourcesync.cli.configured_sources import ConfiguredSources
+from resourcesync.cli.configured_tables import Setting, mistakes, read_setting
 from resourcesync.cli.pull_options import KEYS
 from resourcesync.cli.setting_values import converted
 from resourcesync.config import files
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from resourcesync.wiring.credentials import Credentials
     from resourcesync.wiring.mirrors import Network
 
-TABLES: Final = ("defaults", "mirror", "auth")
+TABLES: Final = ("defaults", "mirror", "source", "auth")
 
 NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 _GIVEN: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
@@ -40,21 +42,6 @@ DEFAULT_KEYS: Final = {
     "max_lag": _MAX_LAG,
 }
 """No secret by default: it would go to the Source of every mirror."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """One value and where it came from.
-
-    Attributes:
-        value: As the option of that name takes it.
-        written: As it is written in the file or the environment.
-        origin: ``file:line``, or the variable's name.
-    """
-
-    value: Any
-    written: object
-    origin: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +98,7 @@ class Configuration:
     ) -> dict[str, Setting]:
         if self.file is None:
             return {}
-        return {key: _read(self.file, table, key, keys) for key in self.file.table(*table)}
+        return {key: read_setting(self.file, table, key, keys) for key in self.file.table(*table)}
 
     def mirror(self, name: str) -> ConfiguredMirror:
         """Return one mirror.
@@ -148,7 +135,7 @@ class Configuration:
             table = ("mirror", name)
             with suppress(ConfigurationError):
                 text = dict(_overridden(name, "dest")).get("dest")
-                dest = text or _read(self.file, table, "dest", MIRROR_KEYS)
+                dest = text or read_setting(self.file, table, "dest", MIRROR_KEYS)
                 folder = mirror_folders.folder_of(self.file, table, str(dest.value))
                 found[name] = mirror_folders.resolved(folder)
         return found
@@ -229,7 +216,7 @@ class Configuration:
         from resourcesync.wiring.credentials import check_credentials  # noqa: PLC0415 - as above
 
         for name in self.names:
-            found = list(_mistakes(self.file, ("mirror", name), MIRROR_KEYS))
+            found = list(mistakes(self.file, ("mirror", name), MIRROR_KEYS))
             yield from found
             if found:
                 continue
@@ -247,7 +234,11 @@ class Configuration:
 def mistakes_of(file: ConfigFile) -> Iterator[ConfigurationError]:
     """Yield every mistake in a configuration file; no secret is asked for."""
     shared = list(_shared_mistakes(file))
-    yield from shared or Configuration(file).problems()
+    if shared:
+        yield from shared
+        return
+    yield from Configuration(file).problems()
+    yield from ConfiguredSources(file).problems()
 
 
 def warnings_of(file: ConfigFile) -> Iterator[Mapping[str, object]]:
@@ -337,42 +328,12 @@ def _shared_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
     for key in file.tables:
         if key not in TABLES:
             yield file.unknown((), key, TABLES)
-    for table in ("mirror", "auth"):
+    for table in ("mirror", "source", "auth"):
         try:
             file.table(table)
         except ConfigurationError as error:
             yield error
-    yield from _mistakes(file, ("defaults",), DEFAULT_KEYS)
-
-
-def _mistakes(
-    file: ConfigFile, table: tuple[str, ...], keys: Mapping[str, click.Option]
-) -> Iterator[ConfigurationError]:
-    try:
-        names = list(file.table(*table))
-    except ConfigurationError as error:
-        yield error
-        return
-    for key in names:
-        try:
-            _read(file, table, key, keys)
-        except ConfigurationError as error:
-            yield error
-
-
-def _read(
-    file: ConfigFile, table: tuple[str, ...], key: str, keys: Mapping[str, click.Option]
-) -> Setting:
-    if key not in keys:
-        raise file.unknown(table, key, tuple(keys))
-    if key not in file.table(*table):
-        raise file.wrong(table, key, "is missing")
-    written = file.table(*table)[key]
-    try:
-        value = converted(keys[key], written)
-    except ConfigurationError as error:
-        raise file.wrong(table, key, error.message, hint=error.hint) from None
-    return Setting(value=value, written=written, origin=file.place(table, key))
+    yield from mistakes(file, ("defaults",), DEFAULT_KEYS)
 
 
 def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, Setting]]:

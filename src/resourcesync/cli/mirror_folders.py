@@ -6,18 +6,18 @@ from pathlib import Path
 from resourcesync.config.files import ConfigFile
 
 
-def folder_of(file: ConfigFile, table: tuple[str, ...], dest: str) -> Path:
+def folder_of(file: ConfigFile, table: tuple[str, ...], dest: str, key: str = "dest") -> Path:
     """Return the folder that ``dest`` means, from the folder of the file if it is no whole path.
 
     Raises:
         ConfigurationError: It is none.
     """
     if not dest or "://" in dest or "\0" in dest:
-        raise file.wrong(table, "dest", "must be a folder")
+        raise file.wrong(table, key, "must be a folder")
     try:
         return file.path.parent / Path(dest).expanduser()
     except RuntimeError:
-        raise file.wrong(table, "dest", "names a user who is not there") from None
+        raise file.wrong(table, key, "names a user who is not there") from None
 
 
 def check_alone(file: ConfigFile, name: str, dest: Path, folders: Mapping[str, Path]) -> None:

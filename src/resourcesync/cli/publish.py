@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from resourcesync.cli import options, publish_options, words
+from resourcesync.cli import configured, options, publish_options, words
+from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
+from resourcesync.cli.pull_many import Ended, failed, together
 from resourcesync.cli.stopping import heard
 from resourcesync.cli.words import QUIET, Line
+from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
@@ -23,35 +26,19 @@ _CATALOGUE: Final = "catalogue:"
 
 @click.command("publish")
 @click.argument(
-    "tree", metavar="DIR|catalogue:FILE", type=click.Path(file_okay=False, path_type=Path)
-)
-@option("--url", metavar="BASE", help="The address of DIR on the Web; needed once.")
-@option(
-    "--out",
+    "tree",
+    metavar="[DIR|NAME|catalogue:FILE]",
+    required=False,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write the documents there instead of into DIR.",
 )
-@option("--include", multiple=True, metavar="GLOB", help="Publish only files whose path matches.")
-@option("--exclude", multiple=True, metavar="GLOB", help="Publish no files whose path matches.")
-@option(
-    "--hash",
-    "hash",
-    multiple=True,
-    type=click.Choice(["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"]),
-    help="Digests of every file; sha-256 unless given. Repeat for several.",
-)
-@option("--max-entries", type=click.IntRange(1, 50_000), help="Most entries of one document.")
-@option("--max-bytes", type=options.SIZE, help="Most bytes of one document, such as 10M.")
-@option(
-    "--described-by",
-    metavar="URI",
-    help="A document about the resources, instead of one that is written here; '' takes that back.",
-)
+@option("--all", "all", is_flag=True, help="Publish every tree of the configuration file.")
+@publish_options.tree_options
 @option("--allow-empty", is_flag=True, help="Publish it although there are no files in it.")
 @option("-n", "--dry-run", is_flag=True, help="Say what has changed; write nothing.")
 @publish_options.policy_options
 @publish_options.step_options
 @publish_options.watch_options
+@options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Write Resource Lists and Change Lists for a tree.
@@ -62,11 +49,20 @@ def command(output: OutputOptions, **values: Any) -> Job:
     tree, but for --initialise, --update, --rebase, --allow-empty and --dry-run. Hidden files are
     left out.
 
+    NAME is a table [source.NAME] of the configuration file; what it says counts in each run.
+
     catalogue:FILE is a catalogue that other programs fill, see the command catalogue; it needs
     --out FOLDER once. No folder is looked at then.
     """
-    tree: Path = values["tree"]
     publish_options.check_steps(values)
+    tree: Path | None = values.pop("tree")
+    every: bool = values.pop("all")
+    sources = ConfiguredSources(files.find(values.pop("config")))
+    given = configured.given_options()
+    if every or tree is None:
+        _check_all(tree, values, sources, every=every)
+        return _job_of_all(sources, values, given, output)
+    tree, values = _target(tree, values, sources, given)
 
     def work(screen: Screen) -> Outcome:
         return _publish(tree, values, screen)
@@ -79,6 +75,63 @@ def command(output: OutputOptions, **values: Any) -> Job:
         subject=tree.name,
         fields={"tree": str(tree), "dry_run": values["dry_run"]},
         again=f"resourcesync publish {tree}",
+    )
+
+
+def _target(
+    tree: Path, values: dict[str, Any], sources: ConfiguredSources, given: frozenset[str]
+) -> tuple[Path, dict[str, Any]]:
+    """Return the tree that a name or a folder means, and how it is published."""
+    if str(tree) not in sources.names:
+        return tree, values
+    source = sources.source(str(tree))
+    return source.path, configured.merged(values, source.settings, given)
+
+
+def _check_all(
+    tree: Path | None, values: Mapping[str, Any], sources: ConfiguredSources, *, every: bool
+) -> None:
+    if not every:
+        raise click.UsageError("name a folder, a source of the configuration file, or --all")
+    if tree is not None or values["watch"]:
+        raise click.UsageError(
+            f"--all and {'--watch' if tree is None else tree} exclude each other"
+        )
+    if not sources.names:
+        raise ConfigurationError(
+            "no source is configured", hint="add a table [source.NAME] with its path and url"
+        )
+
+
+def _job_of_all(
+    sources: ConfiguredSources,
+    values: dict[str, Any],
+    given: frozenset[str],
+    output: OutputOptions,
+) -> Job:
+    """Return the job that publishes every source; one that fails does not keep the others back."""
+
+    def publish(name: str, screen: Screen) -> Outcome:
+        tree, settings = _target(Path(name), values, sources, given)
+        return _publish(tree, settings, screen)
+
+    def work(screen: Screen) -> Outcome:
+        ended = [Ended(name, {"name": name}, attempt(name, screen)) for name in sources.names]
+        return together(ended, "source")
+
+    def attempt(name: str, screen: Screen) -> Outcome:
+        try:
+            return publish(name, screen)
+        except ResourceSyncError as error:
+            return failed(problem_of(error), name, screen, "source")
+
+    return Job(
+        command="publish",
+        output=output,
+        work=work,
+        subject="all",
+        fields={"dry_run": values["dry_run"]},
+        again="resourcesync publish --all",
     )
 
 

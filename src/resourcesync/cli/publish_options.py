@@ -1,6 +1,7 @@
 """The options of ``publish`` that say when lists are closed, kept and written anew."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -12,6 +13,33 @@ from resourcesync.cli.options import option
 if TYPE_CHECKING:
     from resourcesync.source.policy import Step
 
+_TREE: Final = (
+    option("--url", metavar="BASE", help="The address of DIR on the Web; needed once."),
+    option(
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Write the documents there instead of into DIR.",
+    ),
+    option(
+        "--include", multiple=True, metavar="GLOB", help="Publish only files whose path matches."
+    ),
+    option("--exclude", multiple=True, metavar="GLOB", help="Publish no files whose path matches."),
+    option(
+        "--hash",
+        "hash",
+        multiple=True,
+        type=click.Choice(["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"]),
+        help="Digests of every file; sha-256 unless given. Repeat for several.",
+    ),
+    option("--max-entries", type=click.IntRange(1, 50_000), help="Most entries of one document."),
+    option("--max-bytes", type=options.SIZE, help="Most bytes of one document, such as 10M."),
+    option(
+        "--described-by",
+        metavar="URI",
+        help="A document about the resources, instead of one that is written here;"
+        " '' takes that back.",
+    ),
+)
 _POLICY: Final = (
     option(
         "--change-lists",
@@ -92,6 +120,11 @@ _ALWAYS: Final = (
 _Command = Callable[..., Job]
 
 
+def tree_options(function: _Command) -> _Command:
+    """Give a command the options that say what is published, and where."""
+    return _with(_TREE, function)
+
+
 def policy_options(function: _Command) -> _Command:
     """Give a command the options that say when lists are closed, kept and written anew."""
     return _with((*_POLICY, _LINKS), function)
@@ -142,3 +175,19 @@ def step_of(values: Mapping[str, Any]) -> "Step":
 
 def _forced(values: Mapping[str, Any]) -> list[str]:
     return [name for name in ("initialise", "update", "rebase") if values[name]]
+
+
+def _options_of(
+    decorators: tuple[Callable[[_Command], _Command], ...],
+) -> Mapping[str, click.Option]:
+    """Return the options that decorators give to a command, by their names."""
+
+    def bare(**_values: Any) -> Job:
+        raise NotImplementedError
+
+    params = getattr(_with(decorators, bare), "__click_params__", [])
+    return {str(it.name): it for it in reversed(params) if isinstance(it, click.Option)}
+
+
+KEYS: Final = _options_of((*_TREE, *_POLICY, _LINKS))
+"""The options that are remembered with a tree, as keys of the configuration file."""

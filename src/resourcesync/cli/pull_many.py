@@ -50,9 +50,9 @@ def _pull(name: str, pull_one: PullOne, screen: Screen) -> Outcome:
         return failed(write_crash_report(error, ["pull", name]), name, screen)
 
 
-def failed(problem: Problem, name: str, screen: Screen) -> Outcome:
+def failed(problem: Problem, name: str, screen: Screen, noun: str = "mirror") -> Outcome:
     """Tell of the error that ended one of several; return how that one ended."""
-    screen.problem(replace(problem, evidence=(("mirror", name), *problem.evidence)))
+    screen.problem(replace(problem, evidence=((noun, name), *problem.evidence)))
     line = Line(f"{problem.code}: {problem.message}  exit {int(problem.exit)}", "Failed", QUIET)
     return Outcome(exit=problem.exit, closing=(line,))
 
@@ -62,13 +62,13 @@ def together(ended: Iterable[Ended], noun: str) -> Outcome:
 
     Args:
         ended: How each ended.
-        noun: What they are, ``mirror`` or ``set``.
+        noun: What they are, ``mirror``, ``set`` or ``source``.
     """
     lines: list[Line] = []
     rows: list[dict[str, object]] = []
     codes = []
     for name, fields, outcome in ended:
-        lines += [Line(name, "Mirror", QUIET), *outcome.closing]
+        lines += [Line(name, "Source" if noun == "source" else "Mirror", QUIET), *outcome.closing]
         rows.append({**fields, **outcome.fields, "exit": int(outcome.exit)})
         codes.append(outcome.exit)
     code = worst(codes)

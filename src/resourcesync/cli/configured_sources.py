@@ -1,0 +1,84 @@
+"""What the configuration file says of Sources, in the terms of the options of ``publish``."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import click
+
+from resourcesync.cli import mirror_folders, publish_options
+from resourcesync.cli.configured_tables import Setting, mistakes, read_setting
+from resourcesync.config.files import ConfigFile
+from resourcesync.errors import ConfigurationError
+
+SOURCE_KEYS: Final = {"path": click.Option(["--path"]), **publish_options.KEYS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfiguredSource:
+    """One table ``[source.NAME]``.
+
+    Attributes:
+        name: Its name.
+        path: The tree.
+        settings: All of its keys; folders are whole, or stand from the current folder.
+    """
+
+    name: str
+    path: Path
+    settings: Mapping[str, Setting] = field(repr=False)
+
+
+class ConfiguredSources:
+    """The Sources of a configuration file; none, when there is no file.
+
+    Args:
+        file: The file.
+
+    Raises:
+        ConfigurationError: ``source`` is no table.
+    """
+
+    def __init__(self, file: ConfigFile | None) -> None:
+        self._file = file
+        self.names: tuple[str, ...] = () if file is None else tuple(file.table("source"))
+
+    def source(self, name: str) -> ConfiguredSource:
+        """Return one Source.
+
+        Raises:
+            ConfigurationError: It is not there, or its table has a mistake.
+        """
+        file, table = self._file, ("source", name)
+        if file is None or name not in self.names:
+            raise ConfigurationError(
+                f"there is no source {name} in the configuration",
+                hint=f"known: {', '.join(self.names)}" if self.names else "",
+            )
+        settings = {key: read_setting(file, table, key, SOURCE_KEYS) for key in file.table(*table)}
+        if "path" not in settings:
+            raise file.wrong(table, "path", "is missing")
+        path = _folder_of(file, table, "path", settings["path"])
+        if "out" in settings:
+            out = settings["out"]
+            settings["out"] = replace(out, value=_folder_of(file, table, "out", out))
+        return ConfiguredSource(name=name, path=path, settings=settings)
+
+    def problems(self) -> Iterator[ConfigurationError]:
+        """Yield every mistake in the tables of Sources."""
+        for name in self.names:
+            assert self._file is not None
+            found = list(mistakes(self._file, ("source", name), SOURCE_KEYS))
+            yield from found
+            if found:
+                continue
+            try:
+                self.source(name)
+            except ConfigurationError as error:
+                yield error
+
+
+def _folder_of(file: ConfigFile, table: tuple[str, ...], key: str, setting: Setting) -> Path:
+    """Return the folder that a key names, from the folder of the file if it is no whole path."""
+    return mirror_folders.folder_of(file, table, str(setting.value), key)

@@ -1,0 +1,62 @@
+"""One table of the configuration file: its keys are options of a command."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from resourcesync.cli.setting_values import converted
+from resourcesync.config.files import ConfigFile
+from resourcesync.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One value and where it came from.
+
+    Attributes:
+        value: As the option of that name takes it.
+        written: As it is written in the file or the environment.
+        origin: ``file:line``, or the variable's name.
+    """
+
+    value: Any
+    written: object
+    origin: str
+
+
+def mistakes(
+    file: ConfigFile, table: tuple[str, ...], keys: Mapping[str, click.Option]
+) -> Iterator[ConfigurationError]:
+    """Yield what is wrong in a table with these keys."""
+    try:
+        names = list(file.table(*table))
+    except ConfigurationError as error:
+        yield error
+        return
+    for key in names:
+        try:
+            read_setting(file, table, key, keys)
+        except ConfigurationError as error:
+            yield error
+
+
+def read_setting(
+    file: ConfigFile, table: tuple[str, ...], key: str, keys: Mapping[str, click.Option]
+) -> Setting:
+    """Return the value of a key.
+
+    Raises:
+        ConfigurationError: There is no such key, or its value is wrong.
+    """
+    if key not in keys:
+        raise file.unknown(table, key, tuple(keys))
+    if key not in file.table(*table):
+        raise file.wrong(table, key, "is missing")
+    written = file.table(*table)[key]
+    try:
+        value = converted(keys[key], written)
+    except ConfigurationError as error:
+        raise file.wrong(table, key, error.message, hint=error.hint) from None
+    return Setting(value=value, written=written, origin=file.place(table, key))

@@ -1,0 +1,124 @@
+"""``publish NAME`` and ``publish --all``: trees of the configuration file."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.command_line import Said, rows
+
+TEXT = """
+[source.museum]
+path = "public"
+url = "https://museum.example/"
+exclude = ["*.key"]
+rotate = "1d"
+keep = "90d"
+max_entries = 5
+sitemap = true
+
+[source.prints]
+path = "prints"
+url = "https://prints.example/"
+change_lists = "per-run"
+out = "lists"
+"""
+
+
+@pytest.fixture
+def sources(tree: Path) -> Path:
+    (tree / "secret.key").write_text("s3cret")
+    prints = tree.parent / "prints"
+    prints.mkdir()
+    (prints / "a.txt").write_text("a")
+    (tree.parent / "resourcesync.toml").write_text(TEXT)
+    return tree.parent
+
+
+def test_a_source_is_published_by_its_name(sources: Path, said: Said) -> None:
+    assert run(["publish", "museum"]) == 0
+
+    listed = (sources / "public/resourcesync/sitemap.xml").read_text()
+    assert "<sitemapindex" in listed  # 12 files, 5 in each
+    assert not (sources / "museum").exists()
+    assert "secret" not in "".join(
+        path.read_text() for path in (sources / "public/resourcesync").iterdir()
+    )
+
+
+def test_the_file_counts_in_each_run_and_the_command_line_stands_above_it(
+    sources: Path, said: Said
+) -> None:
+    run(["publish", "museum"])
+    file = sources / "resourcesync.toml"
+    file.write_text(TEXT.replace("sitemap = true", "sitemap = false").replace("1d", "2d"))
+
+    assert run(["publish", "museum", "--max-entries", "50", "--rebase"]) == 0
+    assert "<urlset" in (sources / "public/resourcesync/resourcelist.xml").read_text()
+
+
+def test_folders_are_those_of_the_file_and_not_of_who_runs_it(
+    sources: Path,
+    said: Said,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    file = (sources / "resourcesync.toml").resolve()
+    out = (sources / "lists").resolve()
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+
+    assert run(["publish", "prints", "--config", str(file)]) == 0
+
+    assert (out / "resourcesync/capabilitylist.xml").exists()
+
+
+def test_all_sources_are_published_and_one_that_fails_keeps_no_other_back(
+    sources: Path, said: Said
+) -> None:
+    (sources / "public").rename(sources / "gone")
+
+    assert run(["publish", "--all", "--json"]) == 2
+
+    end = rows(said)[-1]
+    assert [(row["name"], row["exit"]) for row in end["sources"]] == [("museum", 2), ("prints", 0)]
+    assert (sources / "lists/.well-known/resourcesync").exists()
+    (sources / "gone").rename(sources / "public")
+    assert run(["publish", "--all"]) == 0
+    assert "2 of 2 sources without a fault" in said.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words", [["publish"], ["publish", "museum", "--all"], ["publish", "--all", "--watch"]]
+)
+def test_what_is_to_be_published_must_be_clear(sources: Path, words: list[str], said: Said) -> None:
+    assert run(words) == 2
+
+    assert not (sources / "public/resourcesync").exists()
+
+
+def test_without_sources_in_the_file_there_is_nothing_for_all(tree: Path, said: Said) -> None:
+    assert run(["publish", "--all"]) == 2
+    assert "no source is configured" in said.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('path = "public"\n', "", "`path` in [source.museum] is missing"),
+        ("rotate", "rotat", "unknown key `rotat` in [source.museum]"),
+        ('"1d"', '"soon"', "`rotate` in [source.museum]"),
+        ("max_entries = 5", "max_entries = 0", "`max_entries` in [source.museum]"),
+        ('path = "prints"', 'path = "https://h.example/"', "`path` in [source.prints]"),
+        ('out = "lists"', "out = 3", "`out` in [source.prints]"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(
+    sources: Path, old: str, new: str, complaint: str, said: Said
+) -> None:
+    (sources / "resourcesync.toml").write_text(TEXT.replace(old, new))
+
+    assert run(["config", "check"]) == 2
+
+    captured = said.readouterr()
+    assert complaint in captured.out + captured.err
+    assert run(["publish", "--all"]) == 2
