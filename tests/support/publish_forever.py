@@ -1,6 +1,6 @@
 """A program that edits a tree and publishes it, again and again, until it is killed.
 
-Usage: ``python publish_forever.py TREE SEED``
+Usage: ``python publish_forever.py TREE SEED POLICY``
 """
 
 import random
@@ -12,6 +12,7 @@ from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.files import FileTreeOriginals, Selection
 from resourcesync.source.paging import Limits
+from resourcesync.source.policy import ChangeLists, Policy
 from resourcesync.source.publisher import Publication, Publisher
 from resourcesync.source.scan import scan
 
@@ -19,7 +20,16 @@ BASE = "https://h.example/data/"
 SELECTION = Selection(skip=frozenset({"resourcesync"}))
 
 
-def publish(tree: Path) -> Publication:
+POLICIES = {
+    "default": Policy(),
+    "ages": Policy(rotate=50_000, keep=100_000, rebase=150_000, archive=500_000, sitemap=True),
+    "per-run": Policy(change_lists=ChangeLists.PER_RUN, rebase=200_000),
+    "archive": Policy(change_lists=ChangeLists.ARCHIVE, keep=100_000, archive=500_000),
+}
+"""Ages of a fraction of a second, so that all that is done once a day is done in every run."""
+
+
+def publish(tree: Path, policy: str = "default") -> Publication:
     """Publish a tree as a run of its own does."""
     clock = SystemClock()
     with FileCatalogue(tree / ".resourcesync/catalogue.db", clock) as catalogue:
@@ -31,6 +41,7 @@ def publish(tree: Path) -> Publication:
             base_uri=BASE,
             clock=clock,
             limits=Limits(max_entries=4),
+            policy=POLICIES[policy],
         ).publish()
 
 
@@ -43,7 +54,7 @@ def main() -> None:
                 path.unlink(missing_ok=True)
             else:
                 path.write_text(f"{chance.random()}")
-        publish(tree)
+        publish(tree, sys.argv[3])
         print(".", end="", flush=True)
 
 

@@ -21,7 +21,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.ports import Omission, Original
 from resourcesync.source.publisher import Publisher
 from resourcesync.source.scan import scan
-from tests.support.publish_forever import BASE, publish
+from tests.support.publish_forever import BASE, POLICIES, publish
 from tests.support.publishing import Reader
 
 ROOT = Path(__file__).parents[2]
@@ -36,8 +36,9 @@ def truth(tree: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("policy", POLICIES)
 def test_a_publisher_that_is_killed_leaves_a_consistent_set_and_the_next_heals_it(
-    tmp_path: Path,
+    tmp_path: Path, policy: str
 ) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
@@ -46,7 +47,7 @@ def test_a_publisher_that_is_killed_leaves_a_consistent_set_and_the_next_heals_i
     path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
     for round_ in range(8):
         with subprocess.Popen(
-            [*program, f"{round_}"], stdout=subprocess.PIPE, env={"PYTHONPATH": path}
+            [*program, f"{round_}", policy], stdout=subprocess.PIPE, env={"PYTHONPATH": path}
         ) as running:
             assert running.stdout is not None
             assert running.stdout.read(1 + round_ % 3)
@@ -55,9 +56,10 @@ def test_a_publisher_that_is_killed_leaves_a_consistent_set_and_the_next_heals_i
 
         Reader(documents).view().current()  # whatever it was doing
 
-        publish(tree)
+        publish(tree, policy)
         assert Reader(documents).view().current() == truth(tree)
-    assert publish(tree).written == ()
+    if policy == "default":
+        assert publish(tree).written == ()
     leftovers = [item.name for item in (tree / "resourcesync").iterdir() if item.name[0] == "."]
     assert leftovers == []
 
