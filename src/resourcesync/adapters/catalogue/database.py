@@ -32,7 +32,8 @@ _SOUND: Final = """
     AND (NEW.lastmod_us IS NULL OR typeof(NEW.lastmod_us) = 'integer'
         AND NEW.lastmod_us BETWEEN -62135596800000000 AND 253402300799999999)
     AND (NEW.length IS NULL OR typeof(NEW.length) = 'integer' AND NEW.length >= 0)
-    AND (NEW.hash = '' OR NEW.hash LIKE '%:%')
+    AND (ifnull(NEW.hash, '') = '' OR typeof(NEW.hash) = 'text' AND NEW.hash LIKE '%:%')
+    AND typeof(ifnull(NEW.media_type, '')) = 'text' AND typeof(ifnull(NEW.more, '')) = 'text'
 """
 _MIGRATIONS: Final = (
     f"""
@@ -48,10 +49,6 @@ _MIGRATIONS: Final = (
     """,
     f"""
     CREATE TABLE edit (number INTEGER PRIMARY KEY AUTOINCREMENT, uri TEXT NOT NULL UNIQUE);
-    CREATE TRIGGER resource_put AFTER INSERT ON resource WHEN (SELECT 1 FROM moment) BEGIN
-        DELETE FROM edit WHERE uri = NEW.uri;
-        INSERT INTO edit (uri) VALUES (NEW.uri);
-    END;
     CREATE TRIGGER resource_set AFTER UPDATE ON resource BEGIN
         DELETE FROM edit WHERE uri IN (OLD.uri, NEW.uri);
         INSERT INTO edit (uri) VALUES (NEW.uri);
@@ -60,12 +57,6 @@ _MIGRATIONS: Final = (
     CREATE TRIGGER resource_gone AFTER DELETE ON resource BEGIN
         DELETE FROM edit WHERE uri = OLD.uri;
         INSERT INTO edit (uri) VALUES (OLD.uri);
-    END;
-    CREATE TRIGGER resource_sound BEFORE INSERT ON resource WHEN NOT ({_SOUND}) BEGIN
-        SELECT RAISE(ABORT, 'a resource has a value that cannot be published');
-    END;
-    CREATE TRIGGER change_sound BEFORE INSERT ON change WHEN NOT ({_SOUND}) BEGIN
-        SELECT RAISE(ABORT, 'a change has a value that cannot be published');
     END;
     CREATE TRIGGER change_rises BEFORE INSERT ON change
     WHEN NEW.datetime_us <= (SELECT max(datetime_us) FROM change) BEGIN
@@ -76,7 +67,7 @@ _MIGRATIONS: Final = (
     CREATE TRIGGER post_one INSTEAD OF INSERT ON post BEGIN
         SELECT RAISE(ABORT, 'change is created, updated or deleted') WHERE NEW.change IS NULL
             OR NEW.change NOT IN ('created', 'updated', 'deleted');
-        SELECT RAISE(ABORT, 'uri is missing') WHERE ifnull(NEW.uri, '') = '';
+        SELECT RAISE(ABORT, 'a value cannot be published') WHERE NOT ifnull({_SOUND}, 0);
         INSERT OR IGNORE INTO moment VALUES (1, 0);
         UPDATE moment SET latest_us = max(
             latest_us + 1, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) * 1000
@@ -96,6 +87,8 @@ _MIGRATIONS: Final = (
             SELECT NEW.uri, NEW.lastmod_us, NEW.length, ifnull(NEW.hash, ''),
                 ifnull(NEW.media_type, ''), ifnull(NEW.more, ''), ''
             WHERE NEW.change <> 'deleted';
+        DELETE FROM edit WHERE uri = NEW.uri;
+        INSERT INTO edit (uri) VALUES (NEW.uri);
     END;
     """,  # noqa: S608 - made of our own text alone
 )

@@ -33,6 +33,7 @@ LOCK_NAME: Final = "publish.lock"
 _BATCH: Final = 2_000
 _RUN: Final = 512
 _PUT: Final = "INSERT OR REPLACE INTO resource VALUES (?,?,?,?,?,?,?)"
+_EDIT: Final = "INSERT OR REPLACE INTO edit (uri) VALUES (?)"
 _DELETE: Final = "DELETE FROM resource WHERE uri = ?"
 _LOG: Final = """
 INSERT INTO change (change, datetime_us, uri, lastmod_us, length, hash, media_type, more)
@@ -237,6 +238,8 @@ class FileRecording:
         """Hand what was collected to SQLite."""
         self._wrote = self._wrote or bool(self._puts or self._deletions)
         self._connection.executemany(_PUT, self._puts)
+        if not self.is_first:
+            self._connection.executemany(_EDIT, [(row[0],) for row in self._puts])
         self._connection.executemany(_DELETE, self._deletions)
         self._connection.executemany(_LOG, self._log)
         self._puts.clear()

@@ -17,6 +17,10 @@ from resourcesync.model.vocabulary import ChangeKind
 Row = tuple[Any, ...]
 """``uri, lastmod_us, length, hash, media_type, more``: what both tables keep of a resource."""
 
+_NAMES: Final = ("uri", "lastmod_us", "length", "hash", "media_type", "more")
+_TEXT: Final = frozenset({str})
+_NUMBER: Final = frozenset({int, type(None)})
+_TYPES: Final = (_TEXT, _NUMBER, _NUMBER, _TEXT, _TEXT, _TEXT)
 _KINDS: Final = {kind.value: kind for kind in ChangeKind}
 
 
@@ -74,8 +78,15 @@ class CataloguedRow(tuple[Any, ...]):
 
 
 def from_rows(rows: Sequence[Row]) -> Sequence[Resource]:
-    """Return the resources of many rows, as ``from_row`` does: as columns, if they say no more."""
-    uris, lastmods, lengths, hashes, media_types, more, *_ = zip(*rows, strict=True)
+    """Return the resources of many rows, as ``from_row`` does: as columns, if they say no more.
+
+    Raises:
+        StateError: Another program wrote a value that cannot be published.
+    """
+    columns = list(zip(*rows, strict=True))
+    if any(not _TYPES[at].issuperset(map(type, column)) for at, column in enumerate(columns)):
+        _refuse(rows)
+    uris, lastmods, lengths, hashes, media_types, more = columns
     if any(more):
         return [from_row(row) for row in rows]
     return ResourceRun(
@@ -85,6 +96,17 @@ def from_rows(rows: Sequence[Row]) -> Sequence[Resource]:
         hashes=hashes,
         media_types=media_types,
     )
+
+
+def _refuse(rows: Sequence[Row]) -> None:
+    """Name the first row with a value that cannot be published."""
+    for row in rows:
+        for name, types, value in zip(_NAMES, _TYPES, row, strict=True):
+            if type(value) not in types:
+                raise StateError(
+                    f"the catalogue has a {name} of {row[0]!r} that cannot be published: {value!r}",
+                    evidence=(("kept", "what was published before"),),
+                )
 
 
 def change_from_row(kind: str, moment: int, row: Row) -> Change:
