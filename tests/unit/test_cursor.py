@@ -13,6 +13,7 @@ from resourcesync.destination.cursor import (
     chain,
     check_announced,
     is_new,
+    without_borrowed_time,
 )
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.capabilities import Header
@@ -173,3 +174,27 @@ def test_the_prefix_tells_order_kind_time_and_content_apart() -> None:
 
     assert len({digest(a, b), digest(b, a), digest(a), digest(deleted), digest()}) == 5
     assert digest(a) != digest(change("a", 2)) != digest(change("a", None))
+
+
+@pytest.mark.parametrize(
+    ("kind", "from_", "lastmod", "is_told"),
+    [
+        (ChangeKind.DELETED, None, NOON, False),
+        (ChangeKind.DELETED, None, NOON - HOUR, True),
+        (ChangeKind.DELETED, None, None, True),
+        (ChangeKind.DELETED, NOON - HOUR, NOON, True),
+        (ChangeKind.UPDATED, None, NOON, True),
+    ],
+)
+def test_a_deletion_that_borrows_the_time_of_its_resource_tells_none(
+    kind: ChangeKind, from_: int | None, lastmod: int | None, is_told: bool
+) -> None:
+    moment = None if lastmod is None else from_microseconds(lastmod)
+    told = Change(
+        kind=kind, time=from_microseconds(NOON), resource=Resource(uri="a", lastmod=moment)
+    )
+
+    found = without_borrowed_time(told, span("list", from_))
+
+    assert found.time == (told.time if is_told else None)
+    assert found.resource == told.resource

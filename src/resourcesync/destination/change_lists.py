@@ -27,6 +27,7 @@ from resourcesync.destination.cursor import (
     is_believed,
     is_new,
     span_of,
+    without_borrowed_time,
 )
 from resourcesync.destination.history import History, open_list_key
 from resourcesync.destination.ordering import Spool
@@ -289,6 +290,7 @@ class ChangeListReader:
         for change in _changes(document):
             position = prefix.entries
             prefix.add(change)
+            change = without_borrowed_time(change, span)  # noqa: PLW2901 - it is the same change
             time = history.since if change.time is None else to_microseconds(change.time)
             if is_believed(time, through=history.since, now=now):
                 last = max(last, time)

@@ -7,7 +7,7 @@ processed, proven by a digest over them. What is new is what stands after that p
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import itemgetter
 from typing import Final
@@ -17,6 +17,7 @@ from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import SeenDocument
 
 OLD_COPY: Final = "run it again; if it repeats, look at its lists: resourcesync validate URL"
@@ -142,6 +143,21 @@ class Prefix:
     def hexdigest(self) -> str:
         """Return the digest over all changes so far."""
         return self._hash.hexdigest()
+
+
+def without_borrowed_time(change: Change, span: Span) -> Change:
+    """Return a deletion without its time, where that may be the one of the resource it was of.
+
+    Who compares two Resource Lists knows when a resource was last modified, not when it went, and
+    writes that down: ``resync`` does. In a list that tells of an interval a wrong time shows; in
+    one that tells of none, the deletion stands where it stands, as one without a time does.
+
+    Args:
+        change: A change.
+        span: The interval of its list.
+    """
+    is_borrowed = change.kind is ChangeKind.DELETED and change.time == change.resource.lastmod
+    return replace(change, time=None) if is_borrowed and span.from_ is None else change
 
 
 def is_new(
