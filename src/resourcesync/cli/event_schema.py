@@ -90,8 +90,8 @@ EVENTS: Final = {
         always="time command seconds exit:integer",
         sometimes=(
             "mirror mirrors:any sets:any sources:any state mode dry_run lists_only spent pull "
-            "resources listed:any unchanged applied pending:any same created updated deleted failed "
-            "refused:any held unlisted verified:count weak unverified linked patched:any "
+            "resources listed:any unchanged applied pending:any same created updated deleted "
+            "failed refused:any held unlisted verified:count weak unverified linked patched:any "
             "unpatched requests bytes useful_bytes as_of? audit in_sync at? present accurate "
             "unproven extra foreign coverage accuracy read_bytes proven? proven_since? "
             "stopped:any doubted? changes:count cursor? path? mistakes entries tolerated "

@@ -287,12 +287,15 @@ def _written(done: "Published", tree: Path) -> list[Line]:
     publication = done.publication
     names = [str(out / written.name) for written in publication.written]
     width = max(map(len, names)) + 6
+    lists = [one for one in publication.written if one.capability == "changelist"]
+    several = [one for one in lists if "/changelist." not in one.name]  # not their index
+    newest = next(reversed(several or lists), None)
     lines: list[Line] = []
     for name, written in zip(names, publication.written, strict=True):
         note = ""
         if written.capability == "resourcelist":
             note = words.counted(written.entries, "resource")
-        elif written.capability == "changelist":
+        elif written is newest:
             note = _changes(done)
         label = "          " if lines else ""
         text = f"{label}{name.ljust(width)}{note}".rstrip()

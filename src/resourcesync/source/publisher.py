@@ -298,17 +298,7 @@ class Publisher:
             **{offer.capability: offer.name for offer in offers},
         }
         description.publish(shelf, offered, self._described_by)
-        wanted = {
-            *parts,
-            *(name for one in plan.superseded if one.name for name in (one.name, *one.parts)),
-            *change_lists.names_of(plan, shape),
-            *([naming.SITEMAP, *pages] if self._policy.sitemap else ()),
-            *offered.values(),
-            *(name for offer in offers for name in offer.documents),
-            naming.ABOUT,
-            naming.CAPABILITY_LIST,
-            naming.DESCRIPTION,
-        }
+        wanted = {*parts, *pages, *offered.values(), *self._others(plan, offers)}
         return Record(
             listed=plan.open.last,
             parts=parts,
@@ -316,6 +306,18 @@ class Publisher:
             documents={name: known for name, known in shelf.known.items() if name in wanted},
             orphans=self._orphans(wanted, shelf, {} if record is None else record.orphans),
         )
+
+    def _others(self, plan: Plan, offers: tuple[Offer, ...]) -> Iterator[str]:
+        """Yield what is wanted besides the Resource List and what the Capability List leads to."""
+        for one in plan.superseded:
+            if one.name:
+                yield from (one.name, *one.parts)
+        yield from change_lists.names_of(plan, self._policy.change_lists)
+        for offer in offers:
+            yield from offer.documents
+        if self._policy.sitemap:
+            yield naming.SITEMAP
+        yield from (naming.ABOUT, naming.CAPABILITY_LIST, naming.DESCRIPTION)
 
     def _twin(
         self, plan: Plan, pages: tuple[str, ...], snapshot: Snapshot, shelf: Shelf

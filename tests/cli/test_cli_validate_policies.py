@@ -1,0 +1,44 @@
+"""What each policy publishes is judged by our validator, with nothing to complain of."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.cli.main import run
+from resourcesync.source.policy import Step
+from resourcesync.wiring.publishing import Asked, publish_tree
+from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
+from tests.support.command_line import Said, rows
+
+POLICIES = {
+    "ages": {"rotate": 0.01, "archive": 9e5, "sitemap": True, "max_entries": 3, "robots": True},
+    "dropped": {"rotate": 0.01, "keep": 0.05, "archive": 9e5},
+    "per-run": {"change_lists": "per-run", "archive": 9e5},
+    "archive": {"change_lists": "archive"},
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_live_source_of_each_policy_breaks_no_rule(name: str, tmp_path: Path, said: Said) -> None:
+    tree, clock = tmp_path / "tree", SystemClock()
+    tree.mkdir()
+    for number in range(5):
+        (tree / f"{number}.txt").write_text(f"{number}")
+    application = LateApplication()
+    with ServerThread(application) as server:
+        publish_tree(tree, {"url": server.uri, **POLICIES[name]}, clock=clock)
+        for number in range(4):
+            time.sleep(0.03)
+            (tree / f"{number}.txt").write_text(f"anew {number}")
+            publish_tree(tree, {}, clock=clock, asked=Asked(step=Step.REBASE))
+        application.application = find_tree(tree).application(clock)
+
+        code = run(["validate", server.uri, "--live", "--json"])
+
+    told = rows(said)
+    found = [row for row in told if row["type"] == "finding" and row["severity"] != "advice"]
+    assert found == []
+    assert code == 0
+    assert told[-1]["documents"] >= 4
