@@ -12,7 +12,7 @@ from resourcesync.wiring.publishing import Asked, publish_tree
 from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
 from tests.support.command_line import Said, rows
 
-POLICIES = {
+POLICIES: dict[str, dict[str, object]] = {
     "ages": {"rotate": 0.01, "archive": 9e5, "sitemap": True, "max_entries": 3, "robots": True},
     "dropped": {"rotate": 0.01, "keep": 0.05, "archive": 9e5},
     "per-run": {"change_lists": "per-run", "archive": 9e5},
