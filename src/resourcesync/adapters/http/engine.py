@@ -2,12 +2,13 @@
 
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Protocol
 
 import pycurl
 
 from resourcesync import __version__
+from resourcesync.adapters.http import proxies
+from resourcesync.adapters.http.authorities import system_authorities
 from resourcesync.adapters.http.egress import is_public
 from resourcesync.adapters.http.errand import Errand
 from resourcesync.adapters.http.robots import AGENT
@@ -20,14 +21,6 @@ _BLIND_WAIT = 0.005
 _KEPT = 64
 _SUPPRESS_CONNECT_HEADERS = 265  # CURLOPT_SUPPRESS_CONNECT_HEADERS, which PycURL does not name
 _HTTP = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
-_AUTHORITIES = (
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-    "/usr/local/etc/ssl/cert.pem",
-)
 
 
 class _SocketAddress(Protocol):
@@ -47,7 +40,9 @@ class Engine:
         self._clock = clock
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_MULTIPLEX)
-        self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, settings.per_host)
+        # All hosts by a proxy are one host to libcurl; the lanes hold each of them to its own most.
+        most = settings.jobs if settings.proxy else settings.per_host
+        self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, most)
         self._multi.setopt(pycurl.M_MAXCONNECTS, settings.jobs + _KEPT)
         self._idle: list[Transfer] = []
         self._blind = False
@@ -61,6 +56,10 @@ class Engine:
         transfer.private = private
         curl = transfer.curl
         curl.setopt(pycurl.URL, errand.uri)
+        if self._settings.proxy:
+            # To libcurl all http by a proxy is one host, that may prove to take many requests at
+            # a time: each would wait for the whole of the first one.
+            curl.setopt(pycurl.PIPEWAIT, int(errand.uri.startswith("https:")))
         if transfer.headers is not headers:
             curl.setopt(pycurl.HTTPHEADER, headers)
             transfer.headers = headers
@@ -135,6 +134,9 @@ class Engine:
         transfer = Transfer(curl, self._settings)
         for option, value in self._options():
             curl.setopt(option, value)
+        if self._settings.ca_file:  # in place of the system's, not besides those of its folder
+            curl.unsetopt(pycurl.CAPATH)
+            curl.unsetopt(pycurl.PROXY_CAPATH)
         curl.setopt(pycurl.HEADERFUNCTION, transfer.lines.append)
         curl.setopt(pycurl.WRITEFUNCTION, transfer.on_body)
         if not self._settings.proxy:
@@ -153,8 +155,6 @@ class Engine:
             (pycurl.FOLLOWLOCATION, 0),
             (pycurl.PATH_AS_IS, 1),
             (pycurl.NETRC, pycurl.NETRC_IGNORED),
-            (pycurl.PROXY, settings.proxy),
-            (pycurl.NOPROXY, ""),
             (_SUPPRESS_CONNECT_HEADERS, 1),
             (pycurl.USERAGENT, f"{AGENT}/{__version__}{contact}"),
             (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS),
@@ -165,11 +165,12 @@ class Engine:
             (pycurl.SSL_VERIFYHOST, 2),
             (pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2),
         ]
-        authorities = settings.ca_file or _system_authorities()
+        options += proxies.options(settings.proxy, settings.proxy_secret)
+        authorities = settings.ca_file or system_authorities()
         if settings.bandwidth:
             options.append((pycurl.MAX_RECV_SPEED_LARGE, settings.bandwidth))
         if authorities:
-            options.append((pycurl.CAINFO, authorities))
+            options += [(pycurl.CAINFO, authorities), (pycurl.PROXY_CAINFO, authorities)]
         return options
 
     def _open_socket(
@@ -188,8 +189,3 @@ class Engine:
             self._blind = True
         self._opened.append(made)
         return made
-
-
-def _system_authorities() -> str:
-    """Return the file of the system's certificate authorities, empty when libcurl must know."""
-    return next((path for path in _AUTHORITIES if Path(path).is_file()), "")

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 
+from resourcesync.adapters.http.authorities import check_authorities
 from resourcesync.adapters.http.engine import Engine
 from resourcesync.adapters.http.origins import Origins
 from resourcesync.adapters.http.run import Counts, Run
@@ -35,9 +36,13 @@ class CurlFetcher:
         settings: Limits, manners and secrets.
         clock: Time.
         random: Where the jitter of back-off comes from.
+
+    Raises:
+        ConfigurationError: The file of authorities cannot be used.
     """
 
     def __init__(self, settings: FetchSettings, clock: Clock, random: Random) -> None:
+        check_authorities(settings.ca_file)
         self._settings = settings
         self._clock = clock
         self._random = random

@@ -354,6 +354,7 @@ class Run:
                 status=trouble.status if trouble else 0,
                 retry_after=lane.origin.politeness.wait_left(now),
                 evidence=trouble.evidence if trouble else (),
+                hint=trouble.hint if trouble else "",
                 code=trouble.code if trouble else "",
             )
             self._fail(errand, error)

@@ -62,9 +62,11 @@ class FetchSettings:
         trusted_origins: Origins (``scheme://host[:port]``) that the operator named.
         headers: Fields to send, by the one origin they are ever sent to. Secrets belong here.
         contact: A mail address or page of the operator, sent as ``From`` and in ``User-Agent``.
-        proxy: Proxy to use, as libcurl writes it; empty for none. The proxy does the dialling
-            then, so that of the address policy only the rules on literal addresses are left.
-        ca_file: PEM file of the trusted authorities; empty takes the system's.
+        proxy: ``http://``, ``https://`` or ``socks5h://`` with host and port, without user and
+            password; empty for none. The proxy does the dialling then, so that of the address
+            policy only the rules on literal addresses are left.
+        proxy_secret: User and password for the proxy; nobody else is ever sent them.
+        ca_file: PEM file of the trusted authorities, in place of the system's; empty takes those.
         body_limits: Most bytes of a body, on the wire and decoded, by purpose.
 
     Raises:
@@ -90,7 +92,8 @@ class FetchSettings:
     trusted_origins: frozenset[str] = frozenset()
     headers: Mapping[str, tuple[Header, ...]] = field(default_factory=dict, repr=False)
     contact: str = ""
-    proxy: str = field(default="", repr=False)
+    proxy: str = ""
+    proxy_secret: tuple[str, str] | None = field(default=None, repr=False)
     ca_file: str = ""
     body_limits: Mapping[Purpose, int] = field(default_factory=lambda: BODY_LIMITS)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pycurl
 
-from resourcesync.adapters.http import verdicts
+from resourcesync.adapters.http import proxies, verdicts
 from resourcesync.adapters.http.coding import GzipDecoder
 from resourcesync.adapters.http.errand import Errand
 from resourcesync.adapters.http.head import Head, printable, read_head, read_retry_after
@@ -236,7 +236,13 @@ class Transfer:
         if "retry-after" in head.fields:
             self.wait = read_retry_after(head.fields["retry-after"], clock.now())
         if not self._was_asked_for(head.status):
-            self.error = verdicts.status_error(head, self.errand.uri, self.wait)
+            self.error = self._status_error(head)
+
+    def _status_error(self, head: Head) -> SourceError:
+        uri, proxy = self.errand.uri, self._settings.proxy
+        if proxy and head.status == proxies.NEEDS_SECRET:
+            return proxies.refused(head.status, uri, (("got", head.said), ("proxy", proxy)))
+        return proxies.named(verdicts.status_error(head, uri, self.wait), proxy)
 
     def _was_asked_for(self, status: int) -> bool:
         return status in verdicts.REDIRECTS or (status == _NOT_MODIFIED and self.errand.conditional)
@@ -246,6 +252,10 @@ class Transfer:
             return verdicts.blocked(self.errand.uri, self._blocked)
         if not number:  # libcurl is content with a head that stops before its end
             return verdicts.truncated(self.errand.uri, "a head without its end")
+        if self._settings.proxy:
+            return proxies.broken(
+                self.curl, number, text, uri=self.errand.uri, proxy=self._settings.proxy
+            )
         return verdicts.transport_error(number, text, self.errand.uri)
 
     def part(self) -> Part | None:
@@ -274,7 +284,8 @@ class Transfer:
             if now - self.began > self._settings.deadline + size / self._settings.deadline_rate:
                 got = f"{self.wire} bytes in {now - self.began:.0f} s"
         if got and self.error is None:
-            self.error = verdicts.too_slow(self.errand.uri, got)
+            error = verdicts.too_slow(self.errand.uri, got)
+            self.error = proxies.named(error, self._settings.proxy)
         return self.error is not None
 
     def _slow_start(self, now: float) -> str:

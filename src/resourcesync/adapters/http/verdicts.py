@@ -36,6 +36,9 @@ _UNAVAILABLE = {
     pycurl.E_HTTP2: ("reset", "the HTTP/2 connection broke"),
     _HTTP2_STREAM: ("reset", "the HTTP/2 stream broke"),
 }
+_UNTRUSTED = (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, 77)
+"""The last is CURLE_SSL_CACERT_BADFILE, which PycURL does not name."""
+_OWN_AUTHORITY = "if an authority of your own signed it, name its certificate: --ca-file FILE"
 _BROKEN_HANDSHAKE = ("reset", "broken pipe", "unexpected eof", "syscall", "timed out")
 
 
@@ -81,13 +84,17 @@ def transport_error(number: int, text: str, uri: str) -> SourceError:
     if number in _UNAVAILABLE and not (number == pycurl.E_RECV_ERROR and "chunk" in text):
         code, message = _UNAVAILABLE[number]
         return SourceUnavailableError(message, uri=uri, evidence=evidence, code=code)
-    if number in {pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION}:
+    if number in _UNTRUSTED:
         if number == pycurl.E_SSL_CONNECT_ERROR and _was_cut(text):
             return SourceUnavailableError(
                 "the TLS handshake was cut short", uri=uri, evidence=evidence, code="reset"
             )
         return SourceRefusedError(
-            "no trusted TLS connection is possible", uri=uri, evidence=evidence, code="tls"
+            "no trusted TLS connection is possible",
+            uri=uri,
+            evidence=evidence,
+            hint=_OWN_AUTHORITY if _is_of_unknown_authority(text) else "",
+            code="tls",
         )
     if number == pycurl.E_URL_MALFORMAT:
         return SourceRefusedError(
@@ -96,6 +103,10 @@ def transport_error(number: int, text: str, uri: str) -> SourceError:
     return BadResponseError(
         "the server does not speak HTTP as it should", uri=uri, evidence=evidence, code="protocol"
     )
+
+
+def _is_of_unknown_authority(text: str) -> bool:
+    return "issuer" in text or "self-signed" in text or "self signed" in text
 
 
 def _was_cut(text: str) -> bool:

@@ -1,0 +1,62 @@
+"""Whom certificates must be signed by: the file of authorities."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from resourcesync.errors import ConfigurationError
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+
+_SYSTEM: Final = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/usr/local/etc/ssl/cert.pem",
+)
+
+
+def system_authorities() -> str:
+    """Return the file of the system's authorities, empty when libcurl must know."""
+    return next((path for path in _SYSTEM if Path(path).is_file()), "")
+
+
+def check_authorities(ca_file: str) -> None:
+    """Refuse a file of authorities that cannot be used; an empty name is none.
+
+    Raises:
+        ConfigurationError: It cannot be read, is larger than 16 MiB, or has no certificate.
+    """
+    if not ca_file:
+        return
+    reason = _fault(ca_file)
+    if reason:
+        raise ConfigurationError(
+            f"the file of authorities {ca_file} cannot be used: {reason}",
+            evidence=(("file", ca_file),),
+            hint="name a file of certificates in PEM: --ca-file FILE, `ca_file` or SSL_CERT_FILE",
+        )
+
+
+def _fault(ca_file: str) -> str:
+    """Return why a file cannot be used; empty when it can."""
+    import ssl  # noqa: PLC0415 - most runs use the system's authorities, which need no look
+
+    try:
+        info = os.stat(ca_file)  # noqa: PTH116 - a name with a zero byte is told below
+        if not stat.S_ISREG(info.st_mode):
+            return "it is no ordinary file"
+        if info.st_size > MOST_BYTES:
+            return f"it has more than {MOST_BYTES} bytes"
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(ca_file)
+    except ssl.SSLError:
+        return "it is no file of certificates in PEM"
+    except OSError as error:
+        return error.strerror or str(error)
+    except ValueError:
+        return "it is no name of a file"
+    return "" if context.cert_store_stats()["x509"] else "there is no certificate in it"

@@ -1,0 +1,109 @@
+"""A proxy that dials in our place: what is told to it, and what its failures mean."""
+
+from typing import Any, Final
+
+import pycurl
+
+from resourcesync.adapters.http.verdicts import transport_error
+from resourcesync.errors import Evidence, SourceError, SourceRefusedError, SourceUnavailableError
+
+NEEDS_SECRET: Final = 407
+
+_FORBIDDEN: Final = 403
+_BAD_GATEWAY: Final = 502
+_SOCKS: Final = 97  # CURLE_PROXY, which PycURL does not name
+_TLS: Final = frozenset({pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION})
+_SUCCESS: Final = range(200, 300)
+_SERVER_FAULTS: Final = range(500, 600)
+_SOCKS_SECRET: Final = frozenset({10, 11, 12, 33})
+"""Of CURLproxycode: a password or user too long, no way to log in, one that is refused."""
+_SOCKS_RULE: Final = 23  # CURLPX_REPLY_NOT_ALLOWED
+
+_LOGIN_HINT: Final = "name the proxy's user and password: --proxy-auth NAME, with [auth.NAME]"
+_OTHER_HINT: Final = "ask who runs the proxy to let this host through, or name another: --proxy URL"
+_DEAD_HINT: Final = "check the proxy's address: --proxy URL"
+
+
+def options(proxy: str, secret: tuple[str, str] | None) -> list[tuple[int, object]]:
+    """Return the options of libcurl that lead by a proxy; that it leads by none, for none.
+
+    The fields of a request are for the origin: CONNECT has none of them. An origin asked by plain
+    HTTP is asked with the fields in sight of the proxy, as of everybody else on the way.
+    """
+    found: list[tuple[int, object]] = [
+        (pycurl.PROXY, proxy),
+        (pycurl.NOPROXY, ""),
+        (pycurl.HEADEROPT, pycurl.HEADER_SEPARATE),
+        (pycurl.PROXY_SSL_VERIFYPEER, 1),
+        (pycurl.PROXY_SSL_VERIFYHOST, 2),
+        (pycurl.PROXY_SSLVERSION, pycurl.SSLVERSION_TLSv1_2),
+    ]
+    if proxy and secret is not None:
+        found += [
+            (pycurl.PROXYAUTH, pycurl.HTTPAUTH_BASIC),
+            (pycurl.PROXYUSERNAME, secret[0]),
+            (pycurl.PROXYPASSWORD, secret[1]),
+        ]
+    return found
+
+
+def named(error: SourceError, proxy: str) -> SourceError:
+    """Return an error whose evidence names the proxy, if there is one."""
+    if proxy and not any(label == "proxy" for label, _ in error.evidence):
+        error.evidence = (*error.evidence, ("proxy", proxy))
+    return error
+
+
+def broken(curl: Any, number: int, text: str, *, uri: str, proxy: str) -> SourceError:
+    """Return the error for a transfer by a proxy that libcurl ended with error ``number``."""
+    status = int(curl.getinfo(pycurl.HTTP_CONNECTCODE))
+    got = f"CONNECT: {status}" if status else text
+    evidence: Evidence = (("got", got), ("proxy", proxy))
+    if number == _SOCKS:
+        return _refused_by_socks(int(curl.getinfo(pycurl.PROXY_ERROR)), uri, evidence)
+    if status and status not in _SUCCESS:
+        return refused(status, uri, evidence)
+    if number in {pycurl.E_COULDNT_CONNECT, pycurl.E_COULDNT_RESOLVE_PROXY}:
+        return SourceUnavailableError(
+            f"the proxy {proxy} does not answer",
+            uri=uri,
+            evidence=evidence,
+            hint=_DEAD_HINT,
+            code="proxy",
+        )
+    if number in _TLS and curl.getinfo(pycurl.PROXY_SSL_VERIFYRESULT):
+        return SourceRefusedError(
+            f"the proxy {proxy} has a certificate that is not trusted",
+            uri=uri,
+            evidence=evidence,
+            hint="name the file of its authority: --ca-file FILE",
+            code="tls",
+        )
+    return named(transport_error(number, text, uri), proxy)
+
+
+def refused(status: int, uri: str, evidence: Evidence) -> SourceError:
+    """Return the error for a proxy that does not do what it is asked for.
+
+    Its status is not the Source's: as if that had never been asked, for that is so.
+    """
+    proxy = dict(evidence)["proxy"]
+    if status in _SERVER_FAULTS:
+        return SourceUnavailableError(
+            f"the proxy {proxy} cannot reach the Source now",
+            uri=uri,
+            evidence=evidence,
+            hint="try again later, or name another proxy: --proxy URL",
+            code="proxy",
+        )
+    if status == NEEDS_SECRET:
+        message, hint = f"the proxy {proxy} wants a user and a password", _LOGIN_HINT
+    else:
+        message, hint = f"the proxy {proxy} refuses to reach the Source", _OTHER_HINT
+    return SourceRefusedError(message, uri=uri, evidence=evidence, hint=hint, code="proxy")
+
+
+def _refused_by_socks(reason: int, uri: str, evidence: Evidence) -> SourceError:
+    if reason in _SOCKS_SECRET:
+        return refused(NEEDS_SECRET, uri, evidence)
+    return refused(_FORBIDDEN if reason == _SOCKS_RULE else _BAD_GATEWAY, uri, evidence)

@@ -1,0 +1,459 @@
+"""Fetching by a proxy, and with authorities of one's own; real sockets on loopback (N29, N30)."""
+
+import ssl
+import threading
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from socket import create_server
+
+import pytest
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from resourcesync.adapters.http import FetchSettings
+from resourcesync.errors import (
+    ConfigurationError,
+    SourceError,
+    SourceRefusedError,
+    SourceUnavailableError,
+)
+from resourcesync.ports import Failure, Purpose, Response
+from tests.support.fetching import (
+    failure,
+    fetch_all,
+    fetch_one,
+    kept,
+    quick_fetcher,
+    request,
+    response,
+)
+from tests.support.hostile_server import Asked, HostileServer, Step, answer, unused_port
+from tests.support.proxying import Proxy
+
+SECRET = ("us:er", "p4ss:w@rd")
+
+
+@pytest.fixture
+def server() -> Iterator[HostileServer]:
+    with HostileServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
+    path = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(path)
+    return str(path)
+
+
+def tls(authority: trustme.CA, name: str = "127.0.0.1") -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    return context
+
+
+def evidence(error: SourceError) -> dict[str, str]:
+    return dict(error.evidence)
+
+
+# --- what is sent to whom ---------------------------------------------------------------------
+
+
+def test_http_is_forwarded_by_the_proxy_and_the_name_is_resolved_there(
+    server: HostileServer,
+) -> None:
+    server.on("/x?y=1", answer(body=b"by proxy"))
+    places = {"no-such-host.invalid": (server.host, server.port)}
+    with Proxy(places=places) as proxy:
+        outcome = fetch_one(quick_fetcher(proxy=proxy.url), "http://no-such-host.invalid/x?y=1")
+
+    assert kept(response(outcome)) == b"by proxy"
+    assert proxy.targets() == ["GET http://no-such-host.invalid/x?y=1"]
+
+
+def test_https_goes_through_a_tunnel_in_which_the_proxy_sees_no_secret(
+    authority: trustme.CA, ca_file: str
+) -> None:
+    name = "museum.example"
+    with HostileServer(tls=tls(authority, name)) as secure:
+        secure.on("*", answer(body=b"x"))
+        with Proxy(places={f"{name}:443": (secure.host, secure.port)}) as proxy:
+            fetcher = quick_fetcher(
+                proxy=proxy.url,
+                ca_file=ca_file,
+                contact="mailto:ops@example.org",
+                headers={f"https://{name}": (("Authorization", "Bearer own-s3cret"),)},
+            )
+            outcomes = fetch_all(fetcher, [f"https://{name}/{number}" for number in range(3)])
+            fetcher.close()
+
+    assert [kept(response(outcome)) for outcome in outcomes] == [b"x"] * 3
+    assert {it.fields["authorization"] for it in secure.asked} == {"Bearer own-s3cret"}
+    assert set(proxy.targets()) == {f"CONNECT {name}:443"}
+    for asked in proxy.asked:
+        assert not {"authorization", "from"} & asked.fields.keys()
+        assert "s3cret" not in asked.text
+
+
+def test_the_proxys_secret_goes_to_the_proxy_only(authority: trustme.CA, ca_file: str) -> None:
+    with HostileServer(tls=tls(authority)) as secure, HostileServer() as plain:
+        for one in (secure, plain):
+            one.on("*", answer(body=b"x"))
+        with Proxy() as proxy:
+            fetcher = quick_fetcher(
+                secure.origin,
+                plain.origin,
+                proxy=proxy.url,
+                proxy_secret=SECRET,
+                ca_file=ca_file,
+            )
+            for one in (secure, plain):
+                response(fetch_one(fetcher, one.origin + "/x"))
+            fetcher.close()
+
+    sent = {it.fields.get("proxy-authorization") for it in proxy.asked}
+    assert sent == {"Basic " + b64encode(b"us:er:p4ss:w@rd").decode()}
+    assert len(proxy.asked) == 2
+    for one in (secure, plain):
+        assert "proxy-authorization" not in one.asked[0].fields
+
+
+def test_a_secret_of_an_origin_is_not_sent_to_another_one_by_the_same_proxy() -> None:
+    with HostileServer() as own, HostileServer("127.0.0.2") as other, Proxy() as proxy:
+        own.on("/x", answer("302 Found", Location=other.origin + "/y"))
+        other.on("/y", answer(body=b"y"))
+        fetcher = quick_fetcher(
+            own.origin,
+            other.origin,
+            proxy=proxy.url,
+            headers={own.origin: (("Authorization", "Bearer own-s3cret"),)},
+        )
+        outcome = fetch_one(fetcher, own.origin + "/x")
+
+    assert kept(response(outcome)) == b"y"
+    sent = {it.target: it.fields.get("authorization") for it in proxy.asked}
+    assert sent == {own.origin + "/x": "Bearer own-s3cret", other.origin + "/y": None}
+
+
+def test_the_environment_names_no_proxy(
+    server: HostileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.on("/x", answer(body=b"x"))
+    dead = f"http://127.0.0.1:{unused_port()}"
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, dead)
+
+    assert kept(response(fetch_one(quick_fetcher(server.origin), server.origin + "/x"))) == b"x"
+
+
+def test_the_environment_keeps_no_host_from_the_proxy(
+    server: HostileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.on("/x", answer(body=b"x"))
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setenv("no_proxy", "*")
+    with Proxy() as proxy:
+        response(fetch_one(quick_fetcher(server.origin, proxy=proxy.url), server.origin + "/x"))
+
+    assert proxy.targets() == [f"GET {server.origin}/x"]
+
+
+def test_a_proxy_may_be_spoken_to_by_tls(
+    authority: trustme.CA, ca_file: str, server: HostileServer
+) -> None:
+    server.on("/x", answer(body=b"x"))
+    with Proxy(tls=tls(authority)) as proxy:
+        fetcher = quick_fetcher(server.origin, proxy=proxy.url, ca_file=ca_file)
+        outcome = fetch_one(fetcher, server.origin + "/x")
+
+    assert kept(response(outcome)) == b"x"
+
+
+@pytest.mark.parametrize("per_host", [1, 4])
+def test_many_hosts_by_one_proxy_do_not_wait_for_one_another(per_host: int) -> None:
+    both = threading.Barrier(2)
+
+    def once_both_are_asked(_: Asked) -> list[Step]:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(2.0)
+        return answer(body=str(both.broken).encode())
+
+    with HostileServer() as first, HostileServer("127.0.0.2") as second, Proxy() as proxy:
+        for one in (first, second):
+            one.on("/x", once_both_are_asked)
+        fetcher = quick_fetcher(
+            first.origin, second.origin, proxy=proxy.url, per_host=per_host, timeout=9.0, retries=0
+        )
+        outcomes = fetch_all(fetcher, [first.origin + "/x", second.origin + "/x"])
+
+    assert [kept(response(outcome)) for outcome in outcomes] == [b"False", b"False"]
+
+
+# --- policy is as without a proxy ---------------------------------------------------------------
+
+
+def test_a_literal_private_address_is_refused_before_the_proxy_is_asked(
+    server: HostileServer,
+) -> None:
+    with Proxy() as proxy:
+        for uri in (server.origin + "/x", "http://127.1/x", "http://[::1]/x"):
+            outcome = failure(fetch_one(quick_fetcher(proxy=proxy.url), uri))
+            assert outcome.error.code == "egress"
+
+    assert not proxy.asked
+
+
+def test_robots_are_asked_for_and_obeyed_by_the_proxy(server: HostileServer) -> None:
+    server.on("/robots.txt", answer(body=b"User-agent: *\nDisallow: /x\n"))
+    server.on("/x", answer(body=b"x"))
+    with Proxy() as proxy:
+        fetcher = quick_fetcher(server.origin, proxy=proxy.url, robots="obey")
+        outcome = failure(fetch_one(fetcher, server.origin + "/x"))
+
+    assert outcome.error.code == "robots"
+    assert proxy.targets() == [f"GET {server.origin}/robots.txt"]
+
+
+@pytest.mark.parametrize("refusal", ["403 Forbidden", "407 Proxy Authentication Required"])
+def test_a_proxy_that_refuses_robots_txt_is_no_source_without_rules(
+    authority: trustme.CA, ca_file: str, refusal: str
+) -> None:
+    with HostileServer(tls=tls(authority)) as secure, Proxy(refusal=refusal) as proxy:
+        fetcher = quick_fetcher(secure.origin, proxy=proxy.url, ca_file=ca_file, robots="obey")
+        asked = request(secure.origin + "/x", Purpose.DISCOVERY)
+        outcome = failure(fetch_one(fetcher, asked))
+
+    assert outcome.error.code == "proxy"
+    assert len(proxy.asked) == 1
+
+
+# --- a proxy that does not do it ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("refusal", "kind", "tries", "hint"),
+    [
+        ("403 Forbidden", SourceRefusedError, 1, "--proxy URL"),
+        ("407 Proxy Authentication Required", SourceRefusedError, 1, "--proxy-auth NAME"),
+        ("405 Method Not Allowed", SourceRefusedError, 1, "--proxy URL"),
+        ("502 Bad Gateway", SourceUnavailableError, 2, "--proxy URL"),
+        ("504 Gateway Timeout", SourceUnavailableError, 2, "--proxy URL"),
+    ],
+)
+def test_a_proxy_that_refuses_a_tunnel_is_named_with_what_to_do(
+    refusal: str, kind: type[SourceError], tries: int, hint: str
+) -> None:
+    with Proxy(refusal=refusal) as proxy:
+        fetcher = quick_fetcher(proxy=proxy.url, proxy_secret=SECRET)
+        outcome = failure(fetch_one(fetcher, "https://museum.example/x"))
+
+    error = outcome.error
+    assert type(error) is kind
+    assert (error.code, error.status, outcome.tries) == ("proxy", 0, tries)
+    assert proxy.url in error.message
+    assert hint in error.hint
+    assert evidence(error) == {"got": f"CONNECT: {refusal[:3]}", "proxy": proxy.url}
+    assert SECRET[1] not in repr(error) + str(error) + repr(error.evidence)
+
+
+def test_a_proxy_that_wants_a_secret_for_http_is_named() -> None:
+    with Proxy(refusal="407 Proxy Authentication Required") as proxy:
+        outcome = failure(fetch_one(quick_fetcher(proxy=proxy.url), "http://museum.example/x"))
+
+    assert isinstance(outcome.error, SourceRefusedError)
+    assert (outcome.error.code, outcome.tries) == ("proxy", 1)
+    assert proxy.url in outcome.error.message
+    assert "--proxy-auth NAME" in outcome.error.hint
+
+
+def test_an_answer_that_may_be_the_proxys_is_told_with_the_proxy() -> None:
+    with Proxy(refusal="403 Forbidden") as proxy:
+        outcome = failure(fetch_one(quick_fetcher(proxy=proxy.url), "http://museum.example/x"))
+
+    assert isinstance(outcome.error, SourceRefusedError)
+    assert outcome.error.status == 403
+    assert evidence(outcome.error)["proxy"] == proxy.url
+
+
+@pytest.mark.parametrize("uri", ["http://museum.example/x", "https://museum.example/x"])
+@pytest.mark.parametrize("scheme", ["http", "https", "socks5h"])
+def test_a_proxy_that_is_dead_is_named(scheme: str, uri: str) -> None:
+    proxy = f"{scheme}://127.0.0.1:{unused_port()}"
+
+    outcome = failure(fetch_one(quick_fetcher(proxy=proxy, retries=1), uri))
+
+    assert isinstance(outcome.error, SourceUnavailableError)
+    assert (outcome.error.code, outcome.tries) == ("proxy", 2)
+    assert proxy in outcome.error.message
+    assert "--proxy URL" in outcome.error.hint
+
+
+def test_a_proxy_whose_name_is_not_known_is_named() -> None:
+    proxy = "http://no-such-proxy.invalid:3128"
+
+    outcome = failure(fetch_one(quick_fetcher(proxy=proxy, retries=0), "http://museum.example/x"))
+
+    assert isinstance(outcome.error, SourceUnavailableError)
+    assert proxy in outcome.error.message + evidence(outcome.error)["proxy"]
+
+
+def test_a_proxy_that_never_answers_is_given_up_and_named() -> None:
+    for uri in ("http://museum.example/x", "https://museum.example/x"):
+        with Proxy(is_mute=True) as proxy:
+            fetcher = quick_fetcher(proxy=proxy.url, retries=0, timeout=0.3, connect_timeout=0.3)
+            outcome = failure(fetch_one(fetcher, uri))
+
+        assert isinstance(outcome.error, SourceUnavailableError)
+        assert evidence(outcome.error)["proxy"] == proxy.url
+
+
+def test_a_proxy_without_a_trusted_certificate_is_told_apart_from_such_a_source(
+    authority: trustme.CA, ca_file: str
+) -> None:
+    with Proxy(tls=tls(trustme.CA())) as proxy:
+        fetcher = quick_fetcher(proxy=proxy.url, ca_file=ca_file)
+        outcome = failure(fetch_one(fetcher, "https://museum.example/x"))
+    assert (outcome.error.code, outcome.tries) == ("tls", 1)
+    assert proxy.url in outcome.error.message
+    assert "--ca-file FILE" in outcome.error.hint
+
+    with HostileServer(tls=tls(trustme.CA())) as secure, Proxy(tls=tls(authority)) as proxy:
+        fetcher = quick_fetcher(secure.origin, proxy=proxy.url, ca_file=ca_file)
+        outcome = failure(fetch_one(fetcher, secure.origin + "/x"))
+    assert (outcome.error.code, outcome.tries) == ("tls", 1)
+    assert proxy.url not in outcome.error.message
+    assert "--ca-file FILE" in outcome.error.hint
+
+
+# --- SOCKS ----------------------------------------------------------------------------------------
+
+
+def socks(reply: int, seen: list[bytes]) -> Iterator[str]:
+    """Serve one SOCKS 5 connection that ends with a reply (RFC 1928 section 6)."""
+    with create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(5)
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.settimeout(5)
+                connection.recv(64)
+                connection.sendall(b"\x05\x00" if reply >= 0 else b"\x05\xff")
+                if reply < 0:
+                    return
+                seen.append(connection.recv(300))
+                connection.sendall(bytes([5, reply, 0, 1, 0, 0, 0, 0, 0, 0]))
+                if reply == 0:
+                    connection.recv(4096)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"socks5h://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join()
+
+
+def by_socks(reply: int, seen: list[bytes]) -> Response | Failure:
+    (outcome,) = [
+        fetch_one(quick_fetcher(proxy=proxy, retries=0), "http://museum.example/x")
+        for proxy in socks(reply, seen)
+    ]
+    return outcome
+
+
+def test_a_socks_proxy_resolves_the_name() -> None:
+    seen: list[bytes] = []
+
+    outcome = by_socks(0, seen)
+
+    assert kept(outcome) == b"x"
+    assert b"museum.example" in seen[0]
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "hint"),
+    [
+        (-1, SourceRefusedError, "--proxy-auth NAME"),
+        (2, SourceRefusedError, "let this host through"),
+        (4, SourceUnavailableError, "try again later"),
+    ],
+)
+def test_a_socks_proxy_that_does_not_do_it_is_named(
+    reply: int, kind: type[SourceError], hint: str
+) -> None:
+    outcome = failure(by_socks(reply, []))
+
+    assert type(outcome.error) is kind
+    assert outcome.error.code == "proxy"
+    assert "socks5h://127.0.0.1:" in outcome.error.message
+    assert hint in outcome.error.hint
+
+
+# --- authorities of one's own -------------------------------------------------------------------
+
+
+def revoked() -> bytes:
+    """Return what is good PEM, but holds no certificate: a list of those that are revoked."""
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "authority")])
+    dates = x509.CertificateRevocationListBuilder().last_update(now)
+    made = dates.next_update(now + timedelta(days=1)).issuer_name(name)
+    signed = made.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+    return signed.public_bytes(serialization.Encoding.PEM)
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "text", "empty", "list of revoked"])
+def test_a_file_of_authorities_that_cannot_be_used_is_a_mistake(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "ca.pem"
+    if kind == "folder":
+        path.mkdir()
+    elif kind != "missing":
+        bodies = {"text": b"no certificate", "empty": b"", "list of revoked": revoked()}
+        path.write_bytes(bodies[kind])
+
+    with pytest.raises(ConfigurationError) as caught:
+        quick_fetcher(ca_file=str(path))
+
+    assert str(path) in caught.value.message
+    assert "--ca-file" in caught.value.hint
+
+
+def test_a_file_of_authorities_without_end_is_a_mistake() -> None:
+    with pytest.raises(ConfigurationError, match="no ordinary file"):
+        quick_fetcher(ca_file="/dev/zero")
+
+
+def test_a_huge_file_of_authorities_is_a_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "ca.pem"
+    with path.open("wb") as stream:
+        stream.truncate(16 * 1024 * 1024 + 1)
+
+    with pytest.raises(ConfigurationError, match="more than"):
+        quick_fetcher(ca_file=str(path))
+
+
+def test_only_an_unknown_authority_is_answered_with_the_hint_to_name_it(
+    authority: trustme.CA, ca_file: str
+) -> None:
+    with HostileServer(tls=tls(trustme.CA())) as unknown:
+        fetcher = quick_fetcher(unknown.origin, ca_file=ca_file)
+        assert "--ca-file" in failure(fetch_one(fetcher, unknown.origin + "/x")).error.hint
+    with HostileServer(tls=tls(authority, "example.org")) as misnamed:
+        fetcher = quick_fetcher(misnamed.origin, ca_file=ca_file)
+        assert not failure(fetch_one(fetcher, misnamed.origin + "/x")).error.hint
+
+
+def test_no_secret_of_a_proxy_is_in_what_settings_look_like() -> None:
+    settings = FetchSettings(proxy="http://127.0.0.1:3128", proxy_secret=SECRET)
+
+    assert SECRET[1] not in repr(settings)
