@@ -92,7 +92,7 @@ class FetchSettings:
     trusted_origins: frozenset[str] = frozenset()
     headers: Mapping[str, tuple[Header, ...]] = field(default_factory=dict, repr=False)
     contact: str = ""
-    proxy: str = ""
+    proxy: str = field(default="", repr=False)
     proxy_secret: tuple[str, str] | None = field(default=None, repr=False)
     ca_file: str = ""
     body_limits: Mapping[Purpose, int] = field(default_factory=lambda: BODY_LIMITS)
