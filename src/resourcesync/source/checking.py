@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from zlib import crc32
 
-from resourcesync.documents import reading
 from resourcesync.documents.dialects import narrow_header
 from resourcesync.errors import DocumentError, StorageError
 from resourcesync.model.capabilities import Entry, Header
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.vocabulary import Capability, Dialect
+
+if TYPE_CHECKING:
+    from resourcesync.documents.reading import Document
 
 _Mark = tuple[str, str | None, int | None, str]
 """What of an entry is compared: its URI, change, length and digests."""
@@ -102,6 +104,8 @@ class Proof:
             if not self._is_copy(stream):
                 return "what was copied is not what was there"
             stream = cast(BinaryIO, _After(self._opening, stream))
+        from resourcesync.documents import reading  # noqa: PLC0415 - most runs write nothing
+
         document = reading.read(stream, uri=self._name)
         if document.header != narrow_header(self._header, self._dialect):
             return "its header is another"
@@ -112,7 +116,7 @@ class Proof:
         is_same = count == self._count and running == self._running
         return "" if is_same and not document.refused else "its entries are others"
 
-    def _marks(self, document: reading.Document) -> Iterator[_Mark]:
+    def _marks(self, document: "Document") -> Iterator[_Mark]:
         if self._header.is_index or self._header.capability not in _ROWS:
             yield from map(self._mark, document.entries())
             return

@@ -13,12 +13,9 @@ import msgspec
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.files import FileTreeOriginals, Selection
-from resourcesync.adapters.memory import MemoryCatalogue
-from resourcesync.destination.mapping import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Catalogue, Clock, Omission
-from resourcesync.source.foreign import refuse_foreign
 from resourcesync.source.ledger import read_record
 from resourcesync.source.link_rules import LinkedOriginals, ReadableOriginals, parse_rule
 from resourcesync.source.naming import Naming
@@ -181,7 +178,7 @@ def publish_tree(
         settings = settle(root, known, chosen)
         documents = FolderDocuments(root / settings.out)
         if read_record(catalogue) is None or settings.out != known.out:
-            refuse_foreign(documents)
+            _refuse_foreign(documents)
         anew = (settings.algorithms, settings.links) != (known.algorithms, known.links)
         originals = _originals(root, settings, clock)
         publisher = publisher_of(catalogue, documents, settings, clock)
@@ -266,6 +263,8 @@ def _catalogue(root: Path, clock: Clock, *, dry_run: bool) -> Iterator[Catalogue
         with closing(FileCatalogue(path, clock)) as catalogue:
             yield Unrecorded(catalogue)
     else:
+        from resourcesync.adapters.memory import MemoryCatalogue  # noqa: PLC0415 - seldom needed
+
         yield MemoryCatalogue()
 
 
@@ -284,11 +283,19 @@ def _check(root: Path, chosen: Mapping[str, object]) -> None:
         if chosen.get(name):
             check_address(str(chosen[name]))
     if not (root / CATALOGUE).exists():
-        refuse_foreign(FolderDocuments(root / str(chosen.get("out", Settings().out))))
+        _refuse_foreign(FolderDocuments(root / str(chosen.get("out", Settings().out))))
+
+
+def _refuse_foreign(documents: FolderDocuments) -> None:
+    from resourcesync.source.foreign import refuse_foreign  # noqa: PLC0415 - the first time only
+
+    refuse_foreign(documents)
 
 
 def check_address(url: str) -> None:
     """Refuse an address that Destinations would refuse."""
+    from resourcesync.destination.uris import normalise  # noqa: PLC0415 - seldom needed
+
     try:
         normalise(url)
     except OutOfScopeError as error:
