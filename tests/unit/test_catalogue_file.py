@@ -118,6 +118,14 @@ def test_the_same_process_cannot_hold_it_twice(tmp_path: Path) -> None:
     assert (tmp_path / "publish.lock").read_text() == ""
 
 
+def test_catalogues_of_several_sets_may_lie_side_by_side(tmp_path: Path) -> None:
+    with open_file(tmp_path / "one.db"), open_file(tmp_path / "two.db"):
+        with pytest.raises(LockedError):
+            open_file(tmp_path / "one.db")
+
+        assert (tmp_path / "one.db.lock").exists()
+
+
 def test_a_lock_whose_holder_said_nothing_is_still_a_lock(tmp_path: Path) -> None:
     with open_file(tmp_path / "catalogue.db"):
         (tmp_path / "publish.lock").write_text("[")

@@ -30,6 +30,7 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Catalogued, Clock
 
 LOCK_NAME: Final = "publish.lock"
+_USUAL_NAME: Final = "catalogue.db"
 _BATCH: Final = 2_000
 _RUN: Final = 512
 _PUT: Final = "INSERT OR REPLACE INTO resource VALUES (?,?,?,?,?,?,?)"
@@ -82,7 +83,8 @@ class FileCatalogue:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"cannot make the folder {path.parent}: {error}") from error
-        self._lock = PublishLock(path.parent / LOCK_NAME, clock)
+        name = LOCK_NAME if path.name == _USUAL_NAME else f"{path.name}.lock"
+        self._lock = PublishLock(path.with_name(name), clock)
         try:
             self._connection = open_writing(path)
         except BaseException:
