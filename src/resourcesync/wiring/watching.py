@@ -26,13 +26,14 @@ class Pace:
             have come before anybody watched it.
         share: After a run that took one second, so many seconds pass before the next: so a tree
             that is large is not looked at all the time.
-        most: The longest of these pauses.
+        least, most: The shortest and the longest of these pauses.
         retry: After a run that failed; each further failure doubles it, up to ``most``.
     """
 
     rescan: float = 4 * 3_600
     settle: float = 5
     share: float = 4
+    least: float = 1
     most: float = 60
     retry: float = 2
 
@@ -116,7 +117,8 @@ class Keeper:
         began = self._clock.monotonic()
         done = publish_tree(self._root, chosen, clock=self._clock, asked=asked)
         ended = self._clock.monotonic()
-        self._rest = min((ended - began) * self._pace.share, self._pace.most)
+        rest = max((ended - began) * self._pace.share, self._pace.least)
+        self._rest = min(rest, self._pace.most)
         self._next = ended + self._patience(done)
         outs = map(os.path.normpath, (done.settings.out, *done.settings.earlier))
         folders = ("resourcesync" if out == "." else out for out in outs)
