@@ -184,6 +184,54 @@ def test_a_dry_run_of_a_catalogue_writes_nothing() -> None:
     assert not Path("out").exists()
 
 
+def test_lines_are_published_without_a_catalogue_of_their_own(
+    said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told({"uri": BASE + "a"}, {"uri": BASE + "b"})
+    assert run(["publish", f"ndjson:{LINES}", "--url", BASE, "--out", "out"]) == 0
+    assert said.readouterr().out.splitlines()[0].split() == [
+        "Wrote", "out/resourcesync/resourcelist.xml", "2", "resources",
+    ]  # fmt: skip
+
+    line = json.dumps({"uri": BASE + "b"}).encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line)))
+    assert run(["publish", "ndjson:-", "--out", "out"]) == 0
+
+    assert [it.uri for it in listed("changelist.xml") if isinstance(it, Change)] == [BASE + "a"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--out", "out", "-n", "--url", BASE], "there is no dry run"),
+        (["--out", "out"], "not known yet"),
+        (["--url", BASE], "needs --out"),
+    ],
+)
+def test_lines_that_cannot_be_published_leave_nothing(
+    said: Said, more: list[str], words: str
+) -> None:
+    told({"uri": BASE + "a"})
+
+    assert run(["publish", f"ndjson:{LINES}", *more]) == 2
+
+    assert words in said.readouterr().err
+    assert not Path("out").exists()
+
+
+def test_no_lines_at_all_delete_nothing(said: Said) -> None:
+    told({"uri": BASE + "a"})
+    assert run(["publish", f"ndjson:{LINES}", "--url", BASE, "--out", "out", "--quiet"]) == 0
+    told()
+
+    assert run(["publish", f"ndjson:{LINES}", "--out", "out"]) == 2
+    assert "tells of no resource at all" in said.readouterr().err
+    assert listed("changelist.xml") == []
+
+    assert run(["publish", f"ndjson:{LINES}", "--out", "out", "--allow-empty"]) == 0
+    assert len(listed("changelist.xml")) == 1
+
+
 def test_a_program_keeps_a_catalogue() -> None:
     catalogue = Catalogue("c.db")
     one = Resource(uri=BASE + "a", length=1, digests=(Digest("md5", "0" * 32),))

@@ -1,5 +1,6 @@
 """``resourcesync publish``: make a tree a Source, and keep it one."""
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from resourcesync.wiring.publishing import Asked, Published
 
 _CATALOGUE: Final = "catalogue:"
+_LINES: Final = "ndjson:"
 
 
 @click.command("publish")
@@ -52,7 +54,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     NAME is a table [source.NAME] of the configuration file; what it says counts in each run.
 
     catalogue:FILE is a catalogue that other programs fill, see the command catalogue; it needs
-    --out FOLDER once. No folder is looked at then.
+    --out FOLDER once. ndjson:FILE, or ndjson:- for standard input, tells of all resources, a line
+    of JSON each; it needs --out FOLDER. No folder is looked at then.
     """
     publish_options.check_steps(values)
     tree: Path | None = values.pop("tree")
@@ -145,10 +148,8 @@ def _publish(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
         allow_empty=values["allow_empty"],
     )
     clock = machine.system_clock()
-    if str(tree).startswith(_CATALOGUE):
-        return _publish_catalogue(
-            Path(str(tree).removeprefix(_CATALOGUE)), chosen, asked, values, screen
-        )
+    if str(tree).startswith((_CATALOGUE, _LINES)):
+        return _publish_told(str(tree), chosen, asked, values, screen)
     if values["out"] is not None:
         chosen["out"] = publishing.relative_out(tree, values["out"])
     if values["watch"]:
@@ -159,23 +160,34 @@ def _publish(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
     return conclude(done, tree, clock.monotonic() - started)
 
 
-def _publish_catalogue(
-    path: Path,
+def _publish_told(
+    name: str,
     chosen: dict[str, object],
     asked: "Asked",
     values: dict[str, Any],
     screen: Screen,
 ) -> Outcome:
-    """Publish what a catalogue says that other programs fill."""
+    """Publish what other programs tell: in a catalogue, or in lines of JSON."""
     from resourcesync.wiring import catalogues, machine  # noqa: PLC0415 - help stays quick
 
     if values["watch"]:
         raise ConfigurationError("--watch is for folders", hint="publish again after each post")
     clock = machine.system_clock()
     started = clock.monotonic()
-    done = catalogues.publish(path, values["out"], chosen, clock=clock, asked=asked)
+    if name.startswith(_CATALOGUE):
+        path = Path(name.removeprefix(_CATALOGUE))
+        done = catalogues.publish(path, values["out"], chosen, clock=clock, asked=asked)
+        return _concluded(done, path.parent, clock.monotonic() - started, screen)
+    if values["out"] is None:
+        raise ConfigurationError(f"{name} needs --out: the folder for the documents")
+    lines, out = name.removeprefix(_LINES), values["out"]
+    done = catalogues.publish_lines(lines, out, chosen, clock=clock, asked=asked)
+    return _concluded(done, out / ".resourcesync", clock.monotonic() - started, screen)
+
+
+def _concluded(done: "Published", root: Path, seconds: float, screen: Screen) -> Outcome:
     report(done, screen)
-    return conclude(done, path.parent, clock.monotonic() - started)
+    return conclude(done, root, seconds)
 
 
 def _watch(
@@ -283,7 +295,7 @@ def _did(done: "Published", tree: Path) -> list[Line]:
 
 def _written(done: "Published", tree: Path) -> list[Line]:
     """Say which documents were written; what is behind them stands after the list it went into."""
-    out = tree / done.settings.out
+    out = Path(os.path.normpath(tree / done.settings.out))
     publication = done.publication
     names = [str(out / written.name) for written in publication.written]
     width = max(map(len, names)) + 6

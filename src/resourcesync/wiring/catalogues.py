@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -27,6 +28,8 @@ BATCH: Final = 10_000
 """Changes of one transaction."""
 SCHEME: Final = "catalogue:"
 """What the name of a catalogue begins with where a folder could be named."""
+LINES: Final = "ndjson:"
+"""What the name of lines of JSON begins with there."""
 _NOTE: Final = "publish.catalogue-settings"
 _MAX_LENGTH: Final = (1 << 63) - 1
 
@@ -150,6 +153,43 @@ def publish(
             catalogue.write_notes({_NOTE: msgspec.json.encode(settings).decode()})
             done = publisher.publish(asked.step)
         return Published(settings=settings, scan=found, publication=done, dry_run=asked.dry_run)
+
+
+def publish_lines(
+    lines: str, out: Path, chosen: Mapping[str, object], *, clock: Clock, asked: Asked
+) -> Published:
+    """Publish the resources that are told line by line; the catalogue lies with the documents.
+
+    Args:
+        lines: A file, or ``-`` for standard input: all resources as they are.
+        out: The folder that the documents go to.
+        chosen: As for ``publish``.
+        clock: Time.
+        asked: What is asked of this run alone; without lines nothing but on purpose.
+
+    Raises:
+        DocumentError: A line says no resource. Nothing was recorded, nothing published.
+        ConfigurationError: As ``publish`` says; or there are no lines, or a dry run is asked for.
+        StorageError: As ``publish`` and ``import_lines`` say.
+    """
+    path = out / publishing.CATALOGUE
+    if asked.dry_run:
+        raise ConfigurationError("lines are recorded as they are read: there is no dry run")
+    if not (chosen.get("url") or path.exists()):
+        again = f"resourcesync publish {LINES}{lines} --url https://HOST/ --out {out}"
+        raise ConfigurationError("the address of the resources is not known yet", hint=again)
+    now = clock.now()
+    with _opened(lines) as stream, open_catalogue(path) as catalogue:
+        told = _resources(stream, lines)
+        first = next(told, None)
+        if first is None and not asked.allow_empty:
+            raise ConfigurationError(
+                f"{lines} tells of no resource at all",
+                evidence=(("kept", "what was published before"),),
+                hint="if everything is gone indeed: --allow-empty",
+            )
+        catalogue.fill(() if first is None else chain((first,), told), now)
+    return publish(path, out, chosen, clock=clock, asked=asked)
 
 
 def _settle(
