@@ -74,7 +74,7 @@ def test_what_is_well_is_called_ok() -> None:
         ({"mistakes": ("`x` is wrong",)}, "configuration", "problem", "`x` is wrong"),
         ({"warnings": ("no secret",)}, "configuration", "warning", "no secret"),
         ({"unused_proxies": ("HTTPS_PROXY",)}, "proxy", "warning", "HTTPS_PROXY"),
-        ({"ca_file": "a.pem", "has_ca_file": False}, "authorities", "problem", "a.pem"),
+        ({"ca_file": "a.pem", "ca_fault": "gone"}, "authorities", "problem", "a.pem"),
     ],
 )
 def test_what_is_wrong_with_a_machine_is_said_with_what_to_do(

@@ -1,5 +1,6 @@
 """The keyword arguments of ``Mirror`` and ``Publisher``, checked and turned into settings."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -50,7 +51,11 @@ class MirrorOptions(TypedDict, total=False):
             ``time``, and the next pull goes on.
         max_bytes: Bytes after which a pull fetches no more; the report's ``spent`` is ``bytes``.
         lists_only: Remember what is listed; fetch and delete nothing. A later pull does.
-        network: How the Source is asked.
+        proxy: By which all servers are asked, such as ``"http://proxy.example:3128"``; ``""`` for
+            none. The environment names none.
+        proxy_auth: User and password for the proxy; nobody else is sent them.
+        ca_file: PEM file of the trusted authorities, in place of the system's.
+        network: How the Source is asked, in more detail.
     """
 
     include: Sequence[str]
@@ -71,6 +76,9 @@ class MirrorOptions(TypedDict, total=False):
     max_duration: float | None
     max_bytes: int | None
     lists_only: bool
+    proxy: str
+    proxy_auth: tuple[str, str] | None
+    ca_file: str | os.PathLike[str]
     network: Network
 
 
@@ -175,9 +183,21 @@ def mirror_settings(options: MirrorOptions) -> Chosen:
         max_bytes=_positive("max_bytes", options.get("max_bytes")),
         lists_only=options.get("lists_only", False),
     )
+    return Chosen(pull, _network(options))
+
+
+def _network(options: MirrorOptions) -> Network:
     network = options.get("network", Network())
     allowed = (*network.allow_origins, *options.get("allow_origins", ()))
-    return Chosen(pull, replace(network, allow_origins=tuple(dict.fromkeys(allowed))))
+    chosen = replace(
+        network,
+        allow_origins=tuple(dict.fromkeys(allowed)),
+        proxy=options.get("proxy", network.proxy),
+        proxy_auth=options.get("proxy_auth", network.proxy_auth),
+        ca_file=os.fspath(options.get("ca_file", network.ca_file)),
+    )
+    chosen.settings("")  # a mistake is told where it was made
+    return chosen
 
 
 def _positive(name: str, value: N | None) -> N | None:

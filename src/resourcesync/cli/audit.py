@@ -67,6 +67,7 @@ class Arguments:
     report: tuple[str, ...]
     out: Path | None
     lists: Mapping[str, str]
+    way: Mapping[str, Any]
 
     @property
     def is_rolling(self) -> bool:
@@ -105,6 +106,7 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
 @_list_option("missing", "paths that are missing here")
 @_list_option("different", "paths that differ")
 @_list_option("extra", "paths that the Source does not list")
+@options.with_options(options.WAY)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -121,7 +123,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
         raise click.UsageError("--json keeps stdout for itself: write the list to a file")
     values["report"] = values["report"] or ()
     configuration = configured.load(values.pop("config"))
-    arguments = Arguments(lists=lists, configuration=configuration, **values)
+    way = options.way_of(values)
+    arguments = Arguments(lists=lists, configuration=configuration, way=way, **values)
     _check(arguments)
 
     def work(screen: Screen) -> Outcome:
@@ -189,7 +192,7 @@ def _targets(place: str, arguments: Arguments) -> "tuple[tuple[Path, ...], Netwo
     folders = sets.each_mirror([configuration.folder(place)])
     if arguments.offline:
         return folders, mirrors.Network()
-    return folders, configuration.network(place)
+    return folders, configuration.network(place, arguments.way)
 
 
 def _failed(error: ResourceSyncError, mirror: str, screen: Screen) -> Outcome:

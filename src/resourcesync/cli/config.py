@@ -30,6 +30,8 @@ EXAMPLE: Final = """\
 
 #[defaults]
 #contact = "mailto:ops@aggregator.example"   # sent in From and User-Agent
+#proxy = "http://proxy.example:3128"         # for a mirror that needs none: proxy = "direct"
+#ca_file = "authorities.pem"                 # in place of the system's
 #jobs = 64
 #max_delete = "10%"
 #trash = "30d"
@@ -188,11 +190,25 @@ def _in_force(settings: Mapping[str, Setting], *, built_in: bool) -> Iterator[tu
         variable = f"{config.PREFIX}_PULL_{key.upper()}"
         text = config.variable(variable)
         if key in KEYS and text:
-            yield key, Setting(value=text, written=text, origin=variable)
+            yield key, _of_environment(key, text, variable)
         elif key in settings:
             yield key, settings[key]
         elif built_in and isinstance(default := KEYS[key].default, str | bool) and default:
             yield key, Setting(value=default, written=default, origin="built-in")
+
+
+def _of_environment(key: str, text: str, variable: str) -> Setting:
+    """Return what a variable says; not what it must not say, such as a proxy's password.
+
+    Raises:
+        ConfigurationError: It must not say that.
+    """
+    if key == "proxy":
+        try:
+            config.parse_proxy(text)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{variable}: {error.message}", hint=error.hint) from None
+    return Setting(value=text, written=text, origin=variable)
 
 
 def _as_toml(value: object) -> str:

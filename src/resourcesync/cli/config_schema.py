@@ -130,7 +130,8 @@ def _form(option: click.Option) -> Schema:
     if isinstance(kind, click.IntRange):
         return {"type": "integer", "minimum": kind.min, "maximum": kind.max}
     if isinstance(kind, options.Parsed):
-        types = "string" if option.multiple else ["string", "number"]
+        is_text = option.multiple or kind is options.PROXY
+        types = "string" if is_text else ["string", "number"]
         return {"type": types, "pattern": f"^({config.FORMS[kind.name]})$"}
     return _TEXT
 

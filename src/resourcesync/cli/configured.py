@@ -1,9 +1,9 @@
 """What the configuration file says of mirrors, in the terms of the options of ``pull``."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -144,9 +144,10 @@ class Configuration:
         assert self.file is not None
         if "://" not in str(settings["source"].value):
             raise self.file.wrong(table, "source", "must be an address, such as https://HOST/")
-        auth = settings.get("auth")
-        if auth is not None and auth.value not in self._table("auth"):
-            raise self.file.wrong(table, "auth", f"names [auth.{auth.value}], which is not there")
+        for key in ("auth", "proxy_auth"):
+            auth = settings.get(key)
+            if auth is not None and auth.value not in self._table("auth"):
+                raise self.file.wrong(table, key, f"names [auth.{auth.value}], which is not there")
         if "set" in settings and "all_sets" in settings and settings["all_sets"].value:
             raise self.file.wrong(table, "all_sets", "and `set`: choose one")
 
@@ -164,16 +165,33 @@ class Configuration:
             )
         return Path(place)
 
-    def network(self, place: str) -> "Network":
-        """Return how the Source of a mirror is asked, its secret included.
+    def network(self, place: str, way: Mapping[str, Any]) -> "Network":
+        """Return how the Source of a mirror is asked, its secrets included.
+
+        Args:
+            place: The mirror's name or folder.
+            way: The options of ``options.WAY`` that were given.
 
         Raises:
-            ConfigurationError: The mirror's table has a mistake, or the secret cannot be had.
+            ConfigurationError: The mirror's table has a mistake, or a secret cannot be had.
         """
         settings = self.mirror(place).settings if place in self.names else self.defaults
-        values = {name: setting.value for name, setting in settings.items()}
-        source = str(values.get("source", ""))
-        return network_of(values, self.credentials(values.get("auth") or "", source))
+        values = on_the_way(settings, way)
+        return self.asking(values, str(values.get("source", "")))
+
+    def asking(self, values: Mapping[str, Any], source: str) -> "Network":
+        """Return how a Source is asked by the values of options, its secrets included.
+
+        Raises:
+            ConfigurationError: A secret cannot be had.
+        """
+        found = network_of(values, self.credentials(values.get("auth") or "", source))
+        name = values.get("proxy_auth") or ""
+        if not name:
+            return found
+        from resourcesync.wiring.credentials import read_proxy_secret  # noqa: PLC0415 - as below
+
+        return replace(found, proxy_auth=read_proxy_secret(name, self._auth(name)))
 
     def credentials(self, name: str, source: str) -> "tuple[Credentials, ...]":
         """Return the secret of ``[auth.NAME]`` for a Source; none for an empty name.
@@ -187,14 +205,18 @@ class Configuration:
         from resourcesync.wiring.credentials import read_credentials  # noqa: PLC0415 - help quick
         from resourcesync.wiring.mirrors import origin_of  # noqa: PLC0415 - help stays quick
 
+        table = self._auth(name)
+        home = origin_of(source) if source else ""
+        return (read_credentials(name, table, home=home),)
+
+    def _auth(self, name: str) -> Mapping[str, object]:
         if name not in self._table("auth"):
             raise ConfigurationError(
                 f"there is no [auth.{name}] in the configuration",
                 evidence=self._looked(),
                 hint="add the table, or name another one",
             )
-        home = origin_of(source) if source else ""
-        return (read_credentials(name, self._table("auth", name), home=home),)
+        return self._table("auth", name)
 
     def no_mirrors(self) -> ConfigurationError:
         """Return the error that says that no mirror is configured."""
@@ -285,7 +307,8 @@ def network_of(values: Mapping[str, Any], credentials: "tuple[Credentials, ...]"
         headers=values.get("header") or (),
         credentials=credentials,
         allow_origins=values.get("allow_origin") or (),
-        ca_file=config.ca_file(),
+        proxy=values.get("proxy") or "",
+        ca_file=values.get("ca_file") or config.ca_file(),
         contact=values.get("contact") or "",
     )
 
@@ -306,20 +329,38 @@ def merged(
         settings: What the configuration says.
         given: Those that the command line or the environment has.
     """
-    hidden = given | (_RIVALS if given & _RIVALS else frozenset())
+    hidden = given | _given_way_to(given)
     found = {
         name: setting.value
         for name, setting in settings.items()
         if name in values and name not in hidden
     }
-    return {**values, **found}
+    # A file's proxy does not get the secret that another of its tables has for another proxy.
+    gone = {"proxy_auth": None} if "proxy" in found and "proxy_auth" not in given else {}
+    return {**values, **gone, **found}
+
+
+def on_the_way(settings: Mapping[str, Setting], way: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of settings, and of the options of ``options.WAY`` that were given."""
+    hidden = _given_way_to(way.keys())
+    values = {name: it.value for name, it in settings.items() if name not in hidden}
+    return {**values, **way}
+
+
+def _given_way_to(names: Collection[str]) -> frozenset[str]:
+    """Return what does not count any more, once some settings are given nearer by.
+
+    The secret of one proxy is nothing for another one.
+    """
+    rivals = _RIVALS if _RIVALS.intersection(names) else frozenset()
+    return rivals | {"proxy_auth"} if "proxy" in names else rivals
 
 
 def _without_rivals(
     defaults: Mapping[str, Setting], own: Mapping[str, Setting]
 ) -> dict[str, Setting]:
     """Return the defaults without those that say the opposite of what the mirror says."""
-    hidden = _RIVALS if _RIVALS & own.keys() else frozenset()
+    hidden = _given_way_to(own.keys())
     return {name: setting for name, setting in defaults.items() if name not in hidden}
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -59,4 +60,16 @@ def read_setting(
         value = converted(keys[key], written)
     except ConfigurationError as error:
         raise file.wrong(table, key, error.message, hint=error.hint) from None
+    if key == "ca_file":
+        value = _beside(file, table, key, value)
     return Setting(value=value, written=written, origin=file.place(table, key))
+
+
+def _beside(file: ConfigFile, table: tuple[str, ...], key: str, value: str) -> str:
+    """Return the path of a file, from the folder of the configuration if it is no whole path."""
+    if not value or "\0" in value:
+        raise file.wrong(table, key, "must be a file")
+    try:
+        return str(file.path.parent / Path(value).expanduser())
+    except RuntimeError:
+        raise file.wrong(table, key, "names a user who is not there") from None

@@ -24,6 +24,7 @@ _LEVELS: Final = {"ok": words.NORMAL, "warning": QUIET, "problem": QUIET}
 
 @click.command("doctor")
 @click.argument("target", required=False, metavar="[MIRROR|SOURCE]")
+@options.with_options(options.WAY)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
@@ -34,11 +35,12 @@ def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
     configuration; names, memory, lock and temporary files of a mirror; certificate, time and
     robots.txt of a Source. Exit 0 when nothing must be mended, 1 otherwise.
     """
-    named: Path | None = values["config"]
+    named: Path | None = values.pop("config")
+    way = options.way_of(values)
 
     def work(screen: Screen) -> Outcome:
         verdicts: list[Verdict] = []
-        for verdict in _verdicts(target, named):
+        for verdict in _verdicts(target, named, way):
             verdicts.append(verdict)
             screen.report(
                 "verdict",
@@ -56,7 +58,9 @@ def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
     )
 
 
-def _verdicts(target: str | None, named: Path | None) -> "Iterator[Verdict]":
+def _verdicts(
+    target: str | None, named: Path | None, way: Mapping[str, Any]
+) -> "Iterator[Verdict]":
     from resourcesync.wiring import examining, machine  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.diagnosis import (  # noqa: PLC0415 - as above
         judge_machine,
@@ -65,48 +69,44 @@ def _verdicts(target: str | None, named: Path | None) -> "Iterator[Verdict]":
     )
 
     clock = machine.system_clock()
-    asked, told = _Asked(), None
+    asked, told = _Asked(network=configured.network_of(way)), None
     try:
-        asked = _asked(target, configured.load(named))
+        asked = _asked(target, configured.load(named), way)
     except ConfigurationError as error:
         told = error
-    proxy = examining.proxy_of(asked.network, asked.address) if asked.network else ""
     mistakes, warnings, path = _configuration(named, told)
-    yield from judge_machine(
-        examining.examine_machine(
-            clock, proxy=proxy, config_file=path, mistakes=mistakes, warnings=warnings
-        )
+    found = examining.examine_machine(
+        clock, asked.network, config_file=path, mistakes=mistakes, warnings=warnings
     )
+    yield from judge_machine(found)
     address = asked.address
     if asked.folder is not None:
         place = examining.examine_place(asked.folder, clock)
         yield from judge_place(place)
         address = address or place.source
-    if address and asked.network is not None:
+    if address and told is None and not found.ca_fault:
         yield from judge_reach(examining.examine_source(address, asked.network, clock))
 
 
 class _Asked(NamedTuple):
     """What is looked at besides the machine: a folder, an address, or a folder and its Source."""
 
+    network: "Network"
     folder: Path | None = None
     address: str = ""
-    network: "Network | None" = None
 
 
-def _asked(target: str | None, configuration: Configuration) -> _Asked:
+def _asked(target: str | None, configuration: Configuration, way: Mapping[str, Any]) -> _Asked:
     """Return what a target means; no secret is asked for."""
-    if target is None:
-        return _Asked()
     settings = configuration.defaults
-    folder, address = None, target
-    if "://" not in target:
+    folder, address = None, target or ""
+    if target is not None and "://" not in target:
         folder, address = configuration.folder(target), ""
-    if target in configuration.names:
+    if target is not None and target in configuration.names:
         mirror = configuration.mirror(target)
         settings, address = mirror.settings, mirror.source
-    values = {name: setting.value for name, setting in settings.items()}
-    return _Asked(folder, address, configured.network_of(values))
+    network = configured.network_of(configured.on_the_way(settings, way))
+    return _Asked(network, folder, address)
 
 
 def _configuration(

@@ -73,10 +73,13 @@ class Asking:
             ConfigurationError: The secret cannot be had.
         """
         home = source if "://" in source else ""
-        return configured.network_of(self.values, self.configuration.credentials(self.auth, home))
+        return self.configuration.asking(self.values, home)
 
 
-_NAMES: Final = ("timeout", "retries", "robots", "header", "allow_origin", "auth", "contact")
+_NAMES: Final = (
+    *("timeout", "retries", "robots", "header", "allow_origin", "auth", "contact"),
+    *("proxy", "proxy_auth", "ca_file"),
+)
 
 
 def asking_options(function: Callable[..., Job]) -> Callable[..., Job]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from resourcesync.cli import configured
+from resourcesync.cli import configured, options
 from resourcesync.cli.job import Job
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ class OneMirror:
 
 
 def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
-    """Give a command with ``--config`` the argument MIRROR, handed over as ``mirror``."""
+    """Give a command with ``--config`` the argument MIRROR, handed over as ``mirror``.
+
+    The options of ``options.WAY``, where the command has them, go into how the Source is asked.
+    """
 
     @click.argument("mirror")
     @functools.wraps(function)
@@ -38,7 +41,7 @@ def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
         configuration = configured.load(config)
         one = OneMirror(
             folder=configuration.folder(mirror),
-            network=functools.partial(configuration.network, mirror),
+            network=functools.partial(configuration.network, mirror, options.way_of(values)),
         )
         return function(mirror=one, **values)
 

@@ -51,6 +51,7 @@ DURATION = Parsed("duration", config.parse_duration)
 SIZE = Parsed("size", config.parse_size)
 RATE = Parsed("rate", config.parse_rate)
 MOMENT = Parsed("time", config.parse_moment)
+PROXY = Parsed("proxy", config.parse_proxy)
 LIMIT = Parsed("limit", config.parse_limit)
 HEADER = Parsed("header", config.parse_header)
 
@@ -80,6 +81,29 @@ ALLOW_ORIGIN = option(
     help="Trust this origin too: be led there, take its resources, and connect to it though its "
     "address is private.",
 )
+WAY = (
+    option(
+        "--proxy",
+        type=PROXY,
+        metavar="URL",
+        help="Ask by this proxy: http://HOST:PORT, https://… or socks5h://…; direct: by none. "
+        "HTTP_PROXY and HTTPS_PROXY are not obeyed.",
+    ),
+    option(
+        "--proxy-auth",
+        metavar="NAME",
+        help="Send user and password of [auth.NAME] in the configuration file to the proxy, and "
+        "to nobody else.",
+    ),
+    option(
+        "--ca-file",
+        type=click.Path(),
+        metavar="FILE",
+        help="Trust the authorities in this file (PEM), in place of the system's.",
+    ),
+)
+"""How any server is reached, by all commands that ask one; `way_of` takes them apart."""
+
 ASKING = (
     option("--timeout", type=DURATION, help="Longest wait for an answer, such as 30s."),
     option("--retries", type=click.IntRange(0, 100), help="Further tries; 404 gets none."),
@@ -100,8 +124,16 @@ ASKING = (
     ALLOW_ORIGIN,
     AUTH,
     CONTACT,
+    *WAY,
 )
 """How any Source is asked, by the commands that look and those that keep mirrors."""
+
+
+def way_of(values: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of ``WAY`` out of a command's values; return those that were given."""
+    names = ("proxy", "proxy_auth", "ca_file")
+    way = {name: values.pop(name) for name in names if name in values}
+    return {name: value for name, value in way.items() if value is not None}
 
 
 def with_options(*groups: tuple[Decorator, ...]) -> Decorator:

@@ -63,6 +63,9 @@ class Arguments:
     all_sets: bool = False
     auth: str | None = None
     contact: str | None = None
+    proxy: str | None = None
+    proxy_auth: str | None = None
+    ca_file: str | None = None
     link: tuple[str, ...] = ()
     map: str | None = None
 
@@ -316,8 +319,7 @@ def _network(target: _Target, configuration: Configuration) -> "Network":
     source = target.address or ""
     if auth and not source and mirrors.is_mirror(target.folder):
         source = mirrors.read_status(target.folder).source
-    credentials = configuration.credentials(auth, source)
-    return configured.network_of(asdict(target.arguments), credentials)
+    return configuration.asking(asdict(target.arguments), source)
 
 
 def _options(one: _One, now: datetime) -> Any:

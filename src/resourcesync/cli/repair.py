@@ -43,6 +43,7 @@ class Arguments:
     show_default=True,
     help="Hold deletions back when there are more; 25 are always allowed unless N is given.",
 )
+@options.with_options(options.WAY)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, mirror: OneMirror, itemize: bool, **values: Any) -> Job:  # noqa: FBT001 - click calls it

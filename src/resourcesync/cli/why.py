@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @mirror_argument
 @click.argument("resource", metavar="URI|PATH|FILE")
 @option("--offline", is_flag=True, help="Ask the mirror's memory only.")
+@options.with_options(options.WAY)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, mirror: OneMirror, resource: str, **values: Any) -> Job:

@@ -29,12 +29,18 @@ _BYTES: Final = {
 _SIZE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmgt]?(?:i?b)?)", re.IGNORECASE)
 _RATE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(?:/([smh]))?")
 _LIMIT: Final = re.compile(r"([0-9]{1,12})|([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%")
+_PROXY: Final = re.compile(
+    r"direct|(?:https?|socks5h)://(?:[0-9A-Za-z][0-9A-Za-z._-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\])"
+    r":[0-9]{1,5}/?"
+)
+_HIGHEST_PORT: Final = 65_535
 FORMS: Final = {
     "duration": rf"0|{_DURATION.pattern}",
     "size": r"[0-9]{1,15}(\.[0-9]{1,6})? ?[kKmMgGtT]?([iI]?[bB])?",
     "rate": _RATE.pattern,
     "limit": _LIMIT.pattern,
     "header": r"[^:]+:.*",
+    "proxy": _PROXY.pattern,
     "time": r"yesterday|-.+|[0-9]{4}.*",
 }
 """The forms of values as patterns for other programs; for some of them ours are stricter."""
@@ -218,6 +224,29 @@ def parse_header(text: str) -> tuple[str, str]:
     if not all(character.isprintable() or character == "\t" for character in value):
         raise ConfigurationError(f"the value of header {name} holds control characters")
     return name, value
+
+
+def parse_proxy(text: str) -> str:
+    """Return the address of a proxy; empty for ``direct``, which is none.
+
+    No message has the text: there may be a password in it.
+
+    Raises:
+        ConfigurationError: It is no address of a proxy, or has no port, or has a user.
+    """
+    text = text.strip()
+    if "@" in text:
+        raise ConfigurationError(
+            "the address of a proxy must hold no user and no password",
+            hint="name a table [auth.NAME] of the type basic: --proxy-auth NAME or `proxy_auth`",
+        )
+    port = text.rstrip("/").rpartition(":")[2]
+    if _PROXY.fullmatch(text) is None or (text != "direct" and int(port) > _HIGHEST_PORT):
+        raise ConfigurationError(
+            "that is no address of a proxy",
+            hint="write http://HOST:PORT, https://HOST:PORT, socks5h://HOST:PORT or direct",
+        )
+    return "" if text == "direct" else text.rstrip("/")
 
 
 def _refused(what: str, text: str, hint: str) -> ConfigurationError:

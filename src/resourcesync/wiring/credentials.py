@@ -63,6 +63,23 @@ def read_credentials(
     return _understood(_Table(name, dict(table), home, environ))
 
 
+def read_proxy_secret(
+    name: str, table: Mapping[str, object], *, environ: Mapping[str, str] | None = None
+) -> tuple[str, str]:
+    """Read the user and the password of a proxy from a table ``[auth.NAME]`` of type ``basic``.
+
+    Raises:
+        ConfigurationError: It is of another type, names an origin, has a mistake, or the secret
+            cannot be had. The message never has the secret.
+    """
+    read = _Table(name, dict(table), "", environ)
+    if read.take_text("type") != "basic":
+        raise read.wrong("type", "must be basic for a proxy")
+    user, password = read.take_text("username"), read.take_secret("password")
+    read.check_all_taken()
+    return user, password
+
+
 def check_credentials(name: str, table: Mapping[str, object]) -> None:
     """Check one table ``[auth.NAME]`` as it is written, and ask nobody for the secret.
 

@@ -79,7 +79,7 @@ class Machine:
         warnings: What is doubtful in it.
         unused_proxies: Variables that name a proxy, while none is used.
         ca_file: The file of trusted authorities that was chosen; empty for the system's.
-        has_ca_file: Whether it can be read.
+        ca_fault: Why it cannot be used; empty when it can.
     """
 
     versions: dict[str, str]
@@ -93,7 +93,7 @@ class Machine:
     warnings: tuple[str, ...] = ()
     unused_proxies: tuple[str, ...] = ()
     ca_file: str = ""
-    has_ca_file: bool = True
+    ca_fault: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,11 +178,13 @@ def judge_machine(machine: Machine) -> Iterator[Verdict]:
         yield _room("temporary", machine.scratch, machine.scratch_room)
     yield from _configuration(machine)
     for name in machine.unused_proxies:
-        text = f"{name} is set, but no proxy is used"
-        yield Verdict("proxy", "warning", text, f"unset {name}, or reach the Source directly")
-    if machine.ca_file and not machine.has_ca_file:
-        text = f"SSL_CERT_FILE names {machine.ca_file}, which cannot be read"
-        yield Verdict("authorities", "problem", text, "unset SSL_CERT_FILE, or mend the file")
+        text = f"{name} is set, but not obeyed: no proxy is used"
+        hint = f"use --proxy URL, or `proxy` in the configuration file; or unset {name}"
+        yield Verdict("proxy", "warning", text, hint)
+    if machine.ca_fault:
+        text = f"the file of authorities {machine.ca_file} cannot be used: {machine.ca_fault}"
+        hint = "mend it, or name another: --ca-file FILE, `ca_file` or SSL_CERT_FILE"
+        yield Verdict("authorities", "problem", text, hint)
 
 
 def _version(name: str, version: str) -> Verdict:
@@ -305,7 +307,7 @@ def judge_reach(reach: Reach) -> Iterator[Verdict]:
         return
     if reach.failure:
         check = "tls" if reach.is_tls_failure else "reach"
-        hint = "the Source must renew its certificate; or set SSL_CERT_FILE"
+        hint = "the Source must renew it; if its authority is your own: --ca-file FILE"
         text = f"{reach.origin} does not answer: {reach.failure}"
         yield Verdict(check, "problem", text, hint if reach.is_tls_failure else "try again later")
         return

@@ -15,6 +15,7 @@ from typing import Final
 import pycurl
 
 from resourcesync import __version__, config
+from resourcesync.adapters.http.authorities import authorities_fault
 from resourcesync.adapters.http.robots import read_rules
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
@@ -35,8 +36,8 @@ _MOST: Final = 4096
 
 def examine_machine(
     clock: Clock,
+    network: Network,
     *,
-    proxy: str,
     config_file: str,
     mistakes: tuple[str, ...],
     warnings: tuple[str, ...],
@@ -45,13 +46,12 @@ def examine_machine(
 
     Args:
         clock: Time.
-        proxy: The proxy that is used; empty for none.
+        network: How Sources are asked.
         config_file: The configuration file that counts; empty for none.
         mistakes: What is wrong in it.
         warnings: What is doubtful in it.
     """
     scratch = tempfile.gettempdir()
-    ca_file = config.ca_file()
     return Machine(
         versions={
             "resourcesync": __version__,
@@ -68,9 +68,9 @@ def examine_machine(
         config=config_file,
         mistakes=mistakes,
         warnings=warnings,
-        unused_proxies=() if proxy else _proxies(),
-        ca_file=ca_file,
-        has_ca_file=os.access(ca_file, os.R_OK),
+        unused_proxies=() if network.proxy else _proxies(),
+        ca_file=network.ca_file,
+        ca_fault=authorities_fault(network.ca_file),
     )
 
 
@@ -162,9 +162,8 @@ def examine_source(address: str, network: Network, clock: Clock) -> Reach:
         ConfigurationError: The address or a setting cannot work.
     """
     origin = origin_of(address)
-    proxy = proxy_of(network, address)
-    if proxy:
-        return Reach(origin=origin, proxy=proxy)
+    if network.proxy:
+        return Reach(origin=origin, proxy=network.proxy)
     found = probe(origin, ca_file=network.ca_file)
     rules = read_rules(found.robots)
     refuses = network.robots == "obey" and rules.refuse(address, Purpose.DISCOVERY) is not None
@@ -179,10 +178,3 @@ def examine_source(address: str, network: Network, clock: Clock) -> Reach:
         robots_refuse=refuses,
         crawl_delay=rules.delay or None,
     )
-
-
-def proxy_of(network: Network, address: str) -> str:
-    """Return the proxy that is used for an address, without its password; empty for none."""
-    proxy = network.settings(address).proxy
-    scheme, separator, rest = proxy.rpartition("://")
-    return f"{scheme}{separator}{rest.rpartition('@')[2]}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Final, Literal
 
+from resourcesync import config
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.audit_files import AuditFiles
@@ -52,7 +53,10 @@ class Network:
         headers: Fields that are sent to the Source's own origin only.
         credentials: Secrets, each for its own origin.
         allow_origins: Origins that the Source may list resources of, besides its own.
-        ca_file: PEM file of the trusted authorities; empty takes the system's.
+        proxy: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``socks5h://HOST:PORT``, by which
+            every server is asked; empty, or ``direct``, for none. The environment names none.
+        proxy_auth: User and password for the proxy; nobody else is sent them.
+        ca_file: PEM file of the trusted authorities, in place of the system's; empty takes those.
         contact: A mail address or page of the operator, told to every server.
     """
 
@@ -66,6 +70,8 @@ class Network:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     credentials: tuple[Credentials, ...] = ()
     allow_origins: tuple[str, ...] = ()
+    proxy: str = ""
+    proxy_auth: tuple[str, str] | None = field(default=None, repr=False)
     ca_file: str = ""
     contact: str = ""
 
@@ -84,9 +90,19 @@ class Network:
             robots=self.robots,
             headers=self._fields(home),
             trusted_origins=trusted,
+            proxy=self._proxy(),
+            proxy_secret=self.proxy_auth,
             ca_file=self.ca_file,
             contact=self.contact,
         )
+
+    def _proxy(self) -> str:
+        proxy = config.parse_proxy(self.proxy) if self.proxy else ""
+        if self.proxy_auth is not None and not proxy:
+            raise ConfigurationError(
+                "there is a secret for a proxy, but no proxy", hint="name the proxy too"
+            )
+        return proxy
 
     def _fields(self, home: str) -> dict[str, tuple[tuple[str, str], ...]]:
         """Return what each origin is sent; two secrets for one field are a mistake."""

@@ -30,9 +30,7 @@ def check_authorities(ca_file: str) -> None:
     Raises:
         ConfigurationError: It cannot be read, is larger than 16 MiB, or has no certificate.
     """
-    if not ca_file:
-        return
-    reason = _fault(ca_file)
+    reason = authorities_fault(ca_file)
     if reason:
         raise ConfigurationError(
             f"the file of authorities {ca_file} cannot be used: {reason}",
@@ -41,8 +39,10 @@ def check_authorities(ca_file: str) -> None:
         )
 
 
-def _fault(ca_file: str) -> str:
-    """Return why a file cannot be used; empty when it can."""
+def authorities_fault(ca_file: str) -> str:
+    """Return why a file of authorities cannot be used; empty when it can, or when it is none."""
+    if not ca_file:
+        return ""
     import ssl  # noqa: PLC0415 - most runs use the system's authorities, which need no look
 
     try:

@@ -1,0 +1,419 @@
+"""``--proxy``, ``--proxy-auth`` and ``--ca-file``: on every command that asks, in the file, and
+in the library; no secret is ever shown."""
+
+import json
+import ssl
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+import resourcesync
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.cli.main import run
+from resourcesync.errors import ConfigurationError, SourceRefusedError
+from tests.support.command_line import MIRRORED, Said, rows
+from tests.support.commands import files_of
+from tests.support.hostile_server import HostileServer, answer, unused_port
+from tests.support.proxying import Proxy
+from tests.support.settings_file import museum, put
+from tests.support.tiny_source import TinySource
+
+AUTH = '[auth.door]\ntype = "basic"\nusername = "me"\npassword = { env = "DOOR" }\n'
+SENT = "Basic " + b64encode(b"me:s3cret").decode()
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    with Proxy() as running:
+        yield running
+
+
+@pytest.fixture
+def mirror(source: TinySource, said: Said) -> str:
+    assert run(["pull", source.url, "museum"]) == 0
+    Path("museum/a.txt").write_bytes(b"altered")
+    said.readouterr()
+    source.asked.clear()
+    return "museum"
+
+
+def by(proxy: Proxy) -> set[str]:
+    return {it.fields.get("proxy-authorization", "") for it in proxy.asked}
+
+
+# --- every command that asks ------------------------------------------------------------------
+
+
+ASKING = [
+    ("pull", "{url}", "here"),
+    ("pull", "{url}", "here", "--dry-run"),
+    ("explore", "{url}"),
+    ("validate", "{url}"),
+    ("diff", "{url}", "museum"),
+    ("audit", "museum"),
+    ("audit", "museum", "--method", "remote"),
+    ("repair", "museum"),
+    ("why", "museum", "a.txt"),
+]
+
+
+@pytest.mark.parametrize("command", ASKING, ids=" ".join)
+def test_every_command_that_asks_asks_by_the_proxy(
+    command: tuple[str, ...], source: TinySource, proxy: Proxy, mirror: str
+) -> None:
+    words = [word.format(url=source.url) for word in command]
+
+    assert run([*words, "--proxy", proxy.url]) in {0, 1}
+
+    assert mirror == "museum"
+    assert source.asked
+    assert len(proxy.asked) == len(source.asked)
+
+
+@pytest.mark.parametrize("command", ASKING, ids=" ".join)
+def test_every_command_that_asks_refuses_a_file_of_no_authorities(
+    command: tuple[str, ...], source: TinySource, mirror: str, said: Said
+) -> None:
+    Path("ca.pem").write_text("no certificate", "utf-8")
+    before = files_of(Path(mirror))
+    words = [word.format(url=source.url) for word in command]
+
+    assert run([*words, "--ca-file", "ca.pem"]) == 2
+
+    assert "the file of authorities ca.pem cannot be used" in said.readouterr().err.lower()
+    assert not source.asked
+    assert files_of(Path(mirror)) == before
+    assert not Path("here").exists()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "http://me:s3cret@127.0.0.1:3128",
+        "http://s3cret@127.0.0.1:3128",
+        "ftp://s3cret:3128",
+        "http://s3cret",
+        "http://s3cret:65536",
+        "http://s3cret:3128/path",
+        "socks5://s3cret:1080",
+        "s3cret",
+        "",
+    ],
+)
+def test_what_is_no_address_of_a_proxy_is_refused_and_not_repeated(
+    written: str, source: TinySource, said: Said
+) -> None:
+    assert run(["pull", source.url, "here", "--proxy", written]) == 2
+
+    captured = said.readouterr()
+    assert "--proxy" in captured.err
+    assert "s3cret" not in captured.err + captured.out
+    assert not source.asked
+
+
+# --- the configuration ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["pull", "explore", "doctor"])
+def test_a_table_or_the_defaults_name_the_proxy(
+    command: str, source: TinySource, proxy: Proxy, said: Said
+) -> None:
+    for text in (
+        museum(source, f'proxy = "{proxy.url}"'),
+        f'[defaults]\nproxy = "{proxy.url}"\n{museum(source)}',
+    ):
+        put(text)
+        proxy.asked.clear()
+        run([command, "museum"])
+
+        if command == "doctor":
+            assert proxy.url in said.readouterr().out
+        else:
+            assert proxy.asked
+
+
+def test_a_mirror_may_need_no_proxy(source: TinySource, proxy: Proxy) -> None:
+    own = museum(source, 'proxy = "direct"')
+    put(f'[defaults]\nproxy = "{proxy.url}"\n{own}')
+
+    assert run(["pull", "museum"]) == 0
+
+    assert files_of(Path("copies/museum")) == MIRRORED
+    assert not proxy.asked
+
+
+def test_the_command_line_leads_past_the_proxy_of_the_file(
+    source: TinySource, proxy: Proxy
+) -> None:
+    put(museum(source, f'proxy = "http://127.0.0.1:{unused_port()}"'))
+
+    assert run(["pull", "museum", "--proxy", "direct"]) == 0
+    assert run(["repair", "museum", "--proxy", proxy.url]) == 0
+
+    assert proxy.asked
+
+
+@pytest.mark.parametrize("command", [["pull"], ["audit", "--method", "remote"], ["explore"]])
+def test_the_secret_of_the_proxy_is_sent_to_it_and_never_shown(
+    command: list[str],
+    source: TinySource,
+    proxy: Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    said: Said,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("DOOR", "s3cret")
+    put(AUTH + museum(source, f'proxy = "{proxy.url}"\nproxy_auth = "door"'))
+    assert run(["pull", "museum"]) == 0
+    proxy.asked.clear()
+
+    run([command[0], "museum", *command[1:], "-vv", "--json"])
+    run(["config", "show", "--origin"])
+    run(["doctor", "museum"])
+
+    assert by(proxy) == {SENT}
+    assert not any("Proxy-Authorization" in it.headers for it in source.asked)
+    captured = said.readouterr()
+    for shown in (captured.out, captured.err, caplog.text):
+        assert "s3cret" not in shown
+        assert SENT not in shown
+    kept = b"".join(it.read_bytes() for it in Path("copies").rglob("*") if it.is_file())
+    assert b"s3cret" not in kept
+
+
+def test_the_secret_of_one_proxy_is_not_sent_to_another(
+    source: TinySource, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOOR", "s3cret")
+    first = 'proxy = "http://127.0.0.1:9"\nproxy_auth = "door"'
+    own = museum(source, f'proxy = "{proxy.url}"')
+
+    put(f"{AUTH}[defaults]\n{first}\n{own}")
+    for command in (["pull"], ["explore"], ["audit", "--method", "remote"]):
+        run([command[0], "museum", *command[1:]])
+    put(AUTH + museum(source, first))
+    for command in (["pull"], ["explore"], ["audit", "--method", "remote"]):
+        run([command[0], "museum", *command[1:], "--proxy", proxy.url])
+    put(f"{AUTH}[defaults]\n{first}\n")
+    run(["pull", source.url, "other", "--proxy", proxy.url])
+
+    assert len(proxy.asked) > 7
+    assert by(proxy) == {""}
+
+
+def test_a_secret_for_no_proxy_is_a_mistake(
+    source: TinySource, monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    monkeypatch.setenv("DOOR", "s3cret")
+    put(AUTH)
+
+    assert run(["pull", source.url, "here", "--proxy-auth", "door"]) == 2
+
+    assert "no proxy" in said.readouterr().err
+    assert not source.asked
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('proxy = "http://me:s3cret@127.0.0.1:3128"', "`proxy` in [mirror.museum]"),
+        ('proxy = "s3cret"', "`proxy` in [mirror.museum]"),
+        ("proxy = 3128", "`proxy` in [mirror.museum]"),
+        ('proxy_auth = "none"', "[auth.none]"),
+        ('ca_file = ""', "`ca_file` in [mirror.museum] must be a file"),
+        ('ca_file = "~no-such-user-at-all/a"', "names a user who is not there"),
+    ],
+)
+def test_a_mistake_in_the_file_is_told_without_what_stands_there(
+    line: str, told: str, source: TinySource, said: Said
+) -> None:
+    put(museum(source, line))
+
+    for command in (["config", "check"], ["config", "show"], ["pull", "museum"]):
+        assert run(command) == 2
+        captured = said.readouterr()
+        assert told in captured.err
+        assert "s3cret" not in captured.err + captured.out
+
+
+def test_a_password_in_the_environment_is_not_shown_either(
+    source: TinySource, monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    put(museum(source))
+    monkeypatch.setenv("RESOURCESYNC_PULL_PROXY", "http://me:s3cret@127.0.0.1:3128")
+
+    for command in (["config", "show"], ["config", "show", "--json"], ["pull", "museum"]):
+        assert run(command) == 2
+        captured = said.readouterr()
+        assert "s3cret" not in captured.err + captured.out
+
+
+def test_a_secret_of_a_proxy_is_of_the_type_basic(
+    source: TinySource, proxy: Proxy, said: Said
+) -> None:
+    put('[auth.door]\ntype = "bearer"\ntoken = { env = "DOOR" }\n')
+
+    words = ["pull", source.url, "here", "--proxy", proxy.url, "--proxy-auth", "door"]
+    assert run(words) == 2
+
+    assert "must be basic for a proxy" in said.readouterr().err
+
+
+def test_the_settings_of_the_way_are_shown(source: TinySource, said: Said) -> None:
+    put(museum(source, 'proxy = "http://proxy.example:3128"\nca_file = "ca.pem"'))
+
+    assert run(["config", "show", "--json"]) == 0
+
+    shown = {it["key"]: it["value"] for it in rows(said) if it["type"] == "setting"}
+    assert (shown["proxy"], shown["ca_file"]) == ("http://proxy.example:3128", "ca.pem")
+
+
+def test_the_schema_knows_the_settings_of_the_way(said: Said) -> None:
+    assert run(["config", "schema"]) == 0
+
+    schema = json.loads(said.readouterr().out)["properties"]
+    for table in (schema["defaults"], *schema["mirror"]["patternProperties"].values()):
+        found = table["properties"]
+        assert found["proxy"]["type"] == "string"
+        assert found["proxy"]["pattern"].startswith("^(direct|")
+        assert {"proxy_auth", "ca_file"} < found.keys()
+
+
+# --- proxies that fail ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("refusal", "code", "told"),
+    [
+        ("407 Proxy Authentication Required", 6, "--proxy-auth NAME"),
+        ("403 Forbidden", 6, "--proxy URL"),
+        ("502 Bad Gateway", 4, "--proxy URL"),
+    ],
+)
+def test_a_proxy_that_refuses_a_tunnel_ends_a_pull_with_its_name(
+    refusal: str, code: int, told: str, said: Said
+) -> None:
+    with Proxy(refusal=refusal) as proxy:
+        words = ["pull", "https://museum.example/", "here", "--proxy", proxy.url, "--retries", "0"]
+        assert run(words) == code
+
+    captured = said.readouterr().err
+    assert f"proxy {proxy.url}" in captured
+    assert told in captured
+    assert not Path("here").exists()
+
+
+def test_a_dead_proxy_ends_a_pull_with_its_name(source: TinySource, said: Said) -> None:
+    dead = f"http://127.0.0.1:{unused_port()}"
+
+    assert run(["pull", source.url, "here", "--proxy", dead, "--retries", "0"]) == 4
+
+    captured = said.readouterr().err
+    assert f"proxy {dead} does not answer" in captured
+    assert "--proxy URL" in captured
+    assert not source.asked
+
+
+def test_variables_of_the_environment_are_not_obeyed_and_doctor_says_what_is(
+    source: TinySource, monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    monkeypatch.setenv("http_proxy", f"http://me:s3cret@127.0.0.1:{unused_port()}")
+
+    assert run(["pull", source.url, "here"]) == 0
+    run(["doctor"])
+
+    captured = said.readouterr().out
+    assert "use --proxy URL" in captured
+    assert "s3cret" not in captured
+
+
+# --- authorities of one's own -----------------------------------------------------------------
+
+
+@pytest.fixture
+def secure(here: Path) -> Iterator[HostileServer]:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(here / "ca.pem"))
+    trustme.CA().cert_pem.write_to_path(str(here / "other.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with HostileServer(tls=context) as server:
+        now = SystemClock().now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        body = (
+            '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+            ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
+            f'<rs:md capability="resourcelist" at="{now}"/>'
+            f"<url><loc>{server.origin}/a.txt</loc></url></urlset>"
+        )
+        server.on("/list.xml", answer(body=body.encode(), Content_Type="application/xml"))
+        server.on("/a.txt", answer(body=b"a"))
+        yield server
+
+
+def test_a_source_of_an_own_authority_is_pulled_with_its_file(
+    secure: HostileServer, said: Said
+) -> None:
+    uri = f"{secure.origin}/list.xml"
+
+    assert run(["pull", uri, "here", "--ca-file", "other.pem"]) == 6
+    assert "--ca-file" in said.readouterr().err
+    assert not Path("here").exists()
+    assert run(["pull", uri, "here", "--ca-file", "ca.pem"]) == 0
+    assert files_of(Path("here")) == {"a.txt": b"a"}
+
+
+def test_the_file_of_authorities_is_found_from_the_folder_of_the_configuration(
+    secure: HostileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(
+        f'[mirror.museum]\nsource = "{secure.origin}/list.xml"\ndest = "copies"\n'
+        'ca_file = "../ca.pem"\n',
+        "settings/resourcesync.toml",
+    )
+    monkeypatch.setenv("SSL_CERT_FILE", "other.pem")
+
+    assert run(["pull", "museum", "--config", "settings/resourcesync.toml"]) == 0
+    assert run(["doctor", "museum", "--config", "settings/resourcesync.toml"]) == 0
+
+
+def test_doctor_says_what_is_wrong_with_the_file_of_authorities(said: Said) -> None:
+    assert run(["doctor", "https://127.0.0.1:1", "--ca-file", "gone.pem", "--json"]) == 1
+
+    found = {it["check"]: it for it in rows(said) if it["type"] == "verdict"}
+    assert "gone.pem cannot be used" in found["authorities"]["text"]
+    assert "reach" not in found
+
+
+# --- the library ------------------------------------------------------------------------------
+
+
+def test_the_library_asks_by_a_proxy_and_trusts_a_file(
+    secure: HostileServer, proxy: Proxy, here: Path
+) -> None:
+    uri = f"{secure.origin}/list.xml"
+    mirror = resourcesync.Mirror(
+        uri, here / "lib", proxy=proxy.url, proxy_auth=("me", "s3cret"), ca_file=here / "ca.pem"
+    )
+    network = resourcesync.Network(proxy=proxy.url, ca_file=str(here / "ca.pem"))
+
+    assert mirror.pull().created == 1
+    assert by(proxy) == {SENT}
+    proxy.asked.clear()
+    source = resourcesync.discover(uri, network=network)
+    assert [it.uri for it in source.resources()] == [f"{secure.origin}/a.txt"]
+    list(resourcesync.validate(uri, network=network))
+    assert len(proxy.asked) >= 3
+    with pytest.raises(SourceRefusedError):
+        resourcesync.discover(uri, network=resourcesync.Network(ca_file=str(here / "other.pem")))
+
+
+def test_the_library_refuses_what_cannot_work_where_it_is_written(here: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        resourcesync.Mirror("https://h.example/", here / "lib", proxy="http://me:s3cret@h:1")
+    assert "s3cret" not in str(caught.value) + repr(caught.value)
+    with pytest.raises(ConfigurationError, match="no proxy"):
+        resourcesync.Mirror("https://h.example/", here / "lib", proxy_auth=("me", "s3cret"))
+    assert "s3cret" not in repr(resourcesync.Network(proxy_auth=("me", "s3cret")))
