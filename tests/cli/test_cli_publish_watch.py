@@ -74,6 +74,7 @@ def test_a_termination_ends_it_cleanly_and_nothing_is_published_without_need(
     tree = tmp_path / "tree"
     tree.mkdir()
     (tree / "a.txt").write_text("a")
+    (tree / "out").symlink_to("/etc/hostname")
     with watched(tree, "--change-lists", "per-run", "--json") as process:
         (tree / "b.txt").write_text("b")
         _soon((tree / "resourcesync/changelist.xml").exists, 20)
@@ -83,4 +84,5 @@ def test_a_termination_ends_it_cleanly_and_nothing_is_published_without_need(
 
     assert process.returncode == 0, output
     assert output.count('"type":"published"') <= 3
+    assert output.count("omitted") - output.count('"omitted":') == 1
     assert "Traceback" not in output

@@ -1,13 +1,15 @@
 """What the operator left out of the lists is not served either."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from starlette.types import ASGIApp
 
+from resourcesync.adapters.catalogue import notes
 from resourcesync.adapters.clock import SystemClock
-from resourcesync.errors import StateError
-from resourcesync.wiring.publishing import publish_tree
+from resourcesync.errors import StateError, StorageError
+from resourcesync.wiring.publishing import NOTE, publish_tree
 from resourcesync.wiring.serving import find_tree
 from tests.support.asgi import ask
 
@@ -79,6 +81,37 @@ def test_a_catalogue_that_is_damaged_serves_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(StateError):
         find_tree(tmp_path).application(SystemClock())
+
+
+def test_a_catalogue_that_cannot_be_read_serves_nothing(tmp_path: Path) -> None:
+    plant(tmp_path)
+    served(tmp_path)
+    shutil.rmtree(tmp_path / ".resourcesync")
+    (tmp_path / ".resourcesync/catalogue.db").mkdir(parents=True)
+
+    with pytest.raises(StorageError) as caught:
+        find_tree(tmp_path).application(SystemClock())
+    assert caught.value.hint == "run as the user who publishes"
+
+
+def test_a_tree_without_a_catalogue_is_served_whole(tmp_path: Path) -> None:
+    plant(tmp_path)
+    served(tmp_path, exclude=("*.key",))
+    shutil.rmtree(tmp_path / ".resourcesync")  # a copy on another machine, say
+
+    assert found(find_tree(tmp_path).application(SystemClock()), *NAMES) == list(NAMES)
+
+
+def test_a_catalogue_on_a_disk_that_cannot_be_written_is_read_as_it_is(tmp_path: Path) -> None:
+    plant(tmp_path)
+    served(tmp_path, exclude=("*.key",))
+    path = tmp_path / ".resourcesync/catalogue.db"
+
+    row = notes._read_unchanging(path, NOTE)
+
+    assert row is not None
+    assert row[0] == notes.read_note(path, NOTE)
+    assert notes._read_unchanging(path, "nothing") is None
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -199,8 +200,12 @@ def _watch(
     if asked.dry_run:
         raise ConfigurationError("--watch and --dry-run exclude each other")
 
+    told: set[str] = set()  # once is enough
+
     def published(done: "Published") -> None:
-        report(done, screen)
+        fresh = tuple(one for one in done.omissions if one.name not in told)
+        told.update(one.name for one in fresh)
+        report(replace(done, omissions=fresh), screen)
         screen.report("published", fields_of(done, 0.0))
 
     def failed(error: ResourceSyncError, pause: float) -> None:
@@ -225,7 +230,9 @@ def _watch_words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
     elif event == "published" and fields["written"]:
         counts = {name: fields[name] for name in ("created", "updated", "deleted")}
         said = ", ".join(f"{words.count(int(str(n)))} {name}" for name, n in counts.items() if n)
-        names = words.counted(len(list(map(str, fields["written"]))), "document")  # type: ignore[call-overload]  # a list of names
+        written = fields["written"]
+        assert isinstance(written, list)
+        names = words.counted(len(written), "document")
         yield Line(f"{names}{': ' if said else ''}{said}", "Wrote", QUIET)
 
 

@@ -1,8 +1,14 @@
 """Look at a catalogue's notes while somebody else may hold it."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
-from resourcesync.adapters.catalogue.database import reading
+from resourcesync.adapters.catalogue.database import guarded, reading
+from resourcesync.errors import StateError, StorageError
+
+_QUERY = "SELECT value FROM note WHERE key = ?"
 
 
 def read_note(path: Path, key: str) -> str | None:
@@ -16,8 +22,30 @@ def read_note(path: Path, key: str) -> str | None:
         StateError: The file is damaged.
         StorageError: It cannot be read.
     """
-    if not path.exists():
+    try:
+        with path.open("rb"):
+            pass
+    except FileNotFoundError:
         return None
-    with reading(path) as connection:
-        row = connection.execute("SELECT value FROM note WHERE key = ?", (key,)).fetchone()
+    except OSError as error:
+        raise StorageError(
+            f"cannot read {path}: {error.strerror}", hint="run as the user who publishes"
+        ) from error
+    try:
+        with reading(path) as connection:
+            row = connection.execute(_QUERY, (key,)).fetchone()
+    except StateError:
+        raise
+    except StorageError:
+        if path.with_name(path.name + "-wal").exists():
+            raise
+        row = _read_unchanging(path, key)
     return None if row is None else str(row[0])
+
+
+def _read_unchanging(path: Path, key: str) -> tuple[str] | None:
+    """Read a file where nothing can be written, not even beside it: nobody changes it either."""
+    address = f"file:{quote(str(path))}?mode=ro&immutable=1"
+    with guarded(path), closing(sqlite3.connect(address, uri=True)) as connection:
+        found: tuple[str] | None = connection.execute(_QUERY, (key,)).fetchone()
+    return found
