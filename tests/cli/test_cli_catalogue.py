@@ -250,3 +250,22 @@ def test_a_program_keeps_a_catalogue() -> None:
         catalogue.post([Change(kind=ChangeKind.CREATED, resource=Resource(uri="a"))])
     with pytest.raises(ConfigurationError, match="out of range"):
         catalogue.fill([Resource(uri=BASE, length=1 << 63)])
+
+
+def test_looking_makes_no_catalogue() -> None:
+    with pytest.raises(ConfigurationError, match="no catalogue"):
+        list(Catalogue("typo.db").resources())
+    with pytest.raises(ConfigurationError, match="no catalogue"):
+        list(Catalogue("typo.db").changes())
+
+    assert not Path("typo.db").exists()
+
+
+def test_the_catalogue_of_a_folder_can_be_read() -> None:
+    Path("tree").mkdir()
+    Path("tree/a.txt").write_text("a")
+    assert run(["publish", "tree", "--url", BASE, "--quiet"]) == 0
+
+    found = Catalogue("tree/.resourcesync/catalogue.db").resources()
+
+    assert [it.uri for it in found] == [BASE + "a.txt"]

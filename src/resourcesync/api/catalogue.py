@@ -67,19 +67,19 @@ class Catalogue:
         """Yield the resources in URI order.
 
         Raises:
-            StorageError: The catalogue cannot be read.
+            ConfigurationError: There is no such catalogue.
+            StorageError: It cannot be read.
         """
-        with catalogues.open_catalogue(self.file) as catalogue:
-            yield from catalogue.resources()
+        return catalogues.read_resources(self.file)
 
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
         """Yield ``(number, change)`` in order of time, those after number ``after``.
 
         Raises:
-            StorageError: The catalogue cannot be read.
+            ConfigurationError: There is no such catalogue.
+            StorageError: It cannot be read.
         """
-        with catalogues.open_catalogue(self.file) as catalogue:
-            yield from catalogue.changes(after)
+        return catalogues.read_changes(self.file, after)
 
     def publish(self, **options: Unpack[PublisherOptions]) -> Published:
         """Write the lists, or bring them in step with the catalogue.

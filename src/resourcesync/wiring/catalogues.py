@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -94,21 +94,49 @@ def post_lines(path: Path, lines: str, *, clock: Clock) -> Iterator[Posted]:
             yield catalogue.post(batch, clock.now())
 
 
+def read_resources(path: Path) -> Iterator[Resource]:
+    """Yield the resources of any catalogue in URI order.
+
+    Raises:
+        ConfigurationError: There is no such catalogue.
+        StorageError: It cannot be read.
+    """
+    with _existing(path) as catalogue:
+        yield from catalogue.resources()
+
+
+def read_changes(path: Path, after: int) -> Iterator[tuple[int, Change]]:
+    """Yield the changes of any catalogue after a number, each with its own.
+
+    Raises:
+        ConfigurationError: There is no such catalogue.
+        StorageError: It cannot be read.
+    """
+    with _existing(path) as catalogue:
+        yield from catalogue.changes(after)
+
+
 def export_lines(path: Path, *, changes_after: int | None = None) -> Iterator[bytes]:
     """Yield the resources of a catalogue as lines, or its changes after a number.
 
     Raises:
         ConfigurationError: There is no such catalogue.
-        StateError: It is damaged.
+        StorageError: It cannot be read.
     """
+    if changes_after is None:
+        yield from map(ndjson.write, read_resources(path))
+    else:
+        yield from starmap(ndjson.write_change, read_changes(path, changes_after))
+
+
+@contextmanager
+def _existing(path: Path) -> Iterator[PostedCatalogue]:
     if not path.is_file():
-        raise ConfigurationError(f"there is no catalogue {path}")
+        raise ConfigurationError(
+            f"there is no catalogue {path}", hint=f"resourcesync catalogue import {path} FILE"
+        )
     with PostedCatalogue(path) as catalogue:
-        if changes_after is None:
-            yield from map(ndjson.write, catalogue.resources())
-        else:
-            for number, change in catalogue.changes(changes_after):
-                yield ndjson.write_change(number, change)
+        yield catalogue
 
 
 def publish(
