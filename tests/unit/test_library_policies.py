@@ -1,0 +1,68 @@
+"""The library's ``Publisher``: policies, steps, and what cannot be."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync import Publisher
+from resourcesync.errors import ConfigurationError
+
+URL = "https://h.example/"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "a.txt").write_text("a")
+    return tmp_path
+
+
+def names(tree: Path) -> list[str]:
+    return sorted(path.name for path in (tree / "resourcesync").iterdir())
+
+
+def test_a_folder_is_published_by_a_policy_and_in_steps(tree: Path) -> None:
+    publisher = Publisher(tree, url=URL, change_lists="archive", dialect="0.6", sitemap=True)
+
+    assert publisher.publish(step="initialise").first
+    (tree / "b.txt").write_text("b")
+    updated = Publisher(tree).publish(step="update")
+    rebased = Publisher(tree, archive=86_400.0).publish(step="rebase")
+
+    assert updated.created == 1
+    lists = [written.name for written in rebased.written]
+    assert "resourcesync/resourcelist.xml" in lists
+    assert "resourcelistarchive.xml" in names(tree)
+    assert len([name for name in names(tree) if name.startswith("changelist_")]) == 2
+    assert "sitemap.xml" in names(tree)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"change_lists": "daily"}, "change_lists='daily' is unknown"),
+        ({"dialect": "2.0"}, "dialect='2.0' is unknown"),
+        ({"dialect": "0.9"}, "knows no Change List that is open"),
+        ({"rotate": -1.0}, "never below zero"),
+    ],
+)
+def test_a_policy_that_cannot_be_is_refused_and_nothing_is_written(
+    tree: Path, options: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Publisher(tree, url=URL, **options).publish()
+
+    assert complaint in str(caught.value)
+    assert not (tree / "resourcesync").exists()
+
+
+def test_a_step_that_does_not_exist_is_refused(tree: Path) -> None:
+    with pytest.raises(ConfigurationError, match="step='all' is unknown"):
+        Publisher(tree, url=URL).publish(step="all")  # type: ignore[arg-type]  # as a caller may
+
+
+def test_a_folder_that_is_empty_is_published_only_when_it_is_meant(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no files to publish"):
+        Publisher(tmp_path, url=URL).publish()
+
+    assert Publisher(tmp_path, url=URL).publish(allow_empty=True).files == 0
