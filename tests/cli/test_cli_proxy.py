@@ -2,21 +2,16 @@
 in the library; no secret is ever shown."""
 
 import json
-import ssl
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trustme
 
-import resourcesync
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.cli.main import run
-from resourcesync.errors import ConfigurationError, SourceRefusedError
 from tests.support.command_line import MIRRORED, Said, rows
 from tests.support.commands import files_of
-from tests.support.hostile_server import HostileServer, answer, unused_port
+from tests.support.hostile_server import unused_port
 from tests.support.proxying import Proxy
 from tests.support.settings_file import museum, put
 from tests.support.tiny_source import TinySource
@@ -328,92 +323,3 @@ def test_variables_of_the_environment_are_not_obeyed_and_doctor_says_what_is(
     captured = said.readouterr().out
     assert "use --proxy URL" in captured
     assert "s3cret" not in captured
-
-
-# --- authorities of one's own -----------------------------------------------------------------
-
-
-@pytest.fixture
-def secure(here: Path) -> Iterator[HostileServer]:
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(str(here / "ca.pem"))
-    trustme.CA().cert_pem.write_to_path(str(here / "other.pem"))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    with HostileServer(tls=context) as server:
-        now = SystemClock().now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        body = (
-            '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-            ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-            f'<rs:md capability="resourcelist" at="{now}"/>'
-            f"<url><loc>{server.origin}/a.txt</loc></url></urlset>"
-        )
-        server.on("/list.xml", answer(body=body.encode(), Content_Type="application/xml"))
-        server.on("/a.txt", answer(body=b"a"))
-        yield server
-
-
-def test_a_source_of_an_own_authority_is_pulled_with_its_file(
-    secure: HostileServer, said: Said
-) -> None:
-    uri = f"{secure.origin}/list.xml"
-
-    assert run(["pull", uri, "here", "--ca-file", "other.pem"]) == 6
-    assert "--ca-file" in said.readouterr().err
-    assert not Path("here").exists()
-    assert run(["pull", uri, "here", "--ca-file", "ca.pem"]) == 0
-    assert files_of(Path("here")) == {"a.txt": b"a"}
-
-
-def test_the_file_of_authorities_is_found_from_the_folder_of_the_configuration(
-    secure: HostileServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(
-        f'[mirror.museum]\nsource = "{secure.origin}/list.xml"\ndest = "copies"\n'
-        'ca_file = "../ca.pem"\n',
-        "settings/resourcesync.toml",
-    )
-    monkeypatch.setenv("SSL_CERT_FILE", "other.pem")
-
-    assert run(["pull", "museum", "--config", "settings/resourcesync.toml"]) == 0
-    assert run(["doctor", "museum", "--config", "settings/resourcesync.toml"]) == 0
-
-
-def test_doctor_says_what_is_wrong_with_the_file_of_authorities(said: Said) -> None:
-    assert run(["doctor", "https://127.0.0.1:1", "--ca-file", "gone.pem", "--json"]) == 1
-
-    found = {it["check"]: it for it in rows(said) if it["type"] == "verdict"}
-    assert "gone.pem cannot be used" in found["authorities"]["text"]
-    assert "reach" not in found
-
-
-# --- the library ------------------------------------------------------------------------------
-
-
-def test_the_library_asks_by_a_proxy_and_trusts_a_file(
-    secure: HostileServer, proxy: Proxy, here: Path
-) -> None:
-    uri = f"{secure.origin}/list.xml"
-    mirror = resourcesync.Mirror(
-        uri, here / "lib", proxy=proxy.url, proxy_auth=("me", "s3cret"), ca_file=here / "ca.pem"
-    )
-    network = resourcesync.Network(proxy=proxy.url, ca_file=str(here / "ca.pem"))
-
-    assert mirror.pull().created == 1
-    assert by(proxy) == {SENT}
-    proxy.asked.clear()
-    source = resourcesync.discover(uri, network=network)
-    assert [it.uri for it in source.resources()] == [f"{secure.origin}/a.txt"]
-    list(resourcesync.validate(uri, network=network))
-    assert len(proxy.asked) >= 3
-    with pytest.raises(SourceRefusedError):
-        resourcesync.discover(uri, network=resourcesync.Network(ca_file=str(here / "other.pem")))
-
-
-def test_the_library_refuses_what_cannot_work_where_it_is_written(here: Path) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        resourcesync.Mirror("https://h.example/", here / "lib", proxy="http://me:s3cret@h:1")
-    assert "s3cret" not in str(caught.value) + repr(caught.value)
-    with pytest.raises(ConfigurationError, match="no proxy"):
-        resourcesync.Mirror("https://h.example/", here / "lib", proxy_auth=("me", "s3cret"))
-    assert "s3cret" not in repr(resourcesync.Network(proxy_auth=("me", "s3cret")))

@@ -5,24 +5,18 @@ import threading
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from socket import create_server
 
 import pytest
 import trustme
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.errors import (
-    ConfigurationError,
     SourceError,
     SourceRefusedError,
     SourceUnavailableError,
 )
-from resourcesync.ports import Failure, Purpose, Response
+from resourcesync.ports import Purpose
 from tests.support.fetching import (
     failure,
     fetch_all,
@@ -333,124 +327,6 @@ def test_a_proxy_without_a_trusted_certificate_is_told_apart_from_such_a_source(
     assert (outcome.error.code, outcome.tries) == ("tls", 1)
     assert proxy.url not in outcome.error.message
     assert "--ca-file FILE" in outcome.error.hint
-
-
-# --- SOCKS ----------------------------------------------------------------------------------------
-
-
-def socks(reply: int, seen: list[bytes]) -> Iterator[str]:
-    """Serve one SOCKS 5 connection that ends with a reply (RFC 1928 section 6)."""
-    with create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(5)
-
-        def serve() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                connection.settimeout(5)
-                connection.recv(64)
-                connection.sendall(b"\x05\x00" if reply >= 0 else b"\x05\xff")
-                if reply < 0:
-                    return
-                seen.append(connection.recv(300))
-                connection.sendall(bytes([5, reply, 0, 1, 0, 0, 0, 0, 0, 0]))
-                if reply == 0:
-                    connection.recv(4096)
-                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield f"socks5h://127.0.0.1:{listener.getsockname()[1]}"
-        thread.join()
-
-
-def by_socks(reply: int, seen: list[bytes]) -> Response | Failure:
-    (outcome,) = [
-        fetch_one(quick_fetcher(proxy=proxy, retries=0), "http://museum.example/x")
-        for proxy in socks(reply, seen)
-    ]
-    return outcome
-
-
-def test_a_socks_proxy_resolves_the_name() -> None:
-    seen: list[bytes] = []
-
-    outcome = by_socks(0, seen)
-
-    assert kept(outcome) == b"x"
-    assert b"museum.example" in seen[0]
-
-
-@pytest.mark.parametrize(
-    ("reply", "kind", "hint"),
-    [
-        (-1, SourceRefusedError, "--proxy-auth NAME"),
-        (2, SourceRefusedError, "let this host through"),
-        (4, SourceUnavailableError, "try again later"),
-    ],
-)
-def test_a_socks_proxy_that_does_not_do_it_is_named(
-    reply: int, kind: type[SourceError], hint: str
-) -> None:
-    outcome = failure(by_socks(reply, []))
-
-    assert type(outcome.error) is kind
-    assert outcome.error.code == "proxy"
-    assert "socks5h://127.0.0.1:" in outcome.error.message
-    assert hint in outcome.error.hint
-
-
-# --- authorities of one's own -------------------------------------------------------------------
-
-
-def revoked() -> bytes:
-    """Return what is good PEM, but holds no certificate: a list of those that are revoked."""
-    now = datetime(2026, 11, 21, tzinfo=UTC)
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "authority")])
-    dates = x509.CertificateRevocationListBuilder().last_update(now)
-    made = dates.next_update(now + timedelta(days=1)).issuer_name(name)
-    signed = made.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
-    return signed.public_bytes(serialization.Encoding.PEM)
-
-
-@pytest.mark.parametrize("kind", ["missing", "folder", "text", "empty", "list of revoked"])
-def test_a_file_of_authorities_that_cannot_be_used_is_a_mistake(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "ca.pem"
-    if kind == "folder":
-        path.mkdir()
-    elif kind != "missing":
-        bodies = {"text": b"no certificate", "empty": b"", "list of revoked": revoked()}
-        path.write_bytes(bodies[kind])
-
-    with pytest.raises(ConfigurationError) as caught:
-        quick_fetcher(ca_file=str(path))
-
-    assert str(path) in caught.value.message
-    assert "--ca-file" in caught.value.hint
-
-
-def test_a_file_of_authorities_without_end_is_a_mistake() -> None:
-    with pytest.raises(ConfigurationError, match="no ordinary file"):
-        quick_fetcher(ca_file="/dev/zero")
-
-
-def test_a_huge_file_of_authorities_is_a_mistake(tmp_path: Path) -> None:
-    path = tmp_path / "ca.pem"
-    with path.open("wb") as stream:
-        stream.truncate(16 * 1024 * 1024 + 1)
-
-    with pytest.raises(ConfigurationError, match="more than"):
-        quick_fetcher(ca_file=str(path))
-
-
-def test_only_an_unknown_authority_is_answered_with_the_hint_to_name_it(
-    authority: trustme.CA, ca_file: str
-) -> None:
-    with HostileServer(tls=tls(trustme.CA())) as unknown:
-        fetcher = quick_fetcher(unknown.origin, ca_file=ca_file)
-        assert "--ca-file" in failure(fetch_one(fetcher, unknown.origin + "/x")).error.hint
-    with HostileServer(tls=tls(authority, "example.org")) as misnamed:
-        fetcher = quick_fetcher(misnamed.origin, ca_file=ca_file)
-        assert not failure(fetch_one(fetcher, misnamed.origin + "/x")).error.hint
 
 
 def test_no_secret_of_a_proxy_is_in_what_settings_look_like() -> None:

@@ -1,0 +1,84 @@
+"""Authorities of one's own, in place of the system's; real sockets on loopback (N29)."""
+
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from resourcesync.errors import ConfigurationError
+from tests.support.fetching import failure, fetch_one, quick_fetcher
+from tests.support.hostile_server import HostileServer
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
+    path = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(path)
+    return str(path)
+
+
+def tls(authority: trustme.CA, name: str = "127.0.0.1") -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    return context
+
+
+def revoked() -> bytes:
+    """Return what is good PEM, but holds no certificate: a list of those that are revoked."""
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "authority")])
+    dates = x509.CertificateRevocationListBuilder().last_update(now)
+    made = dates.next_update(now + timedelta(days=1)).issuer_name(name)
+    signed = made.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+    return signed.public_bytes(serialization.Encoding.PEM)
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "text", "empty", "list of revoked"])
+def test_a_file_of_authorities_that_cannot_be_used_is_a_mistake(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "ca.pem"
+    if kind == "folder":
+        path.mkdir()
+    elif kind != "missing":
+        bodies = {"text": b"no certificate", "empty": b"", "list of revoked": revoked()}
+        path.write_bytes(bodies[kind])
+
+    with pytest.raises(ConfigurationError) as caught:
+        quick_fetcher(ca_file=str(path))
+
+    assert str(path) in caught.value.message
+    assert "--ca-file" in caught.value.hint
+
+
+def test_a_file_of_authorities_without_end_is_a_mistake() -> None:
+    with pytest.raises(ConfigurationError, match="no ordinary file"):
+        quick_fetcher(ca_file="/dev/zero")
+
+
+def test_a_huge_file_of_authorities_is_a_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "ca.pem"
+    with path.open("wb") as stream:
+        stream.truncate(16 * 1024 * 1024 + 1)
+
+    with pytest.raises(ConfigurationError, match="more than"):
+        quick_fetcher(ca_file=str(path))
+
+
+def test_only_an_unknown_authority_is_answered_with_the_hint_to_name_it(
+    authority: trustme.CA, ca_file: str
+) -> None:
+    with HostileServer(tls=tls(trustme.CA())) as unknown:
+        fetcher = quick_fetcher(unknown.origin, ca_file=ca_file)
+        assert "--ca-file" in failure(fetch_one(fetcher, unknown.origin + "/x")).error.hint
+    with HostileServer(tls=tls(authority, "example.org")) as misnamed:
+        fetcher = quick_fetcher(misnamed.origin, ca_file=ca_file)
+        assert not failure(fetch_one(fetcher, misnamed.origin + "/x")).error.hint
