@@ -8,11 +8,13 @@ from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.memory import MemoryCatalogue
 from resourcesync.documents import reading
+from resourcesync.errors import StorageError
 from resourcesync.model.capabilities import Entry, Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
@@ -210,6 +212,28 @@ def test_what_is_added_at_the_end_leaves_full_pages_behind() -> None:
 
     assert [len(page) for _, page in pages(source)] == [10, 10, 10, 10, 10, 10, 6]
     assert catalogue.ranges == []
+
+
+def test_the_last_page_stays_full_when_it_overflows() -> None:
+    source, catalogue = filled(Limits(max_entries=10), *FORTY[:39])
+
+    record(source, {"o": ("plain", 1)})
+    rebase(source)
+
+    assert [len(page) for _, page in pages(source)] == [10, 10, 10, 10, 1]
+    assert catalogue.ranges == []
+
+
+def test_an_entry_that_nobody_could_read_is_not_put_among_the_others() -> None:
+    source, _ = filled(Limits(max_entries=10), *FORTY)
+    before = pages(source)
+    record(source, {"n05\x80": ("plain", 1)})
+
+    with pytest.raises(StorageError) as caught:
+        rebase(source)
+
+    assert caught.value.code == "read-back"
+    assert pages(source) == before
 
 
 def test_small_neighbours_become_one_page() -> None:

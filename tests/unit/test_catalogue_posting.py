@@ -92,6 +92,15 @@ def test_more_changes_than_fit_into_memory_at_once_are_told_rightly(
     assert len(names(catalogue)) == 4_100
 
 
+def test_what_was_just_told_is_known_however_much_that_is(catalogue: PostedCatalogue) -> None:
+    catalogue.fill([resource("gone")], NOW)
+    many = [change("created", f"{number:05}") for number in range(1_999)]
+
+    done = catalogue.post([change("deleted", "gone"), *many, many[-1]], NOW + HOUR)
+
+    assert done == Posted(created=1_999, updated=1, deleted=1)
+
+
 def test_a_post_that_fails_records_nothing(catalogue: PostedCatalogue) -> None:
     catalogue.fill([resource("a")], NOW)
 
@@ -176,6 +185,17 @@ def test_another_type_of_the_same_bytes_is_no_change_and_an_edit(
     assert log(catalogue) == []
     with FileCatalogue(path, ManualClock(NOW)) as published, published.snapshot() as snapshot:
         assert list(snapshot.edits()) == [(one.uri, other)]
+
+
+@pytest.mark.parametrize("name", ["length", "lastmod"])
+def test_without_a_hash_another_length_or_time_is_a_change(
+    catalogue: PostedCatalogue, name: str
+) -> None:
+    values = {"length": (1, 2), "lastmod": (NOW, NOW + HOUR)}[name]
+    one, other = (Resource(uri="https://h/a", **{name: value}) for value in values)  # type: ignore[arg-type]  # either name
+    catalogue.fill([one], NOW)
+
+    assert catalogue.fill([other], NOW + HOUR) == Posted(updated=1)
 
 
 def test_programs_post_while_the_catalogue_is_published(
