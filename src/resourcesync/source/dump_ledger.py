@@ -49,6 +49,7 @@ class DumpRecord:
     """What is public of the dumps.
 
     Attributes:
+        base_uri: The URI of the resources' root; empty where it was not remembered.
         resources: The packages of the Resource Dump, in URI order.
         changes: The packages of the Change Dump, oldest first.
         number: The number of the next package of the Change Dump.
@@ -56,6 +57,7 @@ class DumpRecord:
         orphans: What no longer belongs to them, and when that was first seen, in microseconds.
     """
 
+    base_uri: str = ""
     resources: tuple[Packed, ...] = ()
     changes: tuple[Packed, ...] = ()
     number: int = 1

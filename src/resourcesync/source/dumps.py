@@ -101,7 +101,9 @@ class DumpPublisher:
         with self._catalogue.snapshot() as snapshot:
             plan, before = read_plan(self._catalogue), read_dumps(self._catalogue)
             shelf = Shelf(self._documents, self._naming, before.documents)
-            after = before
+            after = self._of_this_base(before)
+            if plan is not None and plan.base_uri != self._naming.base_uri:
+                plan = None
             if resources:
                 after = self._resources(snapshot, shelf, after, oldest)
             if changes:
@@ -114,6 +116,16 @@ class DumpPublisher:
             kept=sum(it.name in known for it in after.resources) if resources else 0,
             written=tuple(shelf.written),
         )
+
+    def _of_this_base(self, record: DumpRecord) -> DumpRecord:
+        """Return the record without the changes of another base.
+
+        Its resources are deleted in the log of changes, but no Source may speak for those of
+        another origin; see ``Publisher``.
+        """
+        base = self._naming.base_uri
+        changes = record.changes if record.base_uri in ("", base) else ()
+        return replace(record, base_uri=base, changes=changes)
 
     # --- the two kinds -------------------------------------------------------------------------
 
@@ -130,6 +142,7 @@ class DumpPublisher:
             taken={it.name for it in record.resources} | record.orphans.keys(),
             oldest=oldest,
         )
+        self._tell()
         at = snapshot.at
         header = Header(
             capability=Capability.RESOURCE_DUMP,
@@ -151,12 +164,35 @@ class DumpPublisher:
             shelf=shelf,
             size=self._size,
         )
+        self._tell()
         ends = (*record.changes, *new)
         kept = tuple(it for it in ends if it.until >= oldest or it is ends[-1])
         since = kept[0].since if kept else reached.until
         header = Header(capability=Capability.CHANGE_DUMP, from_=from_microseconds(since))
         self._list(shelf, naming.CHANGE_DUMP, header, kept)
         return replace(record, changes=kept, number=reached.number + len(new))
+
+    def _tell(self) -> None:
+        """Record what was packed and is another thing than was recorded.
+
+        Without that, what was gone or changed for a moment would be lost to those who start from
+        the dump: the next scan finds it as it was, and sees no change.
+        """
+        renewed = self._packager.renewed
+        if not renewed:
+            return
+        with self._catalogue.snapshot() as snapshot:
+            known = {uri: next(snapshot.resources(uri, uri + "\0"), None) for uri in renewed}
+        with self._catalogue.record(self._clock.now()) as recording:
+            for uri, found in sorted(renewed.items()):
+                before = known[uri]
+                if before is None:
+                    continue
+                if found is None:
+                    recording.deleted(before)
+                elif found.digests != before.digests:
+                    recording.updated(found, "")  # the next scan looks at it again
+        renewed.clear()
 
     def _number(self, record: DumpRecord) -> int:
         """Return the number of the next package: one that no package ever had."""

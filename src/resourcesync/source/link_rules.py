@@ -29,6 +29,7 @@ from resourcesync.ports.contents import Readable
 _FIELDS: Final = frozenset({"uri", "path", "dir", "name", "stem", "ext"})
 _NAME: Final = re.compile(r"[a-z][a-z0-9.-]*")
 _URI: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+")
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/|\{uri\}")
 _OF_DOCUMENTS: Final = frozenset(
     {
         Relation.UP, Relation.INDEX, Relation.CONTENTS, Relation.ARCHIVES, Relation.HUB,
@@ -131,7 +132,9 @@ def links_of(
     for rule in rules:
         if rule.only and not fnmatch.fnmatchcase(unquote(path), rule.only):
             continue
-        href = urljoin(base, rule.template.format_map(_fields(resource.uri, path)))
+        href = rule.template.format_map(_fields(resource.uri, path))
+        # A name such as urn:x.pdf must not become an address of its own.
+        href = urljoin(base, href if _ABSOLUTE.match(rule.template) else f"./{href}")
         if href == resource.uri and rule.relation != Relation.DUPLICATE:
             continue
         if href.startswith(base) and not rule.always and not exists(href):

@@ -49,9 +49,14 @@ class Packager:
     Args:
         store: Takes the packages.
         contents: The bytes.
+
+    Attributes:
+        renewed: What went in as another thing than was asked for, by URI; ``None`` for what was
+            gone. The log of changes must come to tell of it.
     """
 
     def __init__(self, store: DocumentStore, contents: Contents) -> None:
+        self.renewed: dict[str, Resource | None] = {}
         self._store = store
         self._contents = contents
 
@@ -61,12 +66,12 @@ class Packager:
 
     def pack(
         self, names: Names, header: Header, entries: Sequence[ManifestEntry], key: str
-    ) -> Packed | None:
-        """Write a package and the copy of its manifest; ``None`` when nothing is left to pack.
+    ) -> Packed:
+        """Write a package and the copy of its manifest.
 
         A resource that is no longer what the entry says goes in as it is now, with an entry that
-        says so: it is newer than asked for, and the changes since will be listed as such. One that
-        is gone is left out, or is told to be deleted if the entry is a change.
+        says so: it is newer than asked for. One that is gone is left out, or is told to be deleted
+        if the entry is a change. Both are noted in ``renewed``.
 
         Args:
             names: What they are called.
@@ -75,16 +80,20 @@ class Packager:
             key: Stands for what is packed.
 
         Raises:
-            OriginalChangedError: Something changed each time it was read; nothing was written.
+            OriginalChangedError: Something changed each time it was read, or all of it is gone;
+                nothing was written.
             StorageError: It could not be written or read; what is public is as it was.
         """
+        asked = entries
         for _ in range(_TRIES):
-            if not entries:
-                return None
             try:
-                return self._write(names, header, entries, key)
+                packed = self._write(names, header, entries, key)
             except _MOVED:
                 entries = list(self._renewed(entries))
+                if not any(map(content_of, entries)):  # a disk that is not mounted looks so
+                    raise _gone(names.package) from None
+            else:
+                return packed if entries is asked else self._noted(packed, asked, entries)
         raise OriginalChangedError(
             f"something in {names.package} changed each time it was packed",
             evidence=(("kept", "what was published before"),),
@@ -120,6 +129,18 @@ class Packager:
             signature=self._signature(names.package, names.manifest),
         )
 
+    def _noted(
+        self, packed: Packed, asked: Sequence[ManifestEntry], entries: Sequence[ManifestEntry]
+    ) -> Packed:
+        """Note what went in as another thing than was asked for; such a package is not for long."""
+        found = {entry.uri: content_of(entry) for entry in entries}
+        for entry in asked:
+            was, now = content_of(entry), found.get(entry.uri)
+            if was is None or (isinstance(now, Resource) and now.digests == was.digests):
+                continue
+            self.renewed[entry.uri] = replace(now, path="") if isinstance(now, Resource) else None
+        return replace(packed, key="")
+
     def _signature(self, package: str, manifest: str) -> str:
         found = [self._store.signature(name) for name in (package, manifest)]
         return "" if None in found else " ".join(map(str, found))
@@ -147,6 +168,14 @@ class Packager:
                 yield _changed(entry, found)
             elif found is not None:
                 yield found
+
+
+def _gone(name: str) -> OriginalChangedError:
+    return OriginalChangedError(
+        f"all that was to go into {name} is gone",
+        evidence=(("kept", "what was published before"),),
+        hint="see that the disk is mounted, then run it again",
+    )
 
 
 def _read(stream: BinaryIO, uri: str) -> bytes:

@@ -66,9 +66,8 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
             if packed is None or not packager.is_here(packed):
                 names = _new_names(snapshot.at, taken)
                 made = packager.pack(names, header, entries, key)
-                packed = made and replace(made, since=to_microseconds(snapshot.at))
-            if packed is not None:
-                packages.append(packed)
+                packed = replace(made, since=to_microseconds(snapshot.at))
+            packages.append(packed)
     return tuple(packages)
 
 

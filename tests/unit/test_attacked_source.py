@@ -1,0 +1,236 @@
+"""What an attack on the Source's side found: dumps of trees in motion, and links by rule."""
+
+import hashlib
+from dataclasses import replace
+from io import BytesIO
+from typing import BinaryIO
+
+import pytest
+
+from resourcesync.adapters.memory import MemoryOriginals
+from resourcesync.documents.packages.planning import PackageSize
+from resourcesync.documents.packages.reading import open_package
+from resourcesync.documents.reading import read
+from resourcesync.errors import OriginalChangedError
+from resourcesync.model.capabilities import Package
+from resourcesync.model.digests import Digest
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import Original
+from resourcesync.source import naming
+from resourcesync.source.contents import PresentContents
+from resourcesync.source.dumps import DumpPublisher
+from resourcesync.source.link_rules import links_of, parse_rule
+from resourcesync.source.naming import Naming
+from resourcesync.source.publisher import Publisher
+from resourcesync.source.scan import scan
+from tests.support.dumping import BASE, DumpedSource
+
+OTHER = "http://other.example/"
+
+
+class FlickeringOriginals(MemoryOriginals):
+    """Originals of which some are out of sight for a moment."""
+
+    hidden: frozenset[str] = frozenset()
+
+    def open(self, uri: str) -> BinaryIO | None:
+        return None if uri in self.hidden else super().open(uri)
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        if original.uri in self.hidden:
+            raise OriginalChangedError(f"{original.uri} is gone")
+        return super().measure(original)
+
+
+def flickering() -> tuple[DumpedSource, FlickeringOriginals]:
+    source = DumpedSource(size=PackageSize())
+    source.originals = originals = FlickeringOriginals(source.clock)
+    for name in "abc":
+        source.put(name, f"first {name}")
+    source.publish()
+    return source, originals
+
+
+def told(source: DumpedSource, head: str) -> list[tuple[Package, str, Resource | Change, bytes]]:
+    """What the packages of a dump tell: the package, the URI, the entry and its bytes."""
+    found: list[tuple[Package, str, Resource | Change, bytes]] = []
+    for package in read(BytesIO(source.bytes_of(head)), uri=head).entries():
+        assert isinstance(package, Package)
+        name = naming.FOLDER + package.uri.rpartition("/")[2]
+        for member in open_package(BytesIO(source.bytes_of(name)), uri=package.uri).members():
+            assert isinstance(member.entry, Resource | Change)
+            data = b"" if member.is_deletion else b"".join(member.chunks())
+            found.append((package, member.entry.uri, member.entry, data))
+    return found
+
+
+def started_from_the_dump(source: DumpedSource) -> dict[str, str]:
+    """The sha-256 of all that one has who takes the Resource Dump and then the Change List."""
+    state: dict[str, str] = {}
+    start = None
+    for package, uri, entry, data in told(source, naming.RESOURCE_DUMP):
+        assert isinstance(entry, Resource)
+        state[uri] = hashlib.sha256(data).hexdigest()
+        assert entry.digests[0].value == state[uri]
+        start = package.at
+    for change in read(BytesIO(source.bytes_of(naming.CHANGE_LIST)), uri="x").entries():
+        assert isinstance(change, Change)
+        assert change.time is not None
+        assert start is not None
+        if change.time <= start:
+            continue
+        if change.kind is ChangeKind.DELETED:
+            state.pop(change.uri, None)
+        else:
+            state[change.uri] = change.resource.digests[0].value
+    return state
+
+
+def followed_by_change_dump(source: DumpedSource, state: dict[str, bytes]) -> dict[str, bytes]:
+    """All that one has who had ``state`` and takes the Change Dump."""
+    state = dict(state)
+    for _, uri, entry, data in told(source, naming.CHANGE_DUMP):
+        assert isinstance(entry, Change)
+        if entry.kind is ChangeKind.DELETED:
+            state.pop(uri, None)
+        else:
+            state[uri] = data
+    return state
+
+
+def truth(source: DumpedSource) -> dict[str, str]:
+    contents = source.originals.contents()
+    return {uri: hashlib.sha256(data).hexdigest() for uri, data in contents.items()}
+
+
+# --- what is out of sight, or another thing, while it is packed -----------------------------------
+
+
+def test_what_is_gone_for_a_moment_reaches_those_who_start_from_the_dump() -> None:
+    source, originals = flickering()
+    originals.hidden = frozenset({BASE + "b"})
+    source.dump()
+    originals.hidden = frozenset()
+
+    source.publish()
+
+    assert started_from_the_dump(source) == truth(source)
+    source.dump()
+    assert [uri for _, uri, _, _ in told(source, naming.RESOURCE_DUMP)] == sorted(truth(source))
+
+
+def test_what_is_another_thing_for_a_moment_does_not_stay_so_with_those_who_took_it() -> None:
+    source, _ = flickering()
+    source.put("b", "in between")
+    source.dump()
+    assert any(data == b"in between" for _, _, _, data in told(source, naming.RESOURCE_DUMP))
+    source.put("b", "first b")
+
+    source.publish()
+
+    assert started_from_the_dump(source) == truth(source)
+
+
+def test_what_is_gone_for_a_moment_is_given_back_by_the_change_dump() -> None:
+    source, originals = flickering()
+    had = originals.contents()
+    source.dump(resources=False, changes=True)
+    source.put("a", "second a")
+    source.put("b", "second b")
+    source.publish()
+    originals.hidden = frozenset({BASE + "b"})
+    source.dump(resources=False, changes=True)
+    originals.hidden = frozenset()
+
+    source.publish()
+    source.dump(resources=False, changes=True)
+
+    assert followed_by_change_dump(source, had) == originals.contents()
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_disk_that_vanishes_while_it_is_packed_is_not_told_as_deletions(*, changes: bool) -> None:
+    source, originals = flickering()
+    source.dump(resources=not changes, changes=changes)
+    for name in "abc":
+        source.put(name, f"second {name}")
+    source.publish()
+    head = naming.CHANGE_DUMP if changes else naming.RESOURCE_DUMP
+    before = source.bytes_of(head)
+    originals.hidden = frozenset(BASE + name for name in "abc")
+
+    with pytest.raises(OriginalChangedError, match="is gone"):
+        source.dump(resources=not changes, changes=changes)
+
+    assert source.bytes_of(head) == before
+    originals.hidden = frozenset()
+    source.dump(resources=not changes, changes=changes)
+    assert sorted(data for *_, data in told(source, head)) == sorted(originals.contents().values())
+
+
+# --- Change Dumps --------------------------------------------------------------------------------
+
+
+class TwiceDigested(MemoryOriginals):
+    """Originals of which other digests are asked for."""
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        resource, fingerprint = super().measure(original)
+        other = Digest("md5", hashlib.md5(self.contents()[original.uri]).hexdigest())
+        return replace(resource, digests=(other, *resource.digests)), fingerprint
+
+
+def test_a_change_is_packed_also_when_other_digests_were_asked_for_since() -> None:
+    source, originals = flickering()
+    source.dump(resources=False, changes=True)
+    source.put("a", "second a")
+    source.publish()
+    twice = TwiceDigested(source.clock)
+    for uri, data in originals.contents().items():
+        twice.put(uri, data)
+    source.clock.advance(seconds=60)
+    assert scan(twice, source.catalogue, source.clock.now(), anew=True).touched == 3
+    source.originals = twice
+
+    source.dump(resources=False, changes=True)
+
+    assert [data for *_, data in told(source, naming.CHANGE_DUMP)] == [b"second a"]
+
+
+def test_a_change_dump_tells_nothing_of_another_base() -> None:
+    source, _ = flickering()
+    source.dump(changes=True)
+    source.put("a", "second a")
+    source.publish()
+    source.dump(changes=True)
+    source.originals = MemoryOriginals(source.clock)
+    source.originals.put(OTHER + "a", b"second a")
+    source.scan()
+
+    for content in ("", "third a"):
+        if content:
+            source.originals.put(OTHER + "a", content.encode())
+            source.scan()
+        contents, names = PresentContents(source.originals), Naming(base_uri=OTHER)
+        DumpPublisher(
+            source.catalogue, source.documents, contents, names=names, clock=source.clock
+        ).publish(changes=True)
+        Publisher(source.catalogue, source.documents, base_uri=OTHER, clock=source.clock).publish()
+
+    assert [(uri, data) for _, uri, _, data in told(source, naming.CHANGE_DUMP)] == [
+        (OTHER + "a", b"third a")
+    ]
+    assert [uri for _, uri, _, _ in told(source, naming.RESOURCE_DUMP)] == [OTHER + "a"]
+
+
+# --- links by rule -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["urn:x.pdf", "mailto:x.pdf", "http:x.pdf", "a:b/x.pdf"])
+def test_a_name_with_a_colon_is_no_address_of_its_own(path: str) -> None:
+    rules = [parse_rule("describedby:{path}.xml"), parse_rule("via:{uri}.txt always")]
+
+    found = links_of(Resource(uri=BASE + path), rules, BASE, lambda _: True)
+
+    assert [link.href for link in found] == [f"{BASE}{path}.xml", f"{BASE}{path}.txt"]
