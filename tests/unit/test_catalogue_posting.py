@@ -250,6 +250,13 @@ def test_one_row_in_the_view_is_both_rows(
     assert (held.uri, held.length, str(held.digests[0])) == ("https://h/a", 2, "md5:y")
 
 
+@pytest.mark.parametrize("uri", ["http://h", "HTTPS://h/", "https://h/é~!", "https://h/-]^\xa0"])
+def test_every_other_address_is_taken(sql: sqlite3.Connection, uri: str) -> None:
+    sql.execute("INSERT INTO post (change, uri) VALUES ('created', ?)", (uri,))
+
+    assert sql.execute("SELECT uri FROM resource").fetchall() == [(uri,)]
+
+
 def test_a_post_by_sql_is_later_than_every_change_before_it(
     catalogue: PostedCatalogue, sql: sqlite3.Connection
 ) -> None:
@@ -265,6 +272,9 @@ def test_a_post_by_sql_is_later_than_every_change_before_it(
     ("column", "value"),
     [
         ("change", "renamed"), ("change", None), ("uri", ""), ("uri", None), ("uri", b"x"),
+        ("uri", "a"), ("uri", "https://"), ("uri", "ftp://h/"),
+        ("uri", "https://h/a b"), ("uri", "https://h/\n"),
+        ("uri", "https://h/\x80"), ("uri", "https://h/\x7f"),
         ("length", -1), ("length", "12 KB"), ("lastmod_us", "yesterday"), ("lastmod_us", 10**18),
         ("hash", "abc"),
     ],

@@ -28,7 +28,9 @@ _COLUMNS: Final = """
     media_type TEXT NOT NULL, more TEXT NOT NULL
 """
 _SOUND: Final = """
-    typeof(NEW.uri) = 'text' AND NEW.uri <> ''
+    typeof(NEW.uri) = 'text'
+    AND (NEW.uri LIKE 'http://_%' OR NEW.uri LIKE 'https://_%')
+    AND NEW.uri NOT GLOB '*[' || char(1) || '- ' || char(127) || '-' || char(159) || ']*'
     AND (NEW.lastmod_us IS NULL OR typeof(NEW.lastmod_us) = 'integer'
         AND NEW.lastmod_us BETWEEN -62135596800000000 AND 253402300799999999)
     AND (NEW.length IS NULL OR typeof(NEW.length) = 'integer' AND NEW.length >= 0)
