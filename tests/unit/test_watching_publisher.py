@@ -1,5 +1,6 @@
 """Publishing again and again: hints, pauses, and what goes wrong meanwhile."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -8,7 +9,8 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.memory import ManualClock
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.adapters.watching import FolderWatcher
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.source.policy import Step
 from resourcesync.wiring.publishing import CATALOGUE, Asked, Published
 from resourcesync.wiring.watching import Keeper, Pace
@@ -192,3 +194,44 @@ def test_a_tree_that_takes_long_to_look_at_is_not_looked_at_all_the_time(kept: K
     kept.keep(kept.write("b.txt"))
 
     assert slept[:2] == [40, 40]
+
+
+def test_without_the_extra_it_says_what_to_install(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+
+    with pytest.raises(ConfigurationError) as caught:
+        kept.keeper.watcher()
+
+    assert caught.value.hint == "pip install 'resourcesync[watch]'"
+
+
+def test_what_cannot_be_watched_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    pytest.importorskip("watchfiles")
+
+    with (
+        FolderWatcher(tmp_path / "nowhere", lambda _: False) as watcher,
+        pytest.raises(StorageError) as caught,
+    ):
+        watcher.wait(30)
+
+    assert caught.value.code == "watch"
+    assert "cron" in caught.value.hint
+
+
+def test_a_watched_folder_gives_one_hint_for_what_comes_together(tmp_path: Path) -> None:
+    pytest.importorskip("watchfiles")
+    with FolderWatcher(tmp_path, lambda path: "ours" in path) as watcher:
+        while not watcher.wait(0.3):  # until the system watches
+            (tmp_path / "first").write_text("x")
+        while watcher.wait(1.5):
+            pass
+        for number in range(50):
+            (tmp_path / f"{number}").write_text("x")
+
+        assert watcher.wait(20)
+        while watcher.wait(1.5):
+            pass
+        (tmp_path / "ours").write_text("x")
+        assert not watcher.wait(1)

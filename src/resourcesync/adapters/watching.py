@@ -80,6 +80,7 @@ class FolderWatcher:
 
     def _run(self) -> None:
         try:
+            self._root.stat()  # to be lenient with folders in it is to be so with itself as well
             for _ in self._watch(
                 self._root,
                 watch_filter=lambda _change, path: not self._is_ours(path),
