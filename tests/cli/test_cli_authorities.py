@@ -102,4 +102,8 @@ def test_the_library_refuses_what_cannot_work_where_it_is_written(here: Path) ->
     assert "s3cret" not in str(caught.value) + repr(caught.value)
     with pytest.raises(ConfigurationError, match="no proxy"):
         resourcesync.Mirror("https://h.example/", here / "lib", proxy_auth=("me", "s3cret"))
+    with pytest.raises(ConfigurationError, match="control character"):
+        resourcesync.Mirror(
+            "https://h.example/", here / "lib", proxy="http://h:1", proxy_auth=("me", "s3cret\0")
+        )
     assert "s3cret" not in repr(resourcesync.Network(proxy_auth=("me", "s3cret")))

@@ -257,6 +257,22 @@ def test_a_secret_of_a_proxy_is_of_the_type_basic(
     assert "must be basic for a proxy" in said.readouterr().err
 
 
+@pytest.mark.parametrize("user", ["me:s3cret", "me\\u0000", "me\\n", ""])
+def test_a_user_that_no_proxy_can_be_told_is_refused(
+    user: str, source: TinySource, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    monkeypatch.setenv("DOOR", "s3cret")
+    put(AUTH.replace('"me"', f'"{user}"'))
+
+    words = ["pull", source.url, "here", "--proxy", proxy.url, "--proxy-auth", "door"]
+    assert run(words) == 2
+
+    captured = said.readouterr()
+    assert "the user of the proxy" in captured.err.lower()
+    assert "s3cret" not in captured.err + captured.out
+    assert not proxy.asked
+
+
 def test_the_settings_of_the_way_are_shown(source: TinySource, said: Said) -> None:
     put(museum(source, 'proxy = "http://proxy.example:3128"\nca_file = "ca.pem"'))
 

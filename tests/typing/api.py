@@ -110,6 +110,9 @@ def plan_first(folder: str) -> None:
     options: MirrorOptions = {
         "include": ["/objects/*"],
         "max_delete": "5%",
+        "proxy": "http://proxy.example:3128",
+        "proxy_auth": ("me", "secret"),
+        "ca_file": Path("authorities.pem"),
         "network": Network(
             jobs=4,
             credentials=(Credentials(fields=(("Authorization", "Bearer secret"),)),),

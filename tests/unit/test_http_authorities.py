@@ -1,5 +1,6 @@
 """Authorities of one's own, in place of the system's; real sockets on loopback (N29)."""
 
+import os
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,8 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from resourcesync.errors import ConfigurationError
-from tests.support.fetching import failure, fetch_one, quick_fetcher
-from tests.support.hostile_server import HostileServer
+from tests.support.fetching import failure, fetch_one, kept, quick_fetcher, response
+from tests.support.hostile_server import HostileServer, answer
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,16 @@ def revoked() -> bytes:
     made = dates.next_update(now + timedelta(days=1)).issuer_name(name)
     signed = made.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
     return signed.public_bytes(serialization.Encoding.PEM)
+
+
+def test_a_file_of_authorities_may_have_any_name(authority: trustme.CA, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"autorit\xc3\xa9s \xff.pem")
+    authority.cert_pem.write_to_path(str(path))
+    with HostileServer(tls=tls(authority)) as server:
+        server.on("/x", answer(body=b"x"))
+        outcome = fetch_one(quick_fetcher(server.origin, ca_file=str(path)), server.origin + "/x")
+
+    assert kept(response(outcome)) == b"x"
 
 
 @pytest.mark.parametrize("kind", ["missing", "folder", "text", "empty", "list of revoked"])

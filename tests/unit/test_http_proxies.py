@@ -29,7 +29,7 @@ from tests.support.fetching import (
 from tests.support.hostile_server import Asked, HostileServer, Step, answer, unused_port
 from tests.support.proxying import Proxy
 
-SECRET = ("us:er", "p4ss:w@rd")
+SECRET = ("üser", "p4ss:w@rdé")
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_the_proxys_secret_goes_to_the_proxy_only(authority: trustme.CA, ca_file
             fetcher.close()
 
     sent = {it.fields.get("proxy-authorization") for it in proxy.asked}
-    assert sent == {"Basic " + b64encode(b"us:er:p4ss:w@rd").decode()}
+    assert sent == {"Basic " + b64encode(":".join(SECRET).encode()).decode()}
     assert len(proxy.asked) == 2
     for one in (secure, plain):
         assert "proxy-authorization" not in one.asked[0].fields

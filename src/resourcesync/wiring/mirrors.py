@@ -98,10 +98,20 @@ class Network:
 
     def _proxy(self) -> str:
         proxy = config.parse_proxy(self.proxy) if self.proxy else ""
-        if self.proxy_auth is not None and not proxy:
+        if self.proxy_auth is None:
+            return proxy
+        if not proxy:
             raise ConfigurationError(
                 "there is a secret for a proxy, but no proxy", hint="name the proxy too"
             )
+        user, password = self.proxy_auth
+        if not user or ":" in user or not user.isprintable():
+            raise ConfigurationError(
+                "the user of the proxy is empty, or has a colon or a control character",
+                hint="write the user alone (RFC 7617 §2)",
+            )
+        if not password.isprintable():
+            raise ConfigurationError("the password of the proxy has a control character")
         return proxy
 
     def _fields(self, home: str) -> dict[str, tuple[tuple[str, str], ...]]:

@@ -1,5 +1,6 @@
 """libcurl's side of the work: easy handles with their options, and the multi handle's loop."""
 
+import os
 import socket
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -170,7 +171,8 @@ class Engine:
         if settings.bandwidth:
             options.append((pycurl.MAX_RECV_SPEED_LARGE, settings.bandwidth))
         if authorities:
-            options += [(pycurl.CAINFO, authorities), (pycurl.PROXY_CAINFO, authorities)]
+            file = os.fsencode(authorities)
+            options += [(pycurl.CAINFO, file), (pycurl.PROXY_CAINFO, file)]
         return options
 
     def _open_socket(

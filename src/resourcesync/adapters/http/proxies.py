@@ -41,8 +41,8 @@ def options(proxy: str, secret: tuple[str, str] | None) -> list[tuple[int, objec
     if proxy and secret is not None:
         found += [
             (pycurl.PROXYAUTH, pycurl.HTTPAUTH_BASIC),
-            (pycurl.PROXYUSERNAME, secret[0]),
-            (pycurl.PROXYPASSWORD, secret[1]),
+            (pycurl.PROXYUSERNAME, secret[0].encode()),
+            (pycurl.PROXYPASSWORD, secret[1].encode()),
         ]
     return found
 
