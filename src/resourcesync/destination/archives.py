@@ -23,6 +23,11 @@ def is_archive(header: Header) -> bool:
     return header.capability is Capability.CHANGE_LIST_ARCHIVE
 
 
+def grows_unseen(header: Header) -> bool:
+    """Whether what a document lists may grow though the document stays as it is."""
+    return is_archive(header) and header.is_index
+
+
 def archived_lists(documents: DocumentFetcher, uri: str) -> list[Span]:
     """Return the Change Lists of an archive, in its order, with the intervals that it tells.
 

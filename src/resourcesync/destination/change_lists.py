@@ -14,6 +14,7 @@ from typing import Final
 from resourcesync.destination.archives import (
     announced_span,
     archived_lists,
+    grows_unseen,
     is_archive,
     read_archive,
 )
@@ -152,7 +153,7 @@ class ChangeListReader:
         self, uri: str, history: History, state: MirrorState | None, *, climbed: bool = False
     ) -> None:
         with ExitStack() as opened:
-            head = self._get(uri, state, opened)
+            head = self._get(uri, state, opened, anew=bool(history.past))
             if head is None:
                 self._read_open_list(uri, history, state, opened)
                 return
@@ -167,7 +168,7 @@ class ChangeListReader:
                 expect(document, Capability.CHANGE_LIST)
             if document.header.is_index or is_archive(document.header):
                 self._read_index(document, history, state)
-                history.seen.append(seen_document(head))
+                history.seen += () if grows_unseen(document.header) else (seen_document(head),)
                 return
             span = span_of(uri, document.header)
             history.reaches = chain([span], history.since).reaches
@@ -180,9 +181,9 @@ class ChangeListReader:
                 self._take(head, span, history, state)
 
     def _get(
-        self, uri: str, state: MirrorState | None, opened: ExitStack
+        self, uri: str, state: MirrorState | None, opened: ExitStack, *, anew: bool = False
     ) -> FetchedDocument | None:
-        known = None if state is None else state.document(uri)
+        known = None if state is None or anew else state.document(uri)
         fetched = self._documents.get(
             uri,
             etag=known.etag if known else "",
@@ -212,9 +213,12 @@ class ChangeListReader:
             spans = list(read_archive(self._documents, index))
         else:
             spans = [announced_span(*item) for item in parts_of(index).items()]
-            if len(spans) > 1:
-                spans = [self._timed(span) for span in spans]
-        self._read_chain(_joined(history.past, spans), self._get_list, history, state)
+        spans = _joined(history.past, spans)
+        if len(spans) > 1 and (
+            not is_archive(index.header) or self._timed(spans[0]).from_ is not None
+        ):  # the archives of drafts tell of no times, nor do their lists: each is read once then
+            spans = [self._timed(span) for span in spans]
+        self._read_chain(spans, self._get_list, history, state)
 
     def _timed(self, span: Span) -> Span:
         """Return a list as it tells of itself, where its index does not tell when it begins.

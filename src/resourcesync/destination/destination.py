@@ -125,13 +125,16 @@ class Destination:
 
     def _pull(self, source: str | None, options: PullOptions) -> Pulled:
         address = self._locator.address(source)
-        filters, reselected = self._filters(options)
+        filters, anew = self._filters(options)
         remembered = None if options.mode == "baseline" else self._memory.found
         self._locator.check_set(address, filters, options.set_name)
         if remembered is not None and self._locator.is_due():
-            remembered = self._locator.look_again(address, filters, remembered) or remembered
+            known = remembered
+            remembered = self._locator.look_again(address, filters, known) or known
+            # New Change Lists need not tell of what was changed before there were any.
+            anew = anew or (known.change_list is None and remembered.change_list is not None)
         try:
-            return self._pull_from(address, remembered, options, filters, reselected=reselected)
+            return self._pull_from(address, remembered, options, filters, anew=anew)
         except _MOVED:
             if remembered is None:
                 raise
@@ -139,7 +142,7 @@ class Destination:
             found = self._locator.look_again(address, filters, remembered)
             if found is None or found == remembered:
                 raise
-            return self._pull_from(address, found, options, filters, reselected=reselected)
+            return self._pull_from(address, found, options, filters, anew=anew)
 
     def _filters(self, options: PullOptions) -> tuple[Filters, bool]:
         known = self._memory.filters
@@ -153,18 +156,18 @@ class Destination:
         options: PullOptions,
         filters: Filters,
         *,
-        reselected: bool,
+        anew: bool,
     ) -> Pulled:
         pull = self._prepare(address, found, options, filters)
         if not options.dry_run:
-            self._memory.write(filters=filters, baseline_due=True if reselected else None)
+            self._memory.write(filters=filters, baseline_due=True if anew else None)
         self._tell_source(pull)
         with pull.packages.keeping():
-            return self._bring_in_step(pull, options, reselected=reselected)
+            return self._bring_in_step(pull, options, anew=anew)
 
-    def _bring_in_step(self, pull: Pull, options: PullOptions, *, reselected: bool) -> Pulled:
+    def _bring_in_step(self, pull: Pull, options: PullOptions, *, anew: bool) -> Pulled:
         through = self._memory.through
-        due = self._memory.baseline_due or reselected
+        due = self._memory.baseline_due or anew
         if options.mode == "baseline" or through is None or due:
             pulled = Baseline(pull).run(gap=False)
         elif pull.found.change_list is not None:

@@ -54,7 +54,8 @@ class Doubts:
         """
         self.count += 1
         known = self._pull.state.pending_of(copy.uri)
-        if known is None or known.task == Task.KEEP:
+        # Offline nobody knows whether what is kept is wanted: it is not fetched for that.
+        if known is None or (known.task == Task.KEEP and not self._offline):
             self._pending.append(self._task(copy, row, reason))
         if not is_doubted(copy) and not is_forgotten(copy):
             self._copies.append(doubted(copy))

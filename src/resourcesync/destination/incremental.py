@@ -119,7 +119,7 @@ class Incremental:
         self._pull.remember_refused(add=True)
         self._pull.state.commit(Step(documents=history.seen, notes=notes))
         pulled = self._do_tasks(Mode.INCREMENTAL if history.changes else Mode.UNCHANGED)
-        pulled.unlisted = unlisted
+        pulled.unlisted += unlisted
         return pulled
 
     def _plan_changes(self, history: History) -> Plan:
@@ -216,9 +216,10 @@ class Incremental:
     def _do_tasks(self, mode: Mode) -> Pulled:
         """Do what is written down: tasks of this run, and what earlier runs could not do."""
         through = self._pull.memory.through or 0
+        kept = self._keep_all()
         plan = self._plan_tasks(mode)
         self._pull.tell_plan(plan)
-        pulled = Pulled(mode=mode, plan=plan)
+        pulled = Pulled(mode=mode, plan=plan, unlisted=kept)
         if self._pull.options.dry_run:
             return pulled
         if self._pull.options.lists_only:
@@ -239,6 +240,20 @@ class Incremental:
         pulled.swept = sweep(self._pull.equipment, self._pull.options.max_delete, through)
         return pulled
 
+    def _keep_all(self) -> int:
+        """Let nothing be deleted that earlier runs left, if so chosen; return how much is kept."""
+        state, kept = self._pull.state, 0
+        if self._pull.options.delete != "never" or self._pull.options.dry_run:
+            return kept
+        held = state.pending(Task.DELETE)
+        while group := list(islice(held, _CHUNK)):
+            here = [row for row in group if state.copy(row.uri) is not None]
+            gone = sorted({row.uri for row in group} - {row.uri for row in here})
+            kept += len(here)
+            tasks = [row._replace(task=Task.KEEP, reason="") for row in here]
+            state.commit(Step(pending=tasks, settled=gone))
+        return kept
+
     def _plan_tasks(self, mode: Mode) -> Plan:
         create = update = size = unsized = 0
         for fetch in self._due():
@@ -246,7 +261,8 @@ class Incremental:
             update += fetch.before is not None
             size += fetch.listed.length or 0
             unsized += fetch.listed.length is None
-        delete = sum(1 for _ in self._pull.state.pending(Task.DELETE))
+        obeying = self._pull.options.delete != "never"
+        delete = sum(1 for _ in self._pull.state.pending(Task.DELETE)) if obeying else 0
         return Plan(
             mode=mode, create=create, update=update, delete=delete, size=size, unsized=unsized
         )

@@ -48,12 +48,13 @@ def decide_changes(pull: Pull, rows: Iterable[Listed]) -> Iterator[Decision]:
     """
     waiting = merge(*(pull.state.pending(task) for task in TO_DO), key=_by_uri)
     told: Iterator[Listed | Pending] = merge(rows, waiting, key=_by_uri)  # what is new comes first
+    obeying = pull.options.delete != "never"
     for uri, group in groupby(told, key=_by_uri):
         first, copy = next(group), pull.state.copy(uri)
         if isinstance(first, Listed):
-            yield from _of_change(first, copy, obeying=pull.options.delete != "never")
+            yield from _of_change(first, copy, obeying=obeying)
         else:
-            yield from _of_task(first, copy, pull.now)
+            yield from _of_task(first, copy, pull.now, obeying=obeying)
 
 
 def _of_change(row: Listed, copy: Copy | None, *, obeying: bool) -> Iterator[Decision]:
@@ -70,10 +71,10 @@ def _of_change(row: Listed, copy: Copy | None, *, obeying: bool) -> Iterator[Dec
             yield Keep(copy, listed=not is_gone)
 
 
-def _of_task(task: Pending, copy: Copy | None, now: int) -> Iterator[Decision]:
+def _of_task(task: Pending, copy: Copy | None, now: int, *, obeying: bool) -> Iterator[Decision]:
     if task.task == Task.DELETE:
         if copy is not None:
-            yield TakeAway(copy, task.reason)
+            yield TakeAway(copy, task.reason) if obeying else Keep(copy)
     elif task.due <= now:
         yield _fetch(listed_again(task), copy)
 

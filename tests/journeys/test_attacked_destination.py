@@ -1,0 +1,190 @@
+"""What a hostile reader tried against pulls, and found wanting."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.options import Filters
+from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.reports import MirrorState, Mode
+from tests.support.documents import document
+from tests.support.dump_world import DumpWorld, Told, md, rows
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+ARCHIVE = "changelist-archive"
+T = "2026-01-01T{:02}:00:00Z".format
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> DumpWorld:
+    world = DumpWorld(tmp_path / "mirror")
+    world.clock.advance(hours=36)  # the hours of the lists are of the past
+    return world
+
+
+def loc(name: str, more: str = "") -> str:
+    return f"<url><loc>{BASE}{name}</loc>{more}</url>"
+
+
+def index(capability: str, name: str) -> bytes:
+    part = f"<sitemap><loc>{BASE}{name}</loc></sitemap>"
+    return document(part, root="sitemapindex", md=capability)
+
+
+def new(name: str, hour: int, change: str = "") -> Told:
+    data = f"{name} at {hour}".encode()
+    return Told(name=name, data=data, change=change, time=T(hour), lastmod=T(hour))
+
+
+def gone(name: str, hour: int) -> Told:
+    return Told(name=name, change="deleted", lastmod=T(hour))
+
+
+def tell(world: DumpWorld, name: str, *told: Told, from_: str = "", until: str = "") -> None:
+    """Serve a Change List, and what it tells of."""
+    world.put_all([it for it in told if it.change != "deleted"])
+    world.say(name, document(*rows(*told), md=md("changelist", from_=from_, until=until)))
+
+
+def begin(world: DumpWorld, *told: Told, at: str = T(1)) -> None:
+    world.put_all(told)
+    world.list_resources(told, at=at)
+    assert world.pull().state is MirrorState.IN_SYNC
+
+
+@pytest.mark.parametrize("mode", ["auto", "baseline"])
+def test_never_keeps_also_what_was_to_be_deleted_and_held(tmp_path: Path, mode: str) -> None:
+    world = World(tmp_path / "mirror")
+    for number in range(10):
+        world.put(f"{number}.html", f"{number}")
+    world.publish()
+    world.pull()
+    for number in range(5):
+        world.remove(f"{number}.html")
+    world.publish()
+    assert world.pull(max_delete=DeletionLimit(count=1)).held == 5
+    world.clock.advance(hours=2)
+
+    dry = world.pull(delete="never", mode=mode, dry_run=True)
+    report = world.pull(delete="never", mode=mode)
+
+    assert [fields["delete"] for fields in world.told("plan")] == [0]
+    assert (report.state, report.held, report.deleted) == (MirrorState.IN_SYNC, 0, 0)
+    assert (dry.deleted, report.unlisted) == (0, 5)
+    assert len(world.files()) == 10
+
+
+def test_a_list_that_is_added_to_a_part_of_an_archive_is_read(world: DumpWorld) -> None:
+    world.offer(ARCHIVE, index(md(ARCHIVE), "part.xml"))
+    world.say("part.xml", document(md=md(ARCHIVE)))
+    begin(world, new("a", 1))
+    for hour in range(2, 5):
+        tell(world, f"{hour}.xml", new("a", hour, "updated"), from_=T(hour - 1), until=T(hour))
+        names = [f"{number}.xml" for number in range(2, hour + 1)]
+        world.say("part.xml", document(*map(loc, names), md=md(ARCHIVE)))
+
+        report = world.pull()
+
+        assert (report.mode, report.state) == (Mode.INCREMENTAL, MirrorState.IN_SYNC)
+        assert world.is_here()
+
+
+@pytest.mark.parametrize(("newest_first", "told"), [(False, False), (False, True), (True, True)])
+def test_the_lists_of_an_archive_are_read_in_turn(
+    world: DumpWorld, *, newest_first: bool, told: bool
+) -> None:
+    world.offer(ARCHIVE, document(md=md(ARCHIVE)))
+    begin(world, new("a", 1), new("b", 1))
+    spans = {"2.xml": (T(1), T(2)), "3.xml": (T(2), T(3))}
+    from_, until = spans["2.xml"] if told else ("", "")
+    tell(world, "2.xml", gone("a", 2), from_=from_, until=until)
+    from_, until = spans["3.xml"] if told else ("", "")
+    tell(world, "3.xml", new("a", 3, "created"), from_=from_, until=until)
+    names = sorted(spans, reverse=newest_first)
+    world.offer(ARCHIVE, document(*map(loc, names), md=md(ARCHIVE)))
+
+    report = world.pull()
+
+    assert (report.mode, report.state) == (Mode.INCREMENTAL, MirrorState.IN_SYNC)
+    assert (report.updated, report.deleted) == (1, 0)
+    assert world.is_here()
+
+
+def test_an_archive_of_a_draft_is_followed_from_list_to_list(world: DumpWorld) -> None:
+    world.offer(ARCHIVE, document(md=md(ARCHIVE)))
+    begin(world, new("a", 1))
+    names: list[str] = []
+    for hour in range(2, 9):
+        told = [new("a", hour, "updated")]
+        if hour in (3, 6):
+            told.append(new("x", hour, "created"))
+        if hour in (4, 7):
+            told.append(gone("x", hour))
+            del world.contents[BASE + "x"]
+            world.answers[BASE + "x"] = Answer(status=404)
+        tell(world, f"{hour}.xml", *told)
+        names.append(f"{hour}.xml")
+        world.offer(ARCHIVE, document(*map(loc, names), md=md(ARCHIVE)))
+
+        report = world.pull()
+
+        assert report.state is MirrorState.IN_SYNC
+        assert report.created + report.updated + report.deleted == len(told)
+        assert world.is_here()
+
+
+def test_an_index_that_did_not_change_does_not_keep_the_archive_from_being_read(
+    world: DumpWorld,
+) -> None:
+    world.offer("changelist", index(md("changelist", from_=T(1)), "open.xml"))
+    world.offer(ARCHIVE, document(md=md(ARCHIVE)))
+    tell(world, "open.xml", from_=T(1))
+    begin(world, new("a", 1))
+    assert world.pull().state is MirrorState.IN_SYNC
+    tell(world, "2.xml", new("a", 2, "updated"), from_=T(1), until=T(3))
+    tell(world, "open.xml", new("b", 4, "created"), from_=T(3))
+    world.say(f"{ARCHIVE}.xml", document(loc("2.xml"), md=md(ARCHIVE)))
+
+    report = world.pull()
+
+    assert (report.mode, report.state) == (Mode.INCREMENTAL, MirrorState.IN_SYNC)
+    assert world.is_here()
+
+
+def test_changes_that_are_offered_late_do_not_hide_those_before_them(world: DumpWorld) -> None:
+    begin(world, new("a", 1), new("b", 1), at="")
+    fresh = [new("a", 2), new("b", 3)]
+    world.put_all(fresh)
+    world.list_resources(fresh, at="")
+    world.list_changes([new("b", 3, "updated")], from_="")
+
+    report = world.pull()
+
+    assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
+    assert world.is_here()
+    world.put_all([new("b", 4)])
+    world.list_changes([new("b", 3, "updated"), new("b", 4, "updated")], from_="")
+    assert world.pull().mode is Mode.INCREMENTAL
+    assert world.is_here()
+
+
+@pytest.mark.parametrize("why", ["deleted", "filtered"])
+def test_a_kept_copy_that_is_damaged_is_not_asked_for(tmp_path: Path, why: str) -> None:
+    world = World(tmp_path / "mirror")
+    world.put("a.html", "a")
+    world.put("b.html", "b")
+    world.publish()
+    world.pull()
+    if why == "deleted":
+        world.remove("b.html")
+        world.publish()
+    filters = Filters(exclude=("/b.html",) if why == "filtered" else ())
+    world.pull(delete="never", filters=filters)
+    (world.folder / "b.html").write_text("damaged")
+
+    assert [it.uri for it in world.audit(offline=True).findings] == [BASE + "b.html"]
+
+    assert world.pull(delete="never").state is MirrorState.IN_SYNC
+    assert world.asked_resources() == []
+    assert (world.folder / "b.html").read_text() == "damaged"
