@@ -1,17 +1,24 @@
 """What an attack on the Source's side found: dumps of trees in motion, and links by rule."""
 
 import hashlib
+import json
+import re
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 
-from resourcesync.adapters.memory import MemoryOriginals
+from resourcesync.adapters.catalogue import FileCatalogue
+from resourcesync.adapters.catalogue.posting import PostedCatalogue
+from resourcesync.adapters.memory import ManualClock, MemoryDocuments, MemoryOriginals
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reading import open_package
 from resourcesync.documents.reading import read
-from resourcesync.errors import OriginalChangedError
+from resourcesync.errors import OriginalChangedError, StateError
 from resourcesync.model.capabilities import Package
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
@@ -234,3 +241,91 @@ def test_a_name_with_a_colon_is_no_address_of_its_own(path: str) -> None:
     found = links_of(Resource(uri=BASE + path), rules, BASE, lambda _: True)
 
     assert [link.href for link in found] == [f"{BASE}{path}.xml", f"{BASE}{path}.txt"]
+
+
+# --- what other programs post --------------------------------------------------------------------
+
+LINK: list[object] = ["describedby", "http://x.example/", "", None, "", "", None, "", None, []]
+
+
+def more_of_link(place: int, value: object) -> str:
+    return json.dumps({"links": [[*LINK[:place], value, *LINK[place + 1 :]]]})
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("uri", BASE + "x\0y"),
+        ("uri", BASE + "\uffff"),
+        ("hash", "md5:x y"),
+        ("hash", "md5:\x02"),
+        ("media_type", "a/\x03"),
+        ("more", "[" * 100_000),
+        ("more", '{"encoding":5}'),
+        ("more", '{"path":"../x"}'),
+        ("more", '{"changefreq":[1]}'),
+        ("more", '{"foreign":["<a"]}'),
+        ("more", '{"foreign":[5]}'),
+        ("more", '{"foreign":["</url><url><loc>http://x.example/</loc></url><url>"]}'),
+        ("more", '{"extra":[["length","5"]]}'),
+        ("more", '{"extra":[["n",5]]}'),
+        ("more", '{"encoding":"\\ud800"}'),
+        ("more", more_of_link(1, None)),
+        ("more", more_of_link(1, "http://x.example/\1")),
+        ("more", more_of_link(3, "long")),
+        ("more", more_of_link(6, 10**19)),
+        ("more", more_of_link(8, -5)),
+    ],
+)
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_post_that_no_list_can_say_is_refused_and_nothing_is_published(
+    tmp_path: Path, column: str, value: str, *, anew: bool
+) -> None:
+    path, clock, documents = tmp_path / "c.db", ManualClock(), MemoryDocuments()
+    with PostedCatalogue(path) as posted:
+        posted.fill([Resource(uri=BASE + "a", length=1)], clock.now())
+    with FileCatalogue(path, clock) as catalogue:
+        Publisher(catalogue, documents, base_uri=BASE, clock=clock).publish()
+    row = {"uri": BASE + "b", "length": 1, "hash": "", "media_type": "", "more": "", column: value}
+    with closing(sqlite3.connect(path, isolation_level=None)) as sql:
+        try:
+            sql.execute(
+                "INSERT INTO post (change, uri, length, hash, media_type, more)"
+                " VALUES ('created', :uri, :length, :hash, :media_type, :more)",
+                row,
+            )
+        except sqlite3.IntegrityError:
+            return  # sooner is better
+    writes = documents.writes
+
+    with (
+        FileCatalogue(path, clock) as catalogue,
+        pytest.raises(StateError, match=re.escape(BASE)),
+    ):
+        Publisher(catalogue, documents, base_uri=BASE, clock=clock).publish(anew=anew)
+
+    assert documents.writes == writes
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("length", 1.5), ("length", -1), ("lastmod_us", 2**62), ("more", "{")]
+)
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_value_that_was_written_past_the_view_is_refused(
+    tmp_path: Path, column: str, value: object, *, is_first: bool
+) -> None:
+    path, clock, documents = tmp_path / "c.db", ManualClock(), MemoryDocuments()
+    with PostedCatalogue(path) as posted:
+        posted.fill([Resource(uri=BASE + name, length=1) for name in "abc"], clock.now())
+    with FileCatalogue(path, clock) as catalogue:
+        if not is_first:
+            Publisher(catalogue, documents, base_uri=BASE, clock=clock).publish()
+        with closing(sqlite3.connect(path, isolation_level=None)) as sql:
+            sql.execute(f"UPDATE resource SET {column} = ? WHERE uri = ?", (value, BASE + "b"))
+        clock.advance(seconds=60)
+        writes = documents.writes
+
+        with pytest.raises(StateError, match=f"{BASE}b"):
+            Publisher(catalogue, documents, base_uri=BASE, clock=clock).publish(anew=True)
+
+    assert documents.writes == writes

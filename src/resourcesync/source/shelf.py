@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 from resourcesync.documents import writing
@@ -15,6 +16,7 @@ from resourcesync.source.checking import Proof
 from resourcesync.source.ledger import Recorded
 from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Block, blocks
+from resourcesync.source.rendering import rendered
 
 _CHUNK: Final = 1 << 18
 
@@ -311,7 +313,7 @@ class Shelf:
 
 def renderer(header: Header, dialect: Dialect = Dialect.V1_1) -> Callable[[Sequence[Entry]], bytes]:
     """Return what gives the bytes of entries in a document with this header."""
-    return lambda entries: writing.body(entries, header, dialect)
+    return partial(rendered, lambda entries: writing.body(entries, header, dialect))
 
 
 def overhead(header: Header, dialect: Dialect = Dialect.V1_1) -> int:

@@ -20,6 +20,7 @@ from resourcesync.ports import Snapshot
 from resourcesync.source.checking import Proof
 from resourcesync.source.ledger import Recorded
 from resourcesync.source.paging import Block, Limits, Pages
+from resourcesync.source.rendering import rendered
 from resourcesync.source.shelf import Shelf
 
 _FEW: Final = 64
@@ -156,7 +157,7 @@ class Rebase:
 
     def _rows(self, edits: Sequence[tuple[str, Resource | None]]) -> Iterator[Edit]:
         there = [resource for _, resource in edits if resource is not None]
-        rows = writing.rows(there, self._header)
+        rows = rendered(lambda some: writing.rows(some, self._header), there)
         self._prove(there, rows)
         new = iter(rows)
         for uri, resource in edits:

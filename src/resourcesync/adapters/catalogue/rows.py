@@ -21,6 +21,8 @@ _NAMES: Final = ("uri", "lastmod_us", "length", "hash", "media_type", "more")
 _TEXT: Final = frozenset({str})
 _NUMBER: Final = frozenset({int, type(None)})
 _TYPES: Final = (_TEXT, _NUMBER, _NUMBER, _TEXT, _TEXT, _TEXT)
+_BAD: Final = (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
+_KEPT: Final = ("kept", "what was published before")
 _KINDS: Final = {kind.value: kind for kind in ChangeKind}
 
 
@@ -37,26 +39,32 @@ def to_row(resource: Resource) -> Row:
 
 
 def from_row(row: Row) -> Resource:
-    """Return the resource of a row, equal to the one that was stored; more columns may follow."""
+    """Return the resource of a row, equal to the one that was stored; more columns may follow.
+
+    Raises:
+        StateError: Another program wrote what says nothing we know.
+    """
     uri, lastmod, length, digests, media_type, more = row[:6]
-    return Resource(
-        uri=uri,
-        lastmod=_from_time(lastmod),
-        length=length,
-        digests=_from_hash(digests),
-        media_type=media_type,
-        **(_read_more(uri, more) if more else {}),
-    )
-
-
-def _read_more(uri: str, text: str) -> dict[str, Any]:
     try:
-        return _from_more(text)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise StateError(
-            f"the catalogue says more of {uri} that cannot be understood: {error}",
-            evidence=(("more", text[:200]), ("kept", "what was published before")),
-        ) from error
+        if type(length) not in _NUMBER:
+            raise TypeError(f"{length!r} is no length")
+        return Resource(
+            uri=uri,
+            lastmod=_from_time(lastmod),
+            length=length,
+            digests=_from_hash(digests),
+            media_type=media_type,
+            **(_from_more(more) if more else {}),
+        )
+    except _BAD as error:
+        raise _unclear(uri, error, more) from error
+
+
+def _unclear(uri: object, error: Exception, more: object) -> StateError:
+    return StateError(
+        f"the catalogue says of {uri!s:.300} what cannot be understood: {error!s:.300}",
+        evidence=(*((("more", str(more)[:200]),) if more else ()), _KEPT),
+    )
 
 
 class CataloguedRow(tuple[Any, ...]):
@@ -87,11 +95,15 @@ def from_rows(rows: Sequence[Row]) -> Sequence[Resource]:
     if any(not _TYPES[at].issuperset(map(type, column)) for at, column in enumerate(columns)):
         _refuse(rows)
     uris, lastmods, lengths, hashes, media_types, more = columns
-    if any(more):
+    try:
+        moments = [_from_time(lastmod) for lastmod in lastmods]
+    except (ValueError, ArithmeticError):
+        moments = None
+    if moments is None or any(more):
         return [from_row(row) for row in rows]
     return ResourceRun(
         uris=uris,
-        lastmods=[_from_time(lastmod) for lastmod in lastmods],
+        lastmods=moments,
         lengths=lengths,
         hashes=hashes,
         media_types=media_types,
