@@ -192,10 +192,13 @@ def test_the_secret_of_one_proxy_is_not_sent_to_another(
     put(AUTH + museum(source, first))
     for command in (["pull"], ["explore"], ["audit", "--method", "remote"]):
         run([command[0], "museum", *command[1:], "--proxy", proxy.url])
+    monkeypatch.setenv("RESOURCESYNC_MIRROR__MUSEUM__PROXY", proxy.url)
+    run(["pull", "museum"])
+    monkeypatch.delenv("RESOURCESYNC_MIRROR__MUSEUM__PROXY")
     put(f"{AUTH}[defaults]\n{first}\n")
     run(["pull", source.url, "other", "--proxy", proxy.url])
 
-    assert len(proxy.asked) > 7
+    assert len(proxy.asked) > 8
     assert by(proxy) == {""}
 
 

@@ -115,8 +115,8 @@ class Configuration:
         table = ("mirror", name)
         if not NAME.fullmatch(name):
             raise self.file.wrong(("mirror",), name, "is no name: use letters, digits, . _ -")
-        own = self._settings(table, MIRROR_KEYS)
-        own.update(_overridden(name))
+        told = dict(_overridden(name))
+        own = {**_without_rivals(self._settings(table, MIRROR_KEYS), told), **told}
         for key in ("source", "dest"):
             if key not in own:
                 raise self.file.wrong(table, key, "is missing")
