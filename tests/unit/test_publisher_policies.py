@@ -13,6 +13,7 @@ from resourcesync.source.paging import Limits
 from resourcesync.source.policy import ChangeLists, Policy, Step
 from resourcesync.source.publisher import Publication
 from tests.support.publishing import (
+    BASE,
     DOCUMENTS,
     DyingDocuments,
     Killed,
@@ -301,21 +302,6 @@ def test_every_policy_goes_on_from_every_other() -> None:
     assert Reader(source.documents).view().changes == log
 
 
-def test_a_head_that_is_no_longer_used_is_removed_after_a_day() -> None:
-    source = Source()
-    source.put("a")
-    source.publish()
-    source.policy = Policy(change_lists=ChangeLists.ARCHIVE)
-    source.publish()
-    assert naming.CHANGE_LIST in source.documents.names()
-
-    source.clock.advance(hours=25)
-    source.publish()
-
-    assert naming.CHANGE_LIST not in source.documents.names()
-    assert view(source) == source.truth()
-
-
 def test_another_dialect_writes_everything_anew_in_it() -> None:
     source = Source(policy=Policy(rotate=HOUR))
     source.put("a")
@@ -345,3 +331,56 @@ def test_another_dialect_writes_everything_anew_in_it() -> None:
 def test_a_policy_that_cannot_be_is_refused(choice: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError):
         Policy(**choice)  # type: ignore[arg-type]  # what a caller may get wrong
+
+
+# --- a head that is offered no more ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "step", "gone"),
+    [
+        (ChangeLists.APPEND, ChangeLists.ARCHIVE, Step.DUE, naming.CHANGE_LIST),
+        (ChangeLists.PER_RUN, ChangeLists.ARCHIVE, Step.DUE, naming.CHANGE_LIST),
+        (ChangeLists.PER_RUN, ChangeLists.PER_RUN, Step.INITIALISE, naming.CHANGE_LIST),
+        (
+            ChangeLists.ARCHIVE,
+            ChangeLists.PER_RUN,
+            Step.DUE,
+            naming.ARCHIVES[Capability.CHANGE_LIST_ARCHIVE],
+        ),
+    ],
+)
+def test_a_head_that_is_offered_no_more_goes_at_once_and_what_stood_below_it_stays_a_day(
+    before: ChangeLists, after: ChangeLists, step: Step, gone: str
+) -> None:
+    source = Source(policy=Policy(change_lists=before))
+    source.put("a")
+    source.publish()
+    source.put("b")
+    source.publish()
+    below = [name for name in source.documents.names() if naming.is_replaceable(name)]
+    assert gone in source.documents.names()
+
+    source.policy = Policy(change_lists=after)
+    source.publish(step=step)
+
+    assert gone not in source.documents.names()
+    assert not {*below} - {*source.documents.names()}
+    source.put("c")
+    source.publish()
+    assert sorted(view(source)) == [f"{BASE}{name}" for name in "abc"]
+
+
+def test_a_head_that_went_comes_again_when_it_is_offered_again() -> None:
+    source = Source()
+    source.put("a")
+    source.publish()
+    for shape in (ChangeLists.ARCHIVE, ChangeLists.APPEND):
+        source.policy = Policy(change_lists=shape)
+        source.put(f"b-{shape}")
+        source.publish()
+
+    assert naming.CHANGE_LIST in source.documents.names()
+    assert naming.ARCHIVES[Capability.CHANGE_LIST_ARCHIVE] not in source.documents.names()
+    assert offered(source) == [Capability.RESOURCE_LIST, Capability.CHANGE_LIST]
+    assert sorted(view(source)) == [f"{BASE}{name}" for name in ("a", "b-append", "b-archive")]

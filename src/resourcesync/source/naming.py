@@ -28,6 +28,9 @@ ARCHIVES: Final = {
 }
 """What each archive is called, such as ``resourcesync/changelistarchive.xml``."""
 
+LIST_HEADS: Final = frozenset({CHANGE_LIST, *ARCHIVES.values()})
+"""Documents that lead to lists, and that a Source may cease to offer."""
+
 _PART: Final = re.compile(r"resourcesync/resourcelist-\d{8}T\d{12}Z-\d{4,}\.xml")
 _NUMBERED: Final = re.compile(r"resourcesync/changelist-(\d{6,})\.xml")
 _DATED: Final = re.compile(

@@ -353,10 +353,16 @@ class Publisher:
         }
 
     def _conclude(self, before: Record | None, after: Record) -> None:
-        """Remember what is public now, and remove what has been out of use for a day."""
+        """Remember what is public now, and remove what has been out of use for a day.
+
+        A head that is offered no more goes at once: to who follows it, it would say for ever that
+        nothing is new. Who finds it gone looks anew, and what stood below it is still there.
+        """
         now = to_microseconds(self._clock.now())
         orphans = dict(after.orphans)
-        for name in [name for name, since in orphans.items() if now - since > GRACE]:
+        for name, since in after.orphans.items():
+            if name not in naming.LIST_HEADS and now - since <= GRACE:
+                continue
             _log.info("removing %s, which is no longer listed anywhere", name)
             self._documents.delete(name)
             del orphans[name]
