@@ -156,7 +156,8 @@ def _facts(evidence: Evidence) -> Iterator[tuple[str, str]]:
     yield "Method", evidence.method
     yield "When", f"{words.moment(evidence.when)}, {words.duration(report.seconds)}"
     covered = f"{words.count(report.present)} of {words.count(report.listed)}"
-    yield "Coverage", f"{words.share(report.present, report.listed)} ({covered})"
+    share = "not known" if report.is_begun else words.share(report.present, report.listed)
+    yield "Coverage", f"{share} ({covered})"
     right = f"{words.count(report.accurate)} of {words.count(report.present)}"
     yield "Accuracy", f"{words.share(report.accurate, report.present)} ({right})"
     if report.proven is not None:

@@ -71,7 +71,7 @@ def conclude(
 
 
 def _closing(report: AuditReport, mirror: Path) -> list[Line]:
-    coverage = _of(report.present, report.listed)
+    coverage = _coverage(report)
     accuracy = _of(report.accurate, report.present)
     cost = f"{words.duration(report.seconds)}, {words.size(report.read)} read"
     if report.in_sync:
@@ -92,11 +92,21 @@ def _closing(report: AuditReport, mirror: Path) -> list[Line]:
     counts = _others(report)
     if counts:
         lines.append(Line(f"{indent}{counts}", level=QUIET))
-    return [
-        *lines,
-        *_foreign(report),
-        Line(f"  next        resourcesync repair {mirror} --from-audit {report.run}"),
-    ]
+    return [*lines, *_foreign(report), Line(f"  next        {_next(report, mirror)}")]
+
+
+def _coverage(report: AuditReport) -> str:
+    if report.is_begun:
+        here = words.counted(report.present, "resource")
+        return f"not known: the first pull was never completed; {here} here"
+    return _of(report.present, report.listed)
+
+
+def _next(report: AuditReport, mirror: Path) -> str:
+    """Return the command that mends most: nothing is here yet for a repair to mend."""
+    if report.is_begun or not report.present:
+        return f"resourcesync pull {mirror}"
+    return f"resourcesync repair {mirror} --from-audit {report.run}"
 
 
 def _rolled(report: AuditReport) -> str:
@@ -134,6 +144,7 @@ def fields_of(report: AuditReport, mirror: Path) -> dict[str, object]:
         "mirror": str(mirror),
         "audit": report.run,
         "in_sync": report.in_sync,
+        "begun": report.is_begun,
         "at": report.at,
         "listed": report.listed,
         "present": report.present,
@@ -142,7 +153,7 @@ def fields_of(report: AuditReport, mirror: Path) -> dict[str, object]:
         "extra": report.extra,
         "foreign": report.foreign,
         "refused": report.refused,
-        "coverage": report.coverage,
+        "coverage": None if report.is_begun else report.coverage,
         "accuracy": report.accuracy,
         "read_bytes": report.read,
         "doubted": report.doubted,

@@ -48,7 +48,8 @@ _FIELDS: Final = {
     "number": "accuracy coverage lag_seconds seconds",
     "flag": (
         "adopted complete dry_run first gap in_sync is_index is_open kept lists_only local "
-        "offered offline sitemap stopped verified equal is_there is_altered asked ours all_read"
+        "offered offline sitemap stopped begun counted verified equal is_there "
+        "is_altered asked ours all_read"
     ),
     "moment": ("as_of at completed from last_run newest proven_since time until lastmod installed"),
     "texts": "documents mirrors profiles set_aside targets via written",
@@ -93,7 +94,7 @@ EVENTS: Final = {
             "resources listed:any unchanged applied pending:any same created updated deleted "
             "failed refused:any held unlisted verified:count weak unverified linked patched:any "
             "unpatched requests bytes useful_bytes as_of? audit in_sync at? present accurate "
-            "unproven extra foreign coverage accuracy read_bytes proven? proven_since? "
+            "unproven extra foreign begun coverage? accuracy read_bytes proven? proven_since? "
             "stopped:any doubted? changes:count cursor? path? mistakes entries tolerated "
             "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
             "touched changing unreadable omitted written url first problems warnings checks "
@@ -142,8 +143,8 @@ EVENTS: Final = {
         meaning="One of several mirrors: it begins, or its status.",
         always="mirror",
         sometimes=(
-            "source state resources pending refused held lag_seconds? as_of? last_run? outcome "
-            "failures set offered doubted:any"
+            "source state resources pending refused held counted lag_seconds? as_of? last_run? "
+            "outcome failures set offered doubted:any"
         ),
     ),
     "sets": Event(

@@ -84,6 +84,7 @@ def _ended(done: "Exported", folder: Path, out: Path) -> Outcome:
         "source": done.source,
         "as_of": done.as_of,
         "missing": done.missing,
+        "begun": done.is_begun,
         "damaged": done.damaged,
     }
     if done.damaged:
@@ -101,6 +102,13 @@ def _ended(done: "Exported", folder: Path, out: Path) -> Outcome:
         f"{copies} in {out}, {words.size(done.size)}{as_of}; all hashes verified", "Exported", QUIET
     )
     more: tuple[Line, ...] = ()
+    if done.is_begun:
+        text = "a part only: the first pull was never completed, how much is missing is not known"
+        more = (
+            Line(f"          {text}", level=QUIET),
+            Line(f"  next   resourcesync pull {folder}, then export again"),
+        )
+        return Outcome(exit=ExitCode.PARTIAL, closing=(line, *more), fields=fields)
     if done.missing:
         missing = words.counted(done.missing, "listed resource")
         more = (Line(f"          {missing} not in it: not here as listed (resourcesync status)"),)

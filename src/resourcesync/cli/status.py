@@ -222,6 +222,8 @@ def is_fine(status: MirrorStatus, now: datetime, max_lag: float | None) -> bool:
 
 
 def _lag(status: MirrorStatus, now: datetime) -> float | None:
+    if status.as_of is None and not status.is_counted:
+        return None  # the end of a pull that did not come to its end is no moment of the Source
     moment = status.as_of or status.last_run
     return None if moment is None else max((now - moment).total_seconds(), 0.0)
 
@@ -258,6 +260,7 @@ def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
         ran = f"{words.age((now - mirror.last_run).total_seconds())} ago"
     right, all_ = max(mirror.resources - mirror.held, 0), mirror.resources + mirror.pending
     knows = all_ > 0 or mirror.state is MirrorState.IN_SYNC  # a first pull that failed does not
+    knows = knows and mirror.is_counted
     return (
         words.escape(mirror.folder),
         mirror.state.value,
@@ -293,6 +296,11 @@ def _notes(mirror: MirrorStatus) -> list[str]:
         notes.append(f"If the Source really shrank: {again}")
     if mirror.state is MirrorState.FAILING:
         notes.append(f"the last pull ended with {mirror.outcome}.")
+    if not mirror.is_counted and mirror.resources:
+        notes.append(
+            "no pull has come to its end yet: how much is missing is not known;"
+            f" go on with resourcesync pull {mirror.folder}"
+        )
     if mirror.pending:
         waiting = words.counted(mirror.pending, "listed resource")
         notes.append(f"{waiting} not here as listed; the next pull tries again.")
@@ -313,6 +321,7 @@ def fields_of(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "pending": status.pending,
         "refused": status.refused,
         "held": status.held,
+        "counted": status.is_counted,
         "lag_seconds": None if lag is None else round(lag, 3),
         "as_of": status.as_of,
         "last_run": status.last_run,

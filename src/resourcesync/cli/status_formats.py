@@ -112,7 +112,9 @@ def _label(seen: Seen) -> str:
 def _ratio(seen: Seen) -> float | None:
     status = seen.status
     listed = status.resources + status.pending
-    return max(status.resources - status.held, 0) / listed if listed else None
+    if not listed or not status.is_counted:
+        return None
+    return max(status.resources - status.held, 0) / listed
 
 
 def _moment(moment: datetime | None) -> float | None:

@@ -111,6 +111,11 @@ class Memory:
         return self._number("at")
 
     @property
+    def swept_at(self) -> int | None:
+        """``at`` of the last Resource List that proved what is gone, microseconds."""
+        return self._number("swept-at")
+
+    @property
     def found_at(self) -> int | None:
         """When the lists were looked for the last time, microseconds."""
         return self._number("found-at")
@@ -129,6 +134,11 @@ class Memory:
     def baseline_due(self) -> bool:
         """Whether a baseline was begun, or other filters were chosen, and nothing ended it yet."""
         return self._state.note("baseline-due") == "1"
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the first pull has not come to its end yet: how much is missing is not known."""
+        return self.through is None
 
     @property
     def hole(self) -> bool:

@@ -163,6 +163,8 @@ class AuditReport:
         proven: How many copies a rolling audit looked at; ``None`` when all were.
         proven_since: Since when every copy was proven at least once, UTC; of a rolling audit.
         stopped: Whether it ended before all chosen copies were proven.
+        is_begun: Whether the mirror's first pull never came to its end and the Source was not
+            asked: how much is missing is not known, so nothing is in sync.
     """
 
     run: str
@@ -181,10 +183,13 @@ class AuditReport:
     proven: int | None = None
     proven_since: datetime | None = None
     stopped: bool = False
+    is_begun: bool = False
 
     @property
     def in_sync(self) -> bool:
         """Whether everything listed is here and equal, and nothing else is."""
+        if self.is_begun:
+            return False
         return self.accurate == self.listed and not self.extra and not self.refused
 
     @property
@@ -213,6 +218,8 @@ class MirrorStatus:
         as_of: The Source's time up to which the mirror is complete, UTC.
         last_run: When the last run ended, UTC.
         outcome: What the last run said, one of its codes or ``ok``.
+        is_counted: Whether all that the Source lists is known here. Until a first pull, or one
+            with other filters, came to its end, nobody here knows how much is missing.
     """
 
     folder: str
@@ -226,3 +233,4 @@ class MirrorStatus:
     last_run: datetime | None = None
     outcome: str = ""
     failures: tuple[Failing, ...] = ()
+    is_counted: bool = True

@@ -38,6 +38,7 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
         last_run=None if last is None else from_microseconds(last.ended),
         outcome="" if last is None else last.outcome,
         failures=failures_of(state, _SHOWN),
+        is_counted=not (memory.is_begun or memory.baseline_due),
     )
 
 

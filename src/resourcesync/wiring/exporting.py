@@ -42,6 +42,8 @@ class Exported:
         source: The Source's address.
         as_of: The Source's time up to which the mirror is complete, UTC.
         missing: How many listed resources are not in it, since they are not here as listed.
+        is_begun: Whether the mirror's first pull never came to its end: it is a part of what the
+            Source lists, and how large a part is not known.
         damaged: How many copies are not what the mirror's memory says; then nothing was written.
         findings: The first of these.
     """
@@ -51,6 +53,7 @@ class Exported:
     source: str
     as_of: datetime | None
     missing: int
+    is_begun: bool = False
     damaged: int = 0
     findings: tuple[Finding, ...] = ()
 
@@ -153,6 +156,7 @@ class _Holdings:
         listed = None if found is None else found.capability_list
         self.capability_list = listed or self.source
         self.as_of = memory.as_of
+        self._is_begun = memory.is_begun
         self.now = clock.now()
         if not self._total:
             raise ConfigurationError(
@@ -218,6 +222,7 @@ class _Holdings:
             source=self.source,
             as_of=self.as_of,
             missing=self._state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL),
+            is_begun=self._is_begun,
             damaged=self._damaged,
             findings=tuple(self._findings),
         )
