@@ -1,5 +1,6 @@
 """``why``: one resource explained, whatever became of it."""
 
+import hashlib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -162,6 +163,33 @@ def test_damage_that_leaves_size_and_time_is_told_even_before_an_audit(
 
     assert run(["why", museum, ONE, "--json"]) == 1
     assert verdict(said) == "altered"
+
+
+@pytest.mark.parametrize("mending", ["repair", "pull"])
+@pytest.mark.parametrize("how", [(), ("--offline",)])
+def test_what_why_advises_mends_damage_that_leaves_size_and_time(
+    museum: str, said: Said, mending: str, how: tuple[str, ...]
+) -> None:
+    path = Path(museum, ONE[1:])
+    good, stat = path.read_bytes(), path.stat()
+    path.write_bytes(bad := good.swapcase())
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    assert run(["why", museum, ONE, *how]) == 1
+
+    here, *_, advice, _ = said.readouterr().out.splitlines()
+    assert here.startswith(f"Here      9 B  sha-256 {hashlib.sha256(bad).hexdigest()}  fetched ")
+    assert advice == "Next      resourcesync repair museum"
+    assert run(["status", museum, "--check"]) == 1
+    assert path.read_bytes() == bad
+    assert run([mending, museum]) == 0
+    assert path.read_bytes() == good
+    assert run(["status", museum, "--check"]) == 0
+
+
+def test_a_copy_that_is_well_is_not_in_doubt_after_a_look_at_it(museum: str) -> None:
+    assert run(["why", museum, ONE]) == 0
+    assert run(["status", museum, "--check"]) == 0
 
 
 def test_a_file_that_was_only_touched_is_well(museum: str, said: Said) -> None:

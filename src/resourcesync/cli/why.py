@@ -16,6 +16,7 @@ from resourcesync.cli.mirror_argument import OneMirror, mirror_argument
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
 from resourcesync.cli.words import QUIET, Line
+from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def command(output: OutputOptions, mirror: OneMirror, resource: str, **values: A
     MIRROR is a mirror's folder, or its name in the configuration file.
     The resource is its URI, its path in the mirror, or a file there, however its path is written.
     Says what is here (its bytes are read), what the Source lists, what was tried, what the last
-    audit found, and what follows from it. Exit 0 when nothing is wrong with it, 1 otherwise.
+    audit found, and what follows from it. A copy that is not what was put there is in doubt from
+    then on, as after an audit. Exit 0 when nothing is wrong with it, 1 otherwise.
     """
     offline: bool = values["offline"]
     folder = mirror.folder
@@ -153,8 +155,11 @@ def _here(found: "Explanation") -> str:
     at = words.moment(from_microseconds(copy.installed))
     state = ", the file is missing" if not found.is_there else ""
     state = ", the file was altered since" if found.is_there and found.is_altered else state
-    digest = copy.digests.partition(" ")[0].replace(":", " ", 1)
-    return f"{words.count(copy.length)} B  {digest}  fetched {at}, {copy.fixity}{state}"
+    length, digests = copy.length, copy.digests
+    if found.read is not None:
+        length, digests = found.read[0], format_digests(found.read[1])
+    digest = digests.partition(" ")[0].replace(":", " ", 1)
+    return f"{words.count(length)} B  {digest}  fetched {at}, {copy.fixity}{state}"
 
 
 def _source(found: "Explanation") -> Iterator[tuple[str, str]]:

@@ -13,11 +13,12 @@ from typing import Final, Literal
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.baseline import ignore_conflict
-from resourcesync.destination.doubting import Doubts
+from resourcesync.destination.doubting import Doubts, as_listed
 from resourcesync.destination.heeding import heeding
 from resourcesync.destination.linking import linked_by, with_linked
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (
+    DAMAGED,
     FILTERED,
     NOT_KNOWN_GOOD,
     Listed,
@@ -30,6 +31,7 @@ from resourcesync.destination.plan import (
 from resourcesync.destination.proving import Bad, Proven, Prover, Rolling
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import AuditReport, Finding, FindingKind
+from resourcesync.destination.tasks import listed_again
 from resourcesync.errors import SourceNotFoundError
 from resourcesync.model.digests import (
     ALGORITHMS,
@@ -44,7 +46,7 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Look
 from resourcesync.ports.changes import PROVEN_ALL
-from resourcesync.ports.mirror import Copy, Step
+from resourcesync.ports.mirror import Copy, Pending, Step, Task
 
 AuditMethod = Literal["lists", "stat", "hash", "remote"]
 _KEPT_FINDINGS: Final = 10_000
@@ -118,7 +120,7 @@ class Audit:
         with ExitStack() as held:
             rows: Iterator[Listed]
             if offline:
-                rows = (_as_listed(copy) for copy in self._pull.state.copies())
+                rows = self._remembered()
             else:
                 at, rows = self._listed(held)
             look = held.enter_context(self._pull.equipment.copies.looking())
@@ -145,7 +147,24 @@ class Audit:
             proven=None if proven is None else proven.count,
             proven_since=_moment(None if proven is None else proven.oldest),
             stopped=proven is not None and proven.stopped,
+            is_begun=offline and self._pull.memory.is_begun,
         )
+
+    def _remembered(self) -> Iterator[Listed]:
+        """Yield what was listed when it was last read: of each copy, and of what waits."""
+        state = self._pull.state
+        for difference in compare(state.copies(), state.pending(Task.FETCH), same=_never):
+            match difference:
+                case Deleted(copy):
+                    yield as_listed(copy)
+                case Created(waiting) if waiting.code != DAMAGED:
+                    yield listed_again(waiting)
+                case Updated(copy, waiting) if waiting.code != DAMAGED:
+                    yield listed_again(waiting)
+                case Updated(copy, _) | Same(copy, _):
+                    yield as_listed(copy)
+                case Created():
+                    pass  # it was here, was damaged, and nobody knows of a copy any more
 
     def _listed(self, held: ExitStack) -> tuple[int | None, Iterator[Listed]]:
         pull, found = self._pull, self._pull.found
@@ -180,7 +199,8 @@ class Audit:
                 case Created(row):
                     if row.change != FILTERED:
                         self._counts.listed += 1
-                        self._find(FindingKind.MISSING, row.uri, row.path, "missing")
+                        reason = _why_missing(self._pull.state.pending_of(row.uri))
+                        self._find(FindingKind.MISSING, row.uri, row.path, reason)
                 case Deleted(copy):
                     self._extra(copy)
 
@@ -315,19 +335,13 @@ def _moment(value: int | None) -> datetime | None:
     return from_microseconds(value) if value else None
 
 
-def _never(copy: Copy, row: Listed) -> bool:
+def _why_missing(waiting: Pending | None) -> str:
+    """Say that a resource is not here, and why as far as a pull has told."""
+    if waiting is None or waiting.task != Task.FETCH:
+        return "missing"
+    return f"missing, to be fetched: {waiting.reason}" if waiting.reason else "not fetched yet"
+
+
+def _never(copy: Copy, row: Listed | Pending) -> bool:
     del copy, row
     return False
-
-
-def _as_listed(copy: Copy) -> Listed:
-    """Return what the Source listed of a copy when it was fetched."""
-    return Listed(
-        uri=copy.uri,
-        loc=copy.uri,
-        path=copy.path,
-        hash=copy.listed or copy.digests,
-        length=copy.length,
-        lastmod=copy.lastmod,
-        change="",
-    )

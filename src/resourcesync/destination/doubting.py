@@ -102,3 +102,16 @@ class Doubts:
             step = Step(doubted=self._copies, pending=self._pending, settled=self._settled)
             self._pull.state.commit(step)
         self._copies, self._pending, self._settled = [], [], []
+
+
+def as_listed(copy: Copy) -> Listed:
+    """Return what the Source listed of a copy when it was fetched, as far as that is known."""
+    return Listed(
+        uri=copy.uri,
+        loc=copy.uri,
+        path=copy.path,
+        hash=copy.listed or copy.digests,
+        length=None if is_forgotten(copy) else copy.length,
+        lastmod=copy.lastmod,
+        change="",
+    )

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from resourcesync.destination.baseline import Baseline
+from resourcesync.destination.doubting import Doubts, as_listed
 from resourcesync.destination.mapping import normalise
 from resourcesync.destination.plan import (
     DAMAGED,
@@ -20,7 +21,7 @@ from resourcesync.destination.plan import (
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import Finding
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
-from resourcesync.model.digests import disagree, parse_digests
+from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.changes import Logged
 from resourcesync.ports.linking import PatchRow
@@ -85,6 +86,7 @@ class Explanation:
         path: Its place in the mirror; empty when it has none.
         copy: The copy, as the mirror remembers it.
         is_there: Whether a file is there.
+        read: Length and digests of its bytes, as read now; ``None`` when no file is there.
         is_altered: Whether its bytes, as read now, are not those that were put there.
         listed: What the Source lists; ``None`` when it does not, or was not asked.
         list_uri: Where it lists it.
@@ -105,6 +107,7 @@ class Explanation:
     path: str = ""
     copy: Copy | None = None
     is_there: bool = False
+    read: tuple[int, tuple[Digest, ...]] | None = None
     is_altered: bool = False
     listed: Listed | None = None
     list_uri: str = ""
@@ -183,7 +186,9 @@ class Explanation:
 
 
 def explain(pull: Pull, names: Sequence[str], findings: Findings, *, offline: bool) -> Explanation:
-    """Find out what there is to know of one resource; nothing is changed.
+    """Find out what there is to know of one resource; no copy is changed.
+
+    A copy that is not what was put there is in doubt from then on, as after an audit.
 
     Args:
         pull: What to work with; only its reading side is used.
@@ -206,6 +211,7 @@ def explain(pull: Pull, names: Sequence[str], findings: Findings, *, offline: bo
             known.trouble = error.message
     known.path = known.path or _path_of(pull, uri)
     _look(pull, known)
+    _doubt(pull, known)
     known.finding = next(
         (it for it in findings() if it.path == known.path or (uri and it.uri == uri)), None
     )
@@ -260,10 +266,24 @@ def _look(pull: Pull, known: Explanation) -> None:
     known.set_aside = copies.set_aside(known.path) if known.path else ()
     digests = () if copy is None else parse_digests(copy.digests)
     found = copies.digest(known.path, [it.algorithm for it in digests]) if known.path else None
-    known.is_there = found is not None
+    known.is_there, known.read = found is not None, found
     if copy is not None and found is not None:
         is_same = found[0] == copy.length and not disagree(found[1], digests)
         known.is_altered = is_forgotten(copy) or not is_same
+
+
+def _doubt(pull: Pull, known: Explanation) -> None:
+    """Remember that a copy is not what was put there, so that what is advised does mend it."""
+    copy, row = known.copy, known.listed
+    if copy is None or is_forgotten(copy) or (known.is_there and not known.is_altered):
+        return
+    is_listed = row is not None and row.change not in (FILTERED, ChangeKind.DELETED)
+    if known.asked and not is_listed:
+        return  # it could not be fetched again
+    doubts = Doubts(pull, offline=row is None)
+    reason = "changed here since it was fetched" if known.is_there else "missing"
+    doubts.doubt(copy, row or as_listed(copy), reason)
+    doubts.flush()
 
 
 def _ask(pull: Pull, known: Explanation) -> None:
