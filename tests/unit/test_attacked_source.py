@@ -14,12 +14,13 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.catalogue.posting import PostedCatalogue
+from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.memory import ManualClock, MemoryDocuments, MemoryOriginals
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reading import open_package
 from resourcesync.documents.reading import read
 from resourcesync.errors import OriginalChangedError, StateError
-from resourcesync.model.capabilities import Package
+from resourcesync.model.capabilities import CapabilityEntry, Package
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
@@ -29,8 +30,11 @@ from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps import DumpPublisher
 from resourcesync.source.link_rules import links_of, parse_rule
 from resourcesync.source.naming import Naming
+from resourcesync.source.policy import Step
 from resourcesync.source.publisher import Publisher
 from resourcesync.source.scan import scan
+from resourcesync.wiring.dumping import DumpsAsked
+from resourcesync.wiring.publishing import Asked, publish_tree
 from tests.support.dumping import BASE, DumpedSource
 
 OTHER = "http://other.example/"
@@ -229,6 +233,56 @@ def test_a_change_dump_tells_nothing_of_another_base() -> None:
         (OTHER + "a", b"third a")
     ]
     assert [uri for _, uri, _, _ in told(source, naming.RESOURCE_DUMP)] == [OTHER + "a"]
+
+
+def led_to(source: DumpedSource) -> set[str]:
+    entries = read(BytesIO(source.bytes_of(naming.CAPABILITY_LIST)), uri="x").entries()
+    return {entry.uri.rpartition("/")[2] for entry in entries if isinstance(entry, CapabilityEntry)}
+
+
+def test_lists_that_start_over_go_with_no_older_dump() -> None:
+    source, _ = flickering()
+    source.dump()
+    source.publish()
+    assert "resourcedump.xml" in led_to(source)
+    source.put("a", "second a")
+    source.scan()
+
+    Publisher(source.catalogue, source.documents, base_uri=BASE, clock=source.clock).publish(
+        Step.INITIALISE
+    )
+
+    assert "resourcedump.xml" not in led_to(source)
+    source.put("b", "second b")
+    source.publish()
+    source.dump()
+    source.publish()
+    assert "resourcedump.xml" in led_to(source)
+    assert started_from_the_dump(source) == truth(source)
+
+
+def test_another_base_leads_to_no_dump_of_the_former() -> None:
+    source, _ = flickering()
+    source.dump(changes=True)
+    source.publish()
+    assert {"resourcedump.xml", "changedump.xml"} <= led_to(source)
+
+    Publisher(source.catalogue, source.documents, base_uri=OTHER, clock=source.clock).publish()
+
+    assert {"resourcedump.xml", "changedump.xml"}.isdisjoint(led_to(source))
+
+
+def test_a_dump_at_another_address_is_led_to_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    both = Asked(dumps=DumpsAsked(changes=True))
+    for address in (BASE, OTHER):
+        publish_tree(tmp_path, {"url": address}, clock=SystemClock(), asked=both)
+
+    found = (tmp_path / naming.CAPABILITY_LIST).read_text()
+
+    assert f"{OTHER}resourcesync/resourcedump.xml" in found
+    assert f"{OTHER}resourcesync/changedump.xml" in found
+    assert BASE not in found
 
 
 # --- links by rule -------------------------------------------------------------------------------

@@ -105,7 +105,9 @@ class DumpPublisher:
             if plan is not None and plan.base_uri != self._naming.base_uri:
                 plan = None
             if resources:
-                after = self._resources(snapshot, shelf, after, oldest)
+                # Where the lists were started over they go on from nothing older.
+                start = 0 if plan is None else plan.start
+                after = self._resources(snapshot, shelf, after, max(oldest, start))
             if changes:
                 after = self._changes(snapshot, shelf, after, plan, oldest)
         self._conclude(before, after, shelf)
@@ -259,6 +261,7 @@ class DumpPublisher:
                     name=head,
                     documents=(*parts, *names),
                     at=at if is_start else None,
+                    base_uri=self._naming.base_uri,
                 )
             )
         wanted = {name for offer in offers for name in (offer.name, *offer.documents)}

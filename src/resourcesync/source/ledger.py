@@ -85,6 +85,11 @@ class Plan:
     superseded: tuple[Superseded, ...] = ()
     retired: tuple[Span, ...] = ()
 
+    @property
+    def start(self) -> int:
+        """The moment that the Change Lists reach back to, in microseconds."""
+        return (self.closed[0] if self.closed else self.open).start
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
@@ -96,12 +101,19 @@ class Offer:
         documents: The names of all that belongs to it: never cleared away while it is offered.
         at: The oldest state that a Destination can start from with it, in microseconds: Change
             Lists reach back that far. ``None`` for what no one starts from.
+        base_uri: The URI of the resources' root; empty where it was not remembered.
     """
 
     capability: Capability
     name: str
     documents: tuple[str, ...] = ()
     at: int | None = None
+    base_uri: str = ""
+
+    def goes_with(self, plan: Plan) -> bool:
+        """Whether the Change Lists of a plan go on from it: not when they were started over."""
+        is_reached = self.at is None or self.at >= plan.start
+        return is_reached and self.base_uri in ("", plan.base_uri)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

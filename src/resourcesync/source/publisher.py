@@ -167,7 +167,8 @@ class Publisher:
             plan = self._next(task, record, snapshot, shelf, counts)
             if plan != planned:
                 write_plan(self._catalogue, plan)
-            after = self._write(plan, record, snapshot, shelf, task.offers)
+            offers = tuple(offer for offer in task.offers if offer.goes_with(plan))
+            after = self._write(plan, record, snapshot, shelf, offers)
             last_edit = snapshot.last_edit()
         self._conclude(record, after)
         if any(written.name == naming.RESOURCE_LIST for written in shelf.written):
@@ -249,7 +250,8 @@ class Publisher:
                 name = naming.archived_resource_list(from_microseconds(plan.at))
             former = Superseded(at=plan.at, since=task.moment, name=name, parts=parts)
             plan = replace(plan, at=at, superseded=(*plan.superseded, former))
-        offered = (offer.at for offer in task.offers if offer.at is not None)
+        standing = (offer for offer in task.offers if offer.goes_with(plan))
+        offered = [offer.at for offer in standing if offer.at is not None]
         return retain(plan, self._policy, offered, task.moment)
 
     def _is_here(self, plan: Plan) -> bool:

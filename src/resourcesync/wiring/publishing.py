@@ -16,7 +16,7 @@ from resourcesync.adapters.files import FileTreeOriginals, Selection
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Catalogue, Clock, Omission
-from resourcesync.source.ledger import read_record
+from resourcesync.source.ledger import read_plan, read_record
 from resourcesync.source.link_rules import LinkedOriginals, ReadableOriginals, parse_rule
 from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Limits
@@ -216,6 +216,10 @@ def _dump(
 ) -> "Dumped":
     from resourcesync.wiring import dumping  # noqa: PLC0415 - few need it
 
+    plan = read_plan(catalogue)
+    if plan is not None and plan.base_uri != Naming(base_uri=settings.url).base_uri:
+        # Lists that start over go on from no dump that is older.
+        publisher_of(catalogue, documents, settings, clock).publish()
     return dumping.dump(asked, settings.packing, catalogue, documents, originals, clock)
 
 
