@@ -1,15 +1,21 @@
 """What is taken away, and what is not."""
 
+import re
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from resourcesync.adapters.memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState
+from resourcesync.model.timestamps import format_w3c
 from tests.support.killing import Dying, Fuse, Killed
-from tests.support.world import World
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
 def test_a_deleted_copy_waits_in_the_trash_and_then_is_gone(world: World) -> None:
@@ -152,3 +158,80 @@ def test_what_a_killed_run_moved_to_the_trash_is_purged_in_its_time(
             break
     else:
         raise AssertionError("the run was never long enough to end by itself")
+
+
+# --- what is only missing in a list --------------------------------------------------------------
+
+
+def cut_list(world: World, kept: int, *, at: bool = True) -> None:
+    """Serve a Resource List that is well-formed, and has lost most of its entries."""
+    answer = world.honest(RESOURCE_LIST)
+    head, *entries = answer.body.decode().split("<url>")
+    if at:  # as if it had just been made
+        world.clock.advance(seconds=60)
+        moment = format_w3c(world.clock.now())
+        head = re.sub(r'at="[^"]*"', f'at="{moment}"', head)
+    body = "<url>".join([head, *entries[:kept]])
+    end = "" if body.rstrip().endswith("</urlset>") else "</urlset>"
+    world.answers[RESOURCE_LIST] = Answer(body=(body + end).encode())
+
+
+def test_a_list_that_is_repaired_takes_back_what_is_held(tmp_path: Path) -> None:
+    world = big_world(tmp_path / "mirror")
+    cut_list(world, kept=20)
+    held = world.pull(mode="baseline")
+    del world.answers[RESOURCE_LIST]
+    world.catalogue, world.documents = MemoryCatalogue(), MemoryDocuments()
+    world.publish()  # a new Resource List, whole
+    world.clock.advance(hours=3)
+    world.put("200.html", "a later word, in a Change List")
+    world.publish()
+
+    report = world.pull()
+
+    assert (held.state, held.deleted, held.held) == (MirrorState.STOPPED, 0, 280)
+    assert (report.state, report.deleted, report.held) == (MirrorState.IN_SYNC, 0, 0)
+    assert world.in_sync()
+
+
+def test_changes_alone_never_confirm_what_a_list_only_lacks(tmp_path: Path) -> None:
+    world = big_world(tmp_path / "mirror")
+    cut_list(world, kept=20)
+    world.pull(mode="baseline")
+    for number in range(3):
+        world.clock.advance(hours=3)
+        world.put("200.html", f"changed {number}")
+        world.publish()
+
+        report = world.pull()
+
+        assert (report.deleted, report.held) == (0, 279)  # one is told to be there
+        assert (world.folder / "200.html").read_text() == f"changed {number}"
+
+
+def test_a_later_list_that_lacks_the_same_confirms_it(tmp_path: Path) -> None:
+    world = big_world(tmp_path / "mirror")
+    cut_list(world, kept=20)
+    world.pull(mode="baseline")
+    world.clock.advance(hours=3)
+    cut_list(world, kept=20)
+
+    report = world.pull()
+
+    assert (report.state, report.deleted, report.held) == (MirrorState.IN_SYNC, 280, 0)
+    assert len(world.files()) == 20
+
+
+def test_a_list_of_the_same_moment_deletes_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    for number in range(6):
+        world.put(f"{number}.html", f"{number}")
+    world.publish()
+    world.pull()
+    cut_list(world, kept=2, at=False)
+
+    report = world.pull(mode="baseline")
+    asked_for = world.pull(mode="baseline", delete="absent")
+
+    assert (report.deleted, report.held, report.unlisted) == (0, 0, 4)
+    assert asked_for.deleted == 4  # the operator said so

@@ -218,6 +218,7 @@ def test_a_newer_dump_is_followed_and_what_it_holds_no_more_goes(world: DumpWorl
     world.dump(Packed(name="0.zip", body=zipped(told)))
     world.pull()
     later = "2026-02-01T00:00:00Z"
+    world.clock.advance(hours=24 * 40)
     newer = [it.wrong(data=b"new") if n < 50 else it for n, it in enumerate(told[:90])]
     world.contents = {f"http://source.example/{it.name}": it.data for it in newer}
     world.dump(Packed(name="1.zip", body=zipped(newer, at=later)), at=later)

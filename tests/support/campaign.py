@@ -17,6 +17,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Purpose, Request
 from resourcesync.ports.mirror import Task
+from resourcesync.source.policy import Step
 from tests.support.killing import Dying, Fuse, Killed
 from tests.support.loose_source import LooseSource, Style
 from tests.support.memory_fetcher import Answer
@@ -93,6 +94,9 @@ class Campaign(Rotting):
         self.clock.advance(seconds=luck.choice((0.001, 2)))
         if self.loose is not None:
             self.loose.snapshot(to_microseconds(self.clock.now()))
+        else:
+            super().publish(Step.REBASE)
+            self.published = self.originals.contents()
         self._store()
 
     def do_restart(self, luck: random.Random) -> None:

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from functools import partial
-from heapq import merge
 from itertools import islice
-from operator import attrgetter
 from typing import Final
 
+from resourcesync.destination.account import Account, ignore_conflict, settled
 from resourcesync.destination.cursor import OLD_COPY
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
@@ -18,6 +16,7 @@ from resourcesync.destination.linking import linked_by, links_of, with_linked, w
 from resourcesync.destination.memory import encode
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (
+    ABSENT,
     Decision,
     Fetch,
     Keep,
@@ -26,7 +25,6 @@ from resourcesync.destination.plan import (
     count,
     decide,
     forgotten,
-    settle,
 )
 from resourcesync.destination.pulling import Pull, Pulled, no_time_told
 from resourcesync.destination.reports import Mode
@@ -45,27 +43,6 @@ from resourcesync.ports.mirror import TO_DO, Copy, Pending, SeenDocument, Step, 
 _CHUNK: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """What a Source lists now: its Resource List and the changes since.
-
-    Attributes:
-        spools: The rows of both.
-        through: The Source's time up to which it tells, microseconds.
-        complete: Whether what it does not list is really gone.
-        linked: What its entries link to; ``None`` when no links are followed.
-    """
-
-    spools: list[Spool[Listed]]
-    through: int
-    complete: bool
-    linked: Spool[Listed] | None = None
-
-    def rows(self) -> Iterator[Listed]:
-        """Yield one row for each URI, in order: its last word, or what links to it say."""
-        return with_linked(_settled(self.spools, ignore_conflict), self.linked)
-
-
 class Baseline:
     """Baseline synchronization.
 
@@ -76,6 +53,8 @@ class Baseline:
     def __init__(self, pull: Pull) -> None:
         self._pull = pull
         self._linked: Spool[Listed] | None = None
+        self._listed_at = 0
+        self._swept_at: int | None = None
 
     def run(
         self, *, gap: bool, known: SeenDocument | None = None, newer: bool = False
@@ -99,7 +78,7 @@ class Baseline:
             self._check_time(snapshot, gap=gap)
             history = self._since(snapshot, held)
             spools = [spool] if history is None else [spool, history.spool]
-            self._linked = linked_by(self._pull, _settled(spools, ignore_conflict), held)
+            self._linked = linked_by(self._pull, settled(spools, ignore_conflict), held)
             return self._bring_in_step(snapshot, history, spools)
 
     def account(self, held: ExitStack) -> Account:
@@ -123,7 +102,7 @@ class Baseline:
             spools=spools,
             through=through,
             complete=self._may_sweep(snapshot, through, reaches=reaches),
-            linked=linked_by(self._pull, _settled(spools, ignore_conflict), held),
+            linked=linked_by(self._pull, settled(spools, ignore_conflict), held),
         )
 
     def _resource_list(self) -> str:
@@ -139,6 +118,14 @@ class Baseline:
 
     def _is_newer(self, snapshot: Snapshot) -> bool:
         known = self._pull.memory.at
+        return snapshot.at is None or known is None or snapshot.at > known
+
+    def _is_unswept(self, snapshot: Snapshot) -> bool:
+        """Whether a list may prove what is gone: a list of one moment does so once.
+
+        One of the same moment that lacks more than it did then was cut or is being written.
+        """
+        known = self._pull.memory.swept_at
         return snapshot.at is None or known is None or snapshot.at > known
 
     def _check_time(self, snapshot: Snapshot, *, gap: bool) -> None:
@@ -204,7 +191,11 @@ class Baseline:
         reaches = history is None or history.reaches
         if not reaches:
             through = max(through, self._pull.memory.through or 0)
-        sweeping = self._may_sweep(snapshot, through, reaches=reaches)
+        sweeping = self._may_sweep(snapshot, through, reaches=reaches) and (
+            self._is_unswept(snapshot) or self._pull.options.delete == "absent"
+        )
+        self._swept_at = snapshot.at if sweeping else None
+        self._listed_at = through if snapshot.at is None else snapshot.at
         decisions = self._decisions(spools, self._conflict, sweeping=sweeping)
         plan, kept, unsure = count(decisions, Mode.BASELINE)
         self._pull.tell_plan(plan)
@@ -220,7 +211,7 @@ class Baseline:
         if self._pull.options.dry_run:
             return pulled
         self._pull.begin(baseline=True)
-        links = links_of(_settled(spools, ignore_conflict), self._linked, self._pull.generation)
+        links = links_of(settled(spools, ignore_conflict), self._linked, self._pull.generation)
         write_links(self._pull.state, links)
         if self._pull.options.lists_only:
             pulled.is_swept = False
@@ -230,7 +221,8 @@ class Baseline:
         if pulled.complete:
             self._finish(snapshot, history, through, unsure=unsure)
         if pulled.is_swept:
-            pulled.swept = sweep(self._pull.equipment, self._pull.options.max_delete, through)
+            limit = self._pull.options.max_delete
+            pulled.swept = sweep(self._pull.equipment, limit, through, self._listed_at)
         return pulled
 
     def _fetch(
@@ -288,7 +280,7 @@ class Baseline:
         *,
         sweeping: bool,
     ) -> Iterator[Decision]:
-        rows = with_linked(_settled(spools, on_conflict), self._linked)
+        rows = with_linked(settled(spools, on_conflict), self._linked)
         obeying = self._pull.options.delete != "never"
         decisions = decide(self._copies(), rows, sweeping=sweeping, obeying=obeying)
         return heeding(decisions, self._pull.equipment.clock)
@@ -333,7 +325,8 @@ class Baseline:
         """Return the task that a decision leaves to be done later; ``None`` when it leaves none."""
         match decision:
             case TakeAway(copy, reason):
-                return self._pull.deletion(copy, reason, at)
+                word = self._listed_at if reason == ABSENT else at
+                return self._pull.deletion(copy, reason, word)
             case Keep(copy, listed):
                 held = has_pending and not listed
                 known = self._still_to_delete(copy) if held else None
@@ -372,6 +365,7 @@ class Baseline:
             stale_since=0,
             baseline_due=False,
             hole=history is not None and not history.reaches,
+            swept_at=self._swept_at,
         ) | no_time_told(snapshot)
         self._pull.remember_refused(add=False)
         # One step: a row of an older reading that outlived the cursor would be obeyed later.
@@ -383,17 +377,6 @@ class Baseline:
                 outdated=self._pull.generation,
             )
         )
-
-
-def ignore_conflict(first: Listed, other: Listed) -> None:
-    """Take a conflict that was told of already."""
-    del first, other
-
-
-def _settled(
-    spools: list[Spool[Listed]], on_conflict: Callable[[Listed, Listed], None]
-) -> Iterator[Listed]:
-    return settle(merge(*spools, key=attrgetter("uri")), on_conflict)
 
 
 def _text(moment: int) -> str:

@@ -6,7 +6,13 @@ from itertools import islice
 from typing import Final
 
 from resourcesync.destination.options import Equipment
-from resourcesync.destination.plan import DeletionLimit, confirmed_before, forgotten, is_forgotten
+from resourcesync.destination.plan import (
+    ABSENT,
+    DeletionLimit,
+    confirmed_before,
+    forgotten,
+    is_forgotten,
+)
 from resourcesync.destination.reports import Failing
 from resourcesync.errors import StorageError
 from resourcesync.model.timestamps import to_microseconds
@@ -29,16 +35,20 @@ class Swept:
     failures: list[Failing] = field(default_factory=list)
 
 
-def sweep(equipment: Equipment, limit: DeletionLimit, at: int) -> Swept:
+def sweep(
+    equipment: Equipment, limit: DeletionLimit, at: int, listed_at: int | None = None
+) -> Swept:
     """Delete the copies whose deletion is pending, as far as the limit allows.
 
     A deletion is confirmed when it was met at least an hour ago and the Source's newest word,
-    which must be a later one, has not taken it back; confirmed deletions need no limit.
+    which must be a later one, has not taken it back; confirmed deletions need no limit. The word
+    on what is no longer listed is a Resource List.
 
     Args:
         equipment: What to work with.
         limit: How many unconfirmed deletions one run may do.
         at: The Source's time now known, microseconds.
+        listed_at: The ``at`` of the Resource List that this run read; ``None`` if it read none.
 
     Raises:
         MirrorChangedError: The folder is not the one we knew; nothing was deleted.
@@ -50,15 +60,16 @@ def sweep(equipment: Equipment, limit: DeletionLimit, at: int) -> Swept:
     waiting = state.pending_count(Task.DELETE, met_before=_FOREVER, listed_before=_FOREVER)
     if not waiting:
         return Swept()
-    confirmed = state.pending_count(Task.DELETE, met_before=hour_ago, listed_before=at)
+
+    def is_confirmed(row: Pending) -> bool:
+        word = listed_at if row.reason == ABSENT else at
+        return word is not None and row.first <= hour_ago and row.first_at < word
+
+    confirmed = sum(map(is_confirmed, state.pending(Task.DELETE)))
     all_allowed = limit.allows(waiting - confirmed, state.count())
     swept = Swept(held=0 if all_allowed else waiting - confirmed)
     equipment.check_folder()
-    rows = (
-        row
-        for row in state.pending(Task.DELETE)
-        if all_allowed or (row.first <= hour_ago and row.first_at < at)
-    )
+    rows = (row for row in state.pending(Task.DELETE) if all_allowed or is_confirmed(row))
     while group := list(islice(rows, _GROUP)):
         _delete(equipment, group, now, swept)
     return swept

@@ -21,6 +21,7 @@ from resourcesync.destination.mapping import Profile, origin
 from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, Filters, PullOptions
 from resourcesync.destination.patch_links import Largest
+from resourcesync.destination.plan import ABSENT
 from resourcesync.destination.proving import Rolling
 from resourcesync.destination.pulling import Pull, Pulled
 from resourcesync.destination.repairing import Repair
@@ -38,7 +39,7 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.model.timestamps import format_w3c, to_microseconds
-from resourcesync.ports.mirror import Refused, RunRow, SeenDocument
+from resourcesync.ports.mirror import Refused, RunRow, SeenDocument, Task
 
 _log = logging.getLogger(__name__)
 _MOVED: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
@@ -171,7 +172,7 @@ class Destination:
         if options.mode == "baseline" or through is None or due:
             pulled = Baseline(pull).run(gap=False)
         elif pull.found.change_list is not None:
-            pulled = self._fill_hole(pull)
+            pulled = self._fill_hole(pull) or self._ask_list_again(pull)
             return pulled or Incremental(pull).run(pull.found.change_list, through)
         else:
             known = None if self._memory.unsure else self._known_list(pull)
@@ -186,6 +187,16 @@ class Destination:
         if pulled is None:
             pull.warn("change-gap", "changes are missing until the Source's next Resource List")
         return pulled
+
+    def _ask_list_again(self, pull: Pull) -> Pulled | None:
+        """Read a Resource List that changed while copies wait that the last one did not list.
+
+        ``None`` when none wait, or when it did not change. Only a Resource List can take that back.
+        """
+        waiting = pull.state.pending(Task.DELETE)
+        if pull.found.resource_list is None or all(row.reason != ABSENT for row in waiting):
+            return None
+        return Baseline(pull).run(gap=False, known=self._known_list(pull))
 
     def _known_list(self, pull: Pull) -> SeenDocument | None:
         uri = pull.found.resource_list
@@ -298,6 +309,8 @@ class Destination:
         clock = self._equipment.clock
         run, began, started = _new_run(), to_microseconds(clock.now()), clock.monotonic()
         self._equipment.check_folder()
+        if deleting:  # a list that does not tell its time may then say what is gone, too
+            options = replace(options, delete="absent")
         if findings is None:
             audit = Audit(self.looking(), "stat", kept=MOST_FINDINGS, doubting=not options.dry_run)
             findings = audit.run(run, offline=False).findings

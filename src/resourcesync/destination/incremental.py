@@ -6,7 +6,8 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from resourcesync.destination.baseline import Baseline, ignore_conflict
+from resourcesync.destination.account import ignore_conflict
+from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import DAY
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together

@@ -140,6 +140,10 @@ class Fetch(NamedTuple):
         return self.before is None or self.is_missing
 
 
+ABSENT: Final = "no longer listed"
+"""Why a copy goes that no Change List calls deleted: a later Resource List may list it again."""
+
+
 class TakeAway(NamedTuple):
     """Delete a copy, because the Source took the resource away."""
 
@@ -184,7 +188,7 @@ def decide(
             case Same(copy):
                 yield InStep(copy)
             case Deleted(copy):
-                yield TakeAway(copy, "no longer listed") if sweeping else Keep(copy)
+                yield TakeAway(copy, ABSENT) if sweeping else Keep(copy)
             case Created(row):
                 if row.change not in _NOT_HERE:
                     yield Fetch(row, None)

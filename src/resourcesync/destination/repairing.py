@@ -5,7 +5,8 @@ from contextlib import ExitStack, closing
 from itertools import islice
 from typing import Final
 
-from resourcesync.destination.baseline import Account, Baseline
+from resourcesync.destination.account import Account
+from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.plan import (

@@ -1,0 +1,43 @@
+"""What a Source lists now, as rows that can be compared with what the mirror holds."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from heapq import merge
+from operator import attrgetter
+
+from resourcesync.destination.linking import with_linked
+from resourcesync.destination.ordering import Spool
+from resourcesync.destination.plan import Listed, settle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What a Source lists now: its Resource List and the changes since.
+
+    Attributes:
+        spools: The rows of both.
+        through: The Source's time up to which it tells, microseconds.
+        complete: Whether what it does not list is really gone.
+        linked: What its entries link to; ``None`` when no links are followed.
+    """
+
+    spools: list[Spool[Listed]]
+    through: int
+    complete: bool
+    linked: Spool[Listed] | None = None
+
+    def rows(self) -> Iterator[Listed]:
+        """Yield one row for each URI, in order: its last word, or what links to it say."""
+        return with_linked(settled(self.spools, ignore_conflict), self.linked)
+
+
+def settled(
+    spools: list[Spool[Listed]], on_conflict: Callable[[Listed, Listed], None]
+) -> Iterator[Listed]:
+    """Yield one row for each URI, in order: the last word of all spools."""
+    return settle(merge(*spools, key=attrgetter("uri")), on_conflict)
+
+
+def ignore_conflict(first: Listed, other: Listed) -> None:
+    """Take a conflict that was told of already."""
+    del first, other
