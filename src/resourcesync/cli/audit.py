@@ -238,7 +238,7 @@ def _audit(
             kept=MOST_FINDINGS if arguments.report else SHOWN_FINDINGS,
         )
         now = clock.now()
-        if not found.in_sync or found.foreign:
+        if not found.in_sync or found.foreign or found.unlisted:
             kept.call(found.run, now.strftime("%Y%m%d%H%M%S"))
         written = _write(arguments, found, mirror, now, destination.looking())
     is_text_out = "-" in arguments.lists.values()

@@ -82,8 +82,8 @@ def _closing(report: AuditReport, mirror: Path) -> list[Line]:
         )
         text = f"coverage {coverage}, accuracy {accuracy}{unproven}  {cost}"
         if report.proven is not None:
-            return [Line(_rolled(report), "In sync", QUIET)]
-        return [Line(text, "In sync", QUIET), *_foreign(report)]
+            return [Line(_rolled(report), "In sync", QUIET), *_kept(report, mirror)]
+        return [Line(text, "In sync", QUIET), *_kept(report, mirror), *_foreign(report)]
     indent = " " * len("Not in sync   ")
     lines = [
         Line(f"coverage {coverage}", "Not in sync", QUIET),
@@ -92,7 +92,8 @@ def _closing(report: AuditReport, mirror: Path) -> list[Line]:
     counts = _others(report)
     if counts:
         lines.append(Line(f"{indent}{counts}", level=QUIET))
-    return [*lines, *_foreign(report), Line(f"  next        {_next(report, mirror)}")]
+    kept = _kept(report, mirror)
+    return [*lines, *kept, *_foreign(report), Line(f"  next        {_next(report, mirror)}")]
 
 
 def _coverage(report: AuditReport) -> str:
@@ -104,7 +105,8 @@ def _coverage(report: AuditReport) -> str:
 
 def _next(report: AuditReport, mirror: Path) -> str:
     """Return the command that mends most: nothing is here yet for a repair to mend."""
-    if report.is_begun or not report.present:
+    is_here = report.present == report.accurate == report.listed
+    if report.is_begun or not report.present or is_here:
         return f"resourcesync pull {mirror}"
     return f"resourcesync repair {mirror} --from-audit {report.run}"
 
@@ -131,6 +133,15 @@ def _others(report: AuditReport) -> str:
     return ", ".join(f"{words.count(number)} {what}" for number, what in counts if number)
 
 
+def _kept(report: AuditReport, mirror: Path) -> list[Line]:
+    if not report.unlisted:
+        return []
+    copies = words.counted(report.unlisted, "copy", "copies")
+    drop = f"resourcesync repair {mirror} --delete drops"
+    them = "it" if report.unlisted == 1 else "them"
+    return [Line(f"          {copies} kept, no longer listed; {drop} {them}")]
+
+
 def _foreign(report: AuditReport) -> list[Line]:
     if not report.foreign:
         return []
@@ -151,6 +162,7 @@ def fields_of(report: AuditReport, mirror: Path) -> dict[str, object]:
         "accurate": report.accurate,
         "unproven": report.unproven,
         "extra": report.extra,
+        "unlisted": report.unlisted,
         "foreign": report.foreign,
         "refused": report.refused,
         "coverage": None if report.is_begun else report.coverage,

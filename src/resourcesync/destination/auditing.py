@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Final, Literal
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
-from resourcesync.destination.baseline import ignore_conflict
+from resourcesync.destination.account import ignore_conflict
 from resourcesync.destination.doubting import Doubts, as_listed
 from resourcesync.destination.heeding import heeding
 from resourcesync.destination.linking import linked_by, with_linked
@@ -63,6 +63,7 @@ class _Counts:
     accurate: int = 0
     unproven: int = 0
     extra: int = 0
+    unlisted: int = 0
     foreign: int = 0
     read: int = 0
     findings: list[Finding] = field(default_factory=list)
@@ -139,6 +140,7 @@ class Audit:
             accurate=counts.accurate,
             unproven=counts.unproven,
             extra=counts.extra,
+            unlisted=counts.unlisted,
             foreign=counts.foreign,
             refused=self._pull.selection.refusals.count,
             read=counts.read,
@@ -205,8 +207,12 @@ class Audit:
                     self._extra(copy)
 
     def _extra(self, copy: Copy) -> None:
-        self._counts.extra += 1
-        self._find(FindingKind.EXTRA, copy.uri, copy.path, "not listed by the Source")
+        waiting = self._pull.state.pending_of(copy.uri)
+        is_kept = waiting is not None and waiting.task == Task.KEEP
+        self._counts.unlisted += is_kept
+        self._counts.extra += not is_kept
+        reason = "no longer listed, and kept" if is_kept else "not listed by the Source"
+        self._find(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
     def _check(self, copy: Copy, row: Listed, look: Look) -> None:
         if self._method == "hash":

@@ -155,6 +155,7 @@ class AuditReport:
         accurate: How many of those are equal, as far as the lists let one tell.
         unproven: How many of those could not be proven by a hash.
         extra: Copies here that the Source does not list.
+        unlisted: Copies that the Source lists no more and that a pull kept by policy: no fault.
         foreign: Files here that we did not fetch.
         read: Bytes of copies that were read.
         doubted: How many copies are not what was put there; the next pull fetches them again.
@@ -174,6 +175,7 @@ class AuditReport:
     accurate: int = 0
     unproven: int = 0
     extra: int = 0
+    unlisted: int = 0
     foreign: int = 0
     refused: int = 0
     read: int = 0
