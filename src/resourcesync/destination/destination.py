@@ -191,12 +191,16 @@ class Destination:
     def _ask_list_again(self, pull: Pull) -> Pulled | None:
         """Read a Resource List that changed while copies wait that the last one did not list.
 
-        ``None`` when none wait, or when it did not change. Only a Resource List can take that back.
+        Only a Resource List can take that back. And where an archive stands for the Change Lists,
+        a newer one tells of what is not in the archive yet. ``None`` when there is no such reason.
         """
-        waiting = pull.state.pending(Task.DELETE)
-        if pull.found.resource_list is None or all(row.reason != ABSENT for row in waiting):
+        if pull.found.resource_list is None:
             return None
-        return Baseline(pull).run(gap=False, known=self._known_list(pull))
+        waiting = any(row.reason == ABSENT for row in pull.state.pending(Task.DELETE))
+        if not waiting and pull.found.change_list != pull.found.change_list_archive:
+            return None
+        known = self._known_list(pull)
+        return Baseline(pull).run(gap=False, known=known, newer=not waiting)
 
     def _known_list(self, pull: Pull) -> SeenDocument | None:
         uri = pull.found.resource_list
