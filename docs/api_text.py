@@ -42,8 +42,6 @@ NAMES: dict[str, tuple[str, ...]] = {
         "resourcesync.Posted",
         "resourcesync.WrittenDocument",
         "resourcesync.LeftFile",
-        "resourcesync.Catalogue",
-        "resourcesync.Posted",
     ),
     "api-looking-at-a-source": (
         "resourcesync.discover",

@@ -166,7 +166,7 @@ def test_the_page_on_several_mirrors_does_what_it_says(tmp_path: Path) -> None:
     (here / "resourcesync.toml").write_text(settings.replace("8080", str(port)))
     _, *words = shlex.split(serve)
 
-    good = in_a_shell(check, here)
+    good = in_a_shell(f"export MUSEUM_TOKEN=secret\n{check}", here)
     with running(script("resourcesync"), *words, port=port, cwd=tmp_path):
         pulled = in_a_shell(f"set -e; {pull}", here)
         again = in_a_shell(f"set -e; {named}", here)

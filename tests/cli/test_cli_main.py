@@ -112,7 +112,7 @@ def test_help_of_the_whole_is_quick(tmp_path: Path) -> None:
         (["audit"], "MIRROR"),
         (["audit", "m", "--combined", "-", "--json"], "stdout"),
         (["status", "--max-lag", "1h"], "--check"),
-        (["publish"], "DIR"),
+        (["publish"], "name a folder"),
         (["serve", "--bind", "8080"], "HOST:PORT"),
         (["serve", "--bind", "h:99999"], "HOST:PORT"),
         (["--nonsense"], "--nonsense"),

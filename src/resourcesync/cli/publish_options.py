@@ -77,7 +77,6 @@ _POLICY: Final = (
 )
 _LINKS: Final = option(
     "--link",
-    "links",
     multiple=True,
     metavar="RULE",
     help="Links of the resources, such as 'describedby:{path}.xml only=*.pdf'; repeat for several,"
@@ -149,8 +148,8 @@ def _with(decorators: tuple[Callable[[_Command], _Command], ...], function: _Com
 def chosen(values: Mapping[str, Any]) -> dict[str, object]:
     """Return the settings that were given, by the names that ``wiring`` knows."""
     found = {_NAMES.get(name, name): values[name] for name in _TEXTS if values[name]}
-    if values["links"]:
-        found["links"] = tuple(filter(None, values["links"]))
+    if values["link"]:
+        found["links"] = tuple(filter(None, values["link"]))
     return found | {name: values[name] for name in _ALWAYS if values[name] is not None}
 
 
