@@ -110,11 +110,24 @@ def test_temporary_files_of_dead_runs_are_counted(mirror: str, said: Said) -> No
     assert verdicts(said)["stale"]["text"].startswith("1 temporary file of dead runs")
 
 
-def test_a_folder_that_is_not_there_cannot_be_written(said: Said) -> None:
-    assert run(["doctor", "nowhere", "--json"]) == 1
+@pytest.mark.parametrize("name", ["nowhere", "not/yet/there"])
+def test_of_a_folder_that_is_not_there_yet_the_nearest_one_that_is_is_looked_at(
+    name: str, said: Said
+) -> None:
+    assert run(["doctor", name, "--json"]) == 0
 
-    assert "No such file" in verdicts(said)["writing"]["text"]
-    assert not Path("nowhere").exists()
+    found = verdicts(said)
+    assert f"{name} is not there yet: looked at {Path.cwd()}" in found["folder"]["text"]
+    assert found["writing"] == {**found["writing"], "level": "ok"}
+    assert found["room"]["level"] != "problem"
+    assert Path(name).parts[0] not in {path.name for path in Path().iterdir()}
+
+
+def test_where_no_folder_can_be_made_is_a_problem(said: Said) -> None:
+    Path("file").write_text("in the way")
+
+    assert run(["doctor", "file/museum", "--json"]) == 1
+    assert "Not a directory" in verdicts(said)["writing"]["text"]
 
 
 def test_a_source_that_does_not_answer_is_a_problem(said: Said) -> None:
@@ -143,13 +156,13 @@ def test_the_page_of_an_error_is_no_robots_file(source: TinySource, said: Said) 
 def test_a_configured_mirror_is_looked_at_by_its_name(source: TinySource, said: Said) -> None:
     put(museum(source, 'auth = "key"') + AUTH)
 
-    assert run(["doctor", "museum", "--json"]) == 1  # its folder is not there yet
+    assert run(["doctor", "museum", "--json"]) == 0  # its folder is not there yet
 
     found = verdicts(said)
-    assert found["writing"]["level"] == "problem"
+    assert found["writing"]["level"] == "ok"
     assert found["reach"]["level"] == "ok"
     said.readouterr()
-    assert run(["doctor", "museum"]) == 1
+    assert run(["doctor", "museum"]) == 0
     assert "THE_TOKEN" in said.readouterr().out
 
 

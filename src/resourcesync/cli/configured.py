@@ -220,11 +220,7 @@ class Configuration:
 
     def no_mirrors(self) -> ConfigurationError:
         """Return the error that says that no mirror is configured."""
-        return ConfigurationError(
-            "no mirror is configured",
-            evidence=self._looked(),
-            hint="resourcesync config init writes a file to begin with",
-        )
+        return mirror_folders.none_configured(self.file, self._looked())
 
     def _looked(self) -> tuple[tuple[str, str], ...]:
         if self.file is not None:
@@ -240,10 +236,12 @@ class Configuration:
         for name in self.names:
             found = list(mistakes(self.file, ("mirror", name), MIRROR_KEYS))
             yield from found
-            if found:
-                continue
             try:
-                self.mirror(name)
+                if not found:
+                    self.mirror(name)
+                elif name in self._folders:  # a table with a mistake has its folder all the same
+                    folders = self._folders
+                    mirror_folders.check_alone(self.file, name, folders[name], folders)
             except ConfigurationError as error:
                 yield error
         for name in self._table("auth"):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from resourcesync.config.files import ConfigFile
+from resourcesync.errors import ConfigurationError
 
 
 def folder_of(file: ConfigFile, table: tuple[str, ...], dest: str, key: str = "dest") -> Path:
@@ -48,6 +49,21 @@ def check_alone(file: ConfigFile, name: str, dest: Path, folders: Mapping[str, P
             continue
         hint = "give each mirror a folder of its own"
         raise file.wrong(("mirror", name), "dest", reason, hint=hint)
+
+
+def none_configured(
+    file: ConfigFile | None, looked: tuple[tuple[str, str], ...]
+) -> ConfigurationError:
+    """Return the error that says that no mirror is configured.
+
+    Args:
+        file: The configuration file; ``None`` when there is none.
+        looked: Where it was looked for, as evidence.
+    """
+    hint = "resourcesync config init writes a file to begin with"
+    if file is not None:
+        hint = f"edit that file: add a table [mirror.NAME] with source and dest to {file.path}"
+    return ConfigurationError("no mirror is configured", evidence=looked, hint=hint)
 
 
 def resolved(folder: Path) -> Path:

@@ -96,6 +96,8 @@ class Destination:
         report = replace(report, seconds=seconds, lists_only=options.lists_only)
         if not options.dry_run:
             self._remember(report, began, report.mode)
+            if report.state is Word.IN_SYNC:
+                self._equipment.drop_parts()  # all is here: no later run needs them
         return report
 
     def _pull_in_time(self, source: str | None, options: PullOptions) -> Pulled:

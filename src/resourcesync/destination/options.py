@@ -100,6 +100,7 @@ class Equipment:
         scratch: Opens a nameless temporary file on the mirror's disk.
         check_folder: Raises when the mirror's folder is not the one we knew.
         purge: Removes one place of the trash for good.
+        drop_parts: Removes the parts of resources that a later run could go on from.
         tells_case: Whether the mirror's file system tells upper from lower case.
         traffic: Returns requests sent and bytes received so far.
         room: Returns how many bytes are free on the mirror's disk; ``None`` when nobody knows.
@@ -117,6 +118,7 @@ class Equipment:
     scratch: Callable[[], BinaryIO]
     check_folder: Callable[[], None]
     purge: Callable[[str], None]
+    drop_parts: Callable[[], None] = lambda: None
     tells_case: bool = True
     traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)
     room: Callable[[], int | None] = lambda: None

@@ -114,6 +114,7 @@ class Place:
         stale: Temporary files that no run will go on with.
         stale_bytes: Their bytes.
         source: Where it comes from.
+        made_in: The folder that was looked at in its stead, since it is not there yet.
     """
 
     folder: str
@@ -129,6 +130,7 @@ class Place:
     stale: int = 0
     stale_bytes: int = 0
     source: str = ""
+    made_in: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +246,10 @@ def _amount(size: int) -> str:
 def judge_place(place: Place) -> Iterator[Verdict]:
     """Yield what is to be said of a mirror's folder."""
     folder = place.folder
+    if place.made_in:
+        text = f"{folder} is not there yet: looked at {place.made_in}, where it will be made"
+        yield Verdict("folder", "ok", text)
+        folder = place.made_in
     if place.refusal:
         text = f"nothing can be written to {folder}: {place.refusal}"
         yield Verdict("writing", "problem", text, "mend its permissions, or name another folder")

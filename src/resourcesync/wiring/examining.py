@@ -84,7 +84,20 @@ def _descriptors() -> int | None:
 
 
 def examine_place(folder: Path, clock: Clock) -> Place:
-    """Look at a mirror's folder, or at the one where a mirror is to be."""
+    """Look at a mirror's folder, or where one is to be: at the nearest folder that is there."""
+    if not os.path.lexists(folder):
+        there = next(it for it in folder.absolute().parents if os.path.lexists(it))
+        found_there = look_at(there)
+        return Place(
+            folder=str(folder),
+            is_mirror=False,
+            made_in=str(there),
+            refusal=found_there.refusal,
+            tells_case=found_there.tells_case,
+            keeps_forms=found_there.keeps_forms,
+            room=found_there.room,
+            inodes=found_there.inodes,
+        )
     own = folder / OWN_FOLDER
     is_mirror = mirror_folder.is_mirror(folder)
     found = look_at(own / "tmp" if is_mirror else folder)

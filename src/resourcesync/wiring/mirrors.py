@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Final, Literal
@@ -204,6 +206,7 @@ def open_destination(
                         scratch=copies.scratch,
                         check_folder=mirror.check_marker,
                         purge=copies.purge,
+                        drop_parts=partial(copies.clear_temporary, inf),
                         tells_case=not (folder / OWN_FOLDER / "STATE.DB").exists(),
                         traffic=lambda: (fetcher.stats.requests, fetcher.stats.received),
                         room=lambda: shutil.disk_usage(folder).free,

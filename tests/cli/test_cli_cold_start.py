@@ -1,0 +1,57 @@
+"""The first hour with the program: what is advised can be done, and everything is told at once."""
+
+import json
+from pathlib import Path
+
+from resourcesync.cli.main import run
+from tests.support.command_line import FILES, Said
+from tests.support.tiny_source import TinySource
+
+
+def test_after_config_init_the_advice_is_to_edit_that_file(said: Said) -> None:
+    assert run(["config", "init"]) == 0
+    said.readouterr()
+
+    assert run(["pull", "--all"]) == 2
+
+    told = said.readouterr().err
+    assert "no mirror is configured" in told
+    assert "edit that file: add a table [mirror.NAME]" in told
+    assert "config init" not in told
+
+
+def test_a_folder_in_another_is_told_together_with_the_other_mistakes(said: Said) -> None:
+    Path("resourcesync.toml").write_text(
+        '[mirror.a]\nsource = "https://a.example/"\ndest = "x"\n'
+        '[mirror.b]\nsource = "https://b.example/"\ndest = "x/y"\njbs = 1\n'
+    )
+
+    assert run(["config", "check"]) == 2
+
+    told = said.readouterr()
+    assert "`jbs`" in told.err + told.out
+    assert "lies in the folder of [mirror.a]" in told.err + told.out
+    assert "has the folder of [mirror.b] in it" in told.err + told.out
+
+
+def test_a_part_that_no_task_needs_is_gone_after_a_complete_pull(
+    source: TinySource, said: Said
+) -> None:
+    assert run(["pull", source.url, "museum"]) == 0
+    left = Path("museum/.resourcesync/tmp")
+    (left / "one").write_bytes(b"x" * (2 << 20))
+    note = {"of": f"{source.url}/gone.bin", "validator": '"tag"'}
+    (left / "one.part").write_text(json.dumps(note))
+    assert run(["status", "museum"]) == 0
+    assert run(["audit", "museum"]) == 0
+    assert {path.name for path in left.iterdir()} == {"one", "one.part"}
+    source.offer({**FILES, "/lost.txt": b"lost"}, at="2026-01-02T00:00:00Z")
+    del source.answers["/lost.txt"]
+    assert run(["pull", "museum"]) == 3
+    assert {path.name for path in left.iterdir()} == {"one", "one.part"}, "something is missing yet"
+
+    source.put("/lost.txt", b"lost")
+    assert run(["pull", "museum"]) == 0
+
+    assert list(left.iterdir()) == []
+    said.readouterr()
