@@ -120,6 +120,17 @@ def test_a_mirror_is_made_from_the_dump_and_the_judge_finds_nothing(
     assert (Path("mirror") / "objects/0001.txt").read_text() == "altered\n"
 
 
+def test_the_judge_finds_nothing_in_a_dump_that_grew(tree: Path, here: Path, said: Said) -> None:
+    with served(here) as url:
+        for number in range(3):
+            (tree / f"objects/000{number}.txt").write_text("altered\n")
+            (tree / f"objects/000{number + 5}.txt").unlink()
+            assert run(["dump", "public", "--changes", "-q"]) == 0
+        said.readouterr()
+
+        assert run(["validate", url, "--live", "--fail-on", "warning"]) == 0, said.readouterr().out
+
+
 # --- links by rule -------------------------------------------------------------------------------
 
 

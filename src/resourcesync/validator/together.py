@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Capability
 from resourcesync.validator._announced import judge_announcements, judge_parts
 from resourcesync.validator._subject import capability_of
@@ -100,6 +101,8 @@ def _judge_coverage(documents: Sequence[DocumentSummary]) -> Iterator[Finding]:
     lists = [it for it in _of(documents, Capability.RESOURCE_LIST) if not it.is_index]
     if not lists or not packages or len(manifests) != packages:
         return
+    # What was between two moments is not known here: only accounts of one moment are compared.
+    lists = [it for it in lists if it.at is None or all(one.at == it.at for one in manifests)]
     counts = count_missing([it.resources for it in lists], [it.resources for it in manifests])
     for resource_list, missing in zip(lists, counts, strict=True):
         if missing:
@@ -109,19 +112,26 @@ def _judge_coverage(documents: Sequence[DocumentSummary]) -> Iterator[Finding]:
 
 def _judge_packed(documents: Sequence[DocumentSummary]) -> Iterator[Finding]:
     lists = [it for it in _of(documents, Capability.CHANGE_LIST) if not it.is_index]
-    for manifest in _of(documents, Capability.CHANGE_DUMP_MANIFEST):
+    manifests = _of(documents, Capability.CHANGE_DUMP_MANIFEST)
+    for manifest in manifests:
         if manifest.from_ is None:
             continue
+        before = [it for it in manifests if it.until == manifest.from_]
+        met = {mark for it in before for mark in it.changes}
         packed = set(manifest.changes)
-        missing = sum(_missing(manifest, changes, packed) for changes in lists)
+        missing = sum(_missing(manifest, changes, packed, met) for changes in lists)
         if missing:
             message = f"{missing} changes of its interval are not in the package"
             yield at_root("CM06", message, manifest)
 
 
-def _missing(manifest: DocumentSummary, changes: DocumentSummary, packed: set[int]) -> int:
+def _missing(
+    manifest: DocumentSummary, changes: DocumentSummary, packed: set[int], met: set[int]
+) -> int:
+    """Count the changes that are not there; where two intervals meet, one may be in either."""
+    start = None if manifest.from_ is None else to_microseconds(manifest.from_)
     return sum(
-        mark not in packed and manifest.covers(time)
+        mark not in packed and manifest.covers(time) and not (time == start and mark in met)
         for mark, time in zip(changes.changes, changes.change_times, strict=True)
     )
 
