@@ -12,6 +12,7 @@ from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
+CAPABILITY_LIST = BASE + "resourcesync/capabilitylist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
@@ -24,7 +25,10 @@ def test_a_first_pull_fetches_everything_and_a_second_one_nothing(world: World) 
     assert world.in_sync()
     assert (second.state, second.mode) == (MirrorState.IN_SYNC, Mode.UNCHANGED)
     assert (second.same, second.created, second.updated) == (41, 0, 0)
-    assert world.fetcher.asked == [CHANGE_LIST]
+    assert world.fetcher.asked == [CHANGE_LIST, CAPABILITY_LIST]
+    world.pull()
+    assert world.fetcher.asked == [CHANGE_LIST, CAPABILITY_LIST]
+    assert world.fetcher.received == 0
 
 
 def test_ordinary_uris_get_ordinary_paths(world: World) -> None:

@@ -143,27 +143,3 @@ def test_a_sitemap_never_takes_the_place_of_lists_that_are_away(world: World, aw
     world.answers.clear()
     assert world.pull().updated == 1
     assert world.in_sync()
-
-
-def test_lists_that_moved_are_found_within_a_day_though_the_old_ones_still_answer(
-    world: World,
-) -> None:
-    world.pull()
-    old = {uri: world.honest(uri) for uri in (CHANGE_LIST, RESOURCE_LIST)}
-    world.put("objects/0001.html", "changed")
-    world.publish()
-    moved = BASE + "moved/changelist.xml"
-    world.answers[moved] = world.honest(CHANGE_LIST)
-    world.answers.update(old)
-    capabilities = world.honest(BASE + "resourcesync/capabilitylist.xml").body.decode()
-    world.answers[BASE + "resourcesync/capabilitylist.xml"] = Answer(
-        body=capabilities.replace(CHANGE_LIST, moved).encode()
-    )
-
-    at_once = world.pull()
-    world.clock.advance(hours=25)
-    next_day = world.pull()
-
-    assert at_once.mode is Mode.UNCHANGED
-    assert next_day.updated == 1
-    assert world.in_sync()

@@ -16,7 +16,7 @@ from resourcesync.destination.deletion import empty_trash, take_over_trash
 from resourcesync.destination.incremental import Incremental
 from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
-from resourcesync.destination.mappers import TREE
+from resourcesync.destination.mappers import TREE, check_mapper
 from resourcesync.destination.mapping import Profile, origin
 from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, Filters, PullOptions
@@ -29,10 +29,10 @@ from resourcesync.destination.reports import AuditReport, Finding, Mode, Plan, R
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
+from resourcesync.destination.whereabouts import Whereabouts
 from resourcesync.discovery import Discovered
 from resourcesync.errors import (
     BudgetError,
-    ConfigurationError,
     NotAListError,
     ResourceMissingError,
     ResourceSyncError,
@@ -165,20 +165,30 @@ class Destination:
         if not options.dry_run:
             self._memory.write(filters=filters, baseline_due=True if anew else None)
         self._tell_source(pull)
+        lists = Whereabouts(pull)
         with pull.packages.keeping():
-            return self._bring_in_step(pull, options, anew=anew)
+            pulled = self._bring_in_step(pull, options, lists, anew=anew)
+        return pulled or self._pull_from(address, lists.found, options, filters, anew=anew)
 
-    def _bring_in_step(self, pull: Pull, options: PullOptions, *, anew: bool) -> Pulled:
+    def _bring_in_step(
+        self, pull: Pull, options: PullOptions, lists: Whereabouts, *, anew: bool
+    ) -> Pulled | None:
+        """Do what is due; ``None`` when the Source offers other lists now, which are to be read."""
         through = self._memory.through
         due = self._memory.baseline_due or anew
+        if due and lists.are_others():
+            return None
         if options.mode == "baseline" or through is None or due:
             pulled = Baseline(pull).run(gap=False)
         elif pull.found.change_list is not None:
             pulled = self._fill_hole(pull) or self._ask_list_again(pull)
-            return pulled or Incremental(pull).run(pull.found.change_list, through)
+            news = Incremental(pull, lists.are_others)
+            return pulled or news.run(pull.found.change_list, through)
         else:
             known = None if self._memory.unsure else self._known_list(pull)
             pulled = Baseline(pull).run(gap=False, known=known)
+            if not options.dry_run:
+                self._memory.write(found=pull.discovered)
         return pulled or Incremental(pull).work_off(Mode.UNCHANGED)
 
     def _fill_hole(self, pull: Pull) -> Pulled | None:
@@ -217,7 +227,7 @@ class Destination:
             if not options.dry_run and self._memory.identity is not None:
                 self._memory.write(found_at=to_microseconds(equipment.clock.now()))
         identity = self._memory.identity or self._new_identity(address, found, options)
-        _check_mapper(identity, options)
+        check_mapper(options.mapper, identity.mapper)
         selection = self._select(identity, filters)
         if not options.dry_run and self._memory.identity is None:
             now = to_microseconds(equipment.clock.now())
@@ -342,6 +352,14 @@ class Destination:
             self._memory.filters or Filters(),
         )
 
+    def _where_lists_are(self, pull: Pull) -> Pull:
+        """Return what an audit works with, where the Source offers its lists now."""
+        lists = Whereabouts(pull)
+        if not lists.are_others():
+            return pull
+        filters = self._memory.filters or Filters()
+        return self._prepare(self._locator.address(None), lists.found, pull.options, filters)
+
     def audit(
         self,
         *,
@@ -370,22 +388,11 @@ class Destination:
         self._equipment.check_folder()
         pull = self.looking()
         if not offline:
+            pull = self._where_lists_are(pull)
             self._tell_source(pull)
         audit = Audit(pull, method, kept=kept)
         report = audit.run(_new_run(), offline=offline, rolling=rolling)
         return replace(report, seconds=clock.monotonic() - started)
-
-
-def _check_mapper(identity: Identity, options: PullOptions) -> None:
-    """Refuse another mapper than the mirror's: its copies would lose their places."""
-    if options.mapper not in ("", identity.mapper):
-        raise ConfigurationError(
-            f"the mirror's places come from the mapper {identity.mapper!r}, not from"
-            f" {options.mapper!r}",
-            evidence=(("kept", "nothing was changed"),),
-            hint=f"pull into another folder, or with --map {identity.mapper}",
-            code="other-mapper",
-        )
 
 
 def _new_run() -> str:

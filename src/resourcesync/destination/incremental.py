@@ -36,7 +36,7 @@ from resourcesync.destination.plan import (
     settle,
     whole,
 )
-from resourcesync.destination.pulling import Pull, Pulled
+from resourcesync.destination.pulling import Pull, Pulled, with_dumps
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.reviewing import decide_changes, show_decisions
 from resourcesync.destination.tasks import listed_again, pending_fetch
@@ -52,18 +52,24 @@ class Incremental:
 
     Args:
         pull: What the pull works with.
+        are_others: Says whether the Source offers other lists now; asked when those that the pull
+            reads tell of nothing new, or not of all.
     """
 
-    def __init__(self, pull: Pull) -> None:
+    def __init__(self, pull: Pull, are_others: Callable[[], bool] = lambda: False) -> None:
         self._pull = pull
+        self._are_others = are_others
         self._linked: Spool[Listed] | None = None
 
-    def run(self, uri: str, through: int) -> Pulled:
+    def run(self, uri: str, through: int) -> Pulled | None:
         """Apply what is new since T; falls back to a baseline when the lists do not reach back.
 
         Args:
             uri: The Change List or its index.
             through: T, microseconds.
+
+        Returns:
+            What was done; ``None`` when the Source offers other lists now, which have the say.
 
         Raises:
             ResourceSyncError: It cannot be done now; what was here is still here.
@@ -77,6 +83,15 @@ class Incremental:
             return self._from_baseline()
         with ExitStack() as held:
             held.enter_context(history.spool)
+            if not (history.changes and history.reaches) and self._are_others():
+                return None
+            if self._is_unproven(uri, history):
+                self._pull.warn(
+                    "lists-moved",
+                    "the Source moved its Change List, and nothing proves that no change is"
+                    " missing: doing a baseline",
+                )
+                return self._from_baseline(gap=False)
             if not history.reaches:
                 self._pull.warn(
                     "change-gap",
@@ -85,8 +100,15 @@ class Incremental:
                 return self._from_baseline()
             return self._apply(history, held)
 
-    def _from_baseline(self) -> Pulled:
-        pulled = Baseline(self._pull).run(gap=True)
+    def _is_unproven(self, uri: str, history: History) -> bool:
+        """Whether these are lists that the mirror did not follow, which tell no times."""
+        followed = self._pull.memory.found
+        is_new = followed is not None and with_dumps(followed).change_list != uri
+        is_timed = all(one.from_ for one in history.seen if one.prefix)  # an index has no prefix
+        return is_new and history.reaches and not is_timed
+
+    def _from_baseline(self, *, gap: bool = True) -> Pulled:
+        pulled = Baseline(self._pull).run(gap=gap)
         assert pulled is not None, "only a conditional reading finds nothing new"
         return pulled
 

@@ -111,14 +111,15 @@ class Locator:
         """Look for the lists anew; ``None`` when less is found than is known.
 
         A Source whose lists are away for an hour, behind an error page say, is still that Source:
-        a plain sitemap in their place must not take over.
+        a plain sitemap in their place must not take over. Its own Capability List has the say.
         """
         try:
             found = self.locate(address, filters)
         except (SourceError, DocumentError, ConfigurationError) as error:
             _log.info("looking for the lists anew: %s", error)
             return None
-        if rank(found) < rank(known):
+        is_its_own = found.capability_list is not None and found.set_uri == known.set_uri
+        if not (is_its_own and found.resource_list) and rank(found) < rank(known):
             return None
         self._memory.write(found_at=to_microseconds(self._equipment.clock.now()))
         return found

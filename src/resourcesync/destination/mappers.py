@@ -160,3 +160,22 @@ def no_mappers(name: str) -> MapperFactory:
         ConfigurationError: Always.
     """
     raise ConfigurationError(f"there is no mapper {name!r}", code="no-plugin")
+
+
+def check_mapper(asked: str, known: str) -> None:
+    """Refuse another mapper than the mirror's: its copies would lose their places.
+
+    Args:
+        asked: The one that the operator names; empty for none.
+        known: The mirror's.
+
+    Raises:
+        ConfigurationError: It is another one.
+    """
+    if asked not in ("", known):
+        raise ConfigurationError(
+            f"the mirror's places come from the mapper {known!r}, not from {asked!r}",
+            evidence=(("kept", "nothing was changed"),),
+            hint=f"pull into another folder, or with --map {known}",
+            code="other-mapper",
+        )

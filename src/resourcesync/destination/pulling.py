@@ -84,7 +84,7 @@ class Pull:
         self.equipment = equipment
         self.options = options
         self.discovered = found
-        self.found = found if options.dumps == "never" else _with_dumps(found)
+        self.found = found if options.dumps == "never" else with_dumps(found)
         self.selection = selection
         self.state: MirrorState = equipment.state
         self.memory = Memory(equipment.state)
@@ -242,7 +242,8 @@ def no_time_told(snapshot: Snapshot) -> dict[str, str]:
     return {_NO_TIME: str(int(snapshot.at is None))}
 
 
-def _with_dumps(found: Discovered) -> Discovered:
+def with_dumps(found: Discovered) -> Discovered:
+    """Return what was found, with dumps in the place of lists that are not there."""
     return replace(
         found,
         resource_list=found.resource_list or found.resource_dump,

@@ -2,6 +2,7 @@
 
 from resourcesync.discovery.discover import Discovered, discover, offered_sets
 from resourcesync.discovery.documents import DocumentFetcher, Documents, FetchedDocument
+from resourcesync.discovery.offering import offered_by
 from resourcesync.discovery.search import Search
 from resourcesync.discovery.sets import Choice, OfferedSet, names_of
 
@@ -15,5 +16,6 @@ __all__ = [
     "Search",
     "discover",
     "names_of",
+    "offered_by",
     "offered_sets",
 ]

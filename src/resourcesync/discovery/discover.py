@@ -157,7 +157,7 @@ class _Interpreter:
             case None:
                 return replace(found, resource_list=uri, is_sitemap=True)
             case Capability.CAPABILITY_LIST if not header.is_index:
-                return _from_capability_list(document, replace(found, capability_list=uri))
+                return from_capability_list(document, replace(found, capability_list=uri))
             case Capability.DESCRIPTION | Capability.CAPABILITY_LIST:
                 return self._from_description(document, fetched, hops)
             case Capability.RESOURCE_LIST:
@@ -201,7 +201,7 @@ class _Interpreter:
                         return replace(found, description=above)
                     if header.capability is Capability.CAPABILITY_LIST and not header.is_index:
                         whole = replace(found, capability_list=fetched.uri)
-                        return _from_capability_list(upper, whole)
+                        return from_capability_list(upper, whole)
             except (SourceError, DocumentError) as error:
                 self._search.note(above, error)
                 break
@@ -224,7 +224,7 @@ class _Interpreter:
             entry=fetched.final_uri, dialect=document.dialect, description=fetched.uri
         )
         try:
-            return _from_capability_list(fetched.open(), found)
+            return from_capability_list(fetched.open(), found)
         except NotAListError as error:
             raise NotAListError(
                 "this Source Description lists nothing", uri=document.uri
@@ -364,7 +364,8 @@ def absolute(document: Document, target: str) -> str:
     return address
 
 
-def _from_capability_list(document: Document, found: Discovered) -> Discovered:
+def from_capability_list(document: Document, found: Discovered) -> Discovered:
+    """Return what was found, with the lists that a Capability List names."""
     lists: dict[Capability, str] = {}
     for entry in document.entries():
         if isinstance(entry, CapabilityEntry) and entry.capability is not None:

@@ -1,0 +1,106 @@
+"""Whether a Source still offers its lists where a mirror reads them: its Capability List says so.
+
+A list that stays at its old place says for ever that nothing is new. So when it says that, the
+Capability List is asked too, which costs one small request.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from resourcesync.destination.history import open_list_key
+from resourcesync.destination.memory import Memory
+from resourcesync.destination.pulling import Pull
+from resourcesync.discovery import Discovered, DocumentFetcher, offered_by
+from resourcesync.errors import DocumentError, SourceError
+
+_log = logging.getLogger(__name__)
+_HOUR: Final = 3_600_000_000
+_NOTE: Final = "capability-list"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """When a Capability List was asked for last, and how it is asked for conditionally."""
+
+    uri: str
+    etag: str
+    last_modified: str
+    at: int
+
+
+class Whereabouts:
+    """Where the Source of one pull offers its lists now.
+
+    Args:
+        pull: The pull; what it found must be what the mirror followed before to be asked after.
+
+    Attributes:
+        found: What the Source offers now, once `are_others` said so.
+    """
+
+    def __init__(self, pull: Pull) -> None:
+        self._pull = pull
+        self._memory = Memory(pull.state)
+        self.found: Discovered | None = None
+
+    def are_others(self) -> bool:
+        """Whether the Source offers other lists now than those that the pull reads.
+
+        What was found in this very run is not asked after, nor is a Source that has no Capability
+        List. One that cannot be had or used says nothing.
+        """
+        known = self._pull.discovered
+        uri = known.capability_list
+        if uri is None or known != self._memory.found or self._is_early(known):
+            return False
+        try:
+            found = self._ask(uri, known)
+        except (SourceError, DocumentError) as error:
+            _log.info("asking where the lists are: %s", error)
+            return False
+        if found is None or found == known or found.resource_list is None:
+            return False
+        _log.info("the Source offers other lists than before")
+        self.found = found
+        return True
+
+    def _is_early(self, known: Discovered) -> bool:
+        """Whether an index and its open list were asked already, and this less than an hour ago."""
+        open_list = self._pull.state.note(open_list_key(known.change_list or ""))
+        asked = self._asked(known.capability_list or "")
+        return bool(open_list) and asked is not None and 0 <= self._pull.now - asked.at < _HOUR
+
+    def _ask(self, uri: str, known: Discovered) -> Discovered | None:
+        """Read the Capability List; ``None`` when it did not change."""
+        equipment, before = self._pull.equipment, self._asked(uri)
+        documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
+        fetched = documents.get(
+            uri,
+            etag=before.etag if before else "",
+            last_modified=before.last_modified if before else "",
+        )
+        if fetched is None:
+            assert before is not None, "only a conditional request is answered with 304"
+            self._remember(before.etag, before.last_modified, uri)
+            return None
+        with fetched:
+            found = offered_by(fetched.open(), known)
+        if found == known:  # what is not followed yet is to be read again
+            self._remember(fetched.etag, fetched.last_modified, uri)
+        return found
+
+    def _asked(self, uri: str) -> _Asked | None:
+        try:
+            asked = msgspec.json.decode(self._pull.state.note(_NOTE) or "null", type=_Asked | None)
+        except msgspec.MsgspecError:
+            return None  # it is only read once more
+        return asked if asked is not None and asked.uri == uri else None
+
+    def _remember(self, etag: str, last_modified: str, uri: str) -> None:
+        if self._pull.options.dry_run:
+            return
+        asked = _Asked(uri=uri, etag=etag, last_modified=last_modified, at=self._pull.now)
+        self._memory.write(capability_list=asked)

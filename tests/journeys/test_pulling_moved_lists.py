@@ -1,0 +1,211 @@
+"""A Source that moves its lists while the old ones stay where they were."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.options import Filters
+from resourcesync.destination.reports import Mode
+from resourcesync.source.policy import ChangeLists, Policy, Step
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+CAPABILITY_LIST = BASE + "resourcesync/capabilitylist.xml"
+CHANGE_LIST = BASE + "resourcesync/changelist.xml"
+RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
+SHAPES = list(ChangeLists)
+
+
+def leave_behind(world: World, *heads: str) -> None:
+    """Let the lists that are there now stay for ever, as a Source of another make does."""
+    for uri in heads:
+        kept = world.honest(uri)
+        if kept.status == 200:
+            world.answers[uri] = kept
+
+
+@pytest.mark.parametrize("stays", [True, False], ids=["the old one stays", "it goes"])
+@pytest.mark.parametrize(
+    ("before", "after", "step"),
+    [
+        *((one, other, Step.DUE) for one in SHAPES for other in SHAPES if one is not other),
+        *((one, one, Step.INITIALISE) for one in SHAPES),
+    ],
+)
+def test_a_mirror_finds_the_change_list_that_its_source_moved(
+    before: ChangeLists, after: ChangeLists, step: Step, tmp_path: Path, *, stays: bool
+) -> None:
+    world = World(tmp_path / "mirror")
+    world.policy = Policy(change_lists=before)
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    world.put("b.txt", "b")
+    world.publish()
+    world.pull()
+    world.pull()
+    old = (CHANGE_LIST, BASE + "resourcesync/changelistarchive.xml")
+    if stays and before is not after:
+        leave_behind(world, *old)
+
+    world.policy = Policy(change_lists=after)
+    world.put("c.txt", "c")
+    world.publish(step)
+    if before is not after:
+        new = old[after is ChangeLists.ARCHIVE]
+        world.answers.pop(new, None)
+    world.pull()
+    assert world.in_sync()
+
+    for name in "de":
+        world.put(f"{name}.txt", name)
+        world.remove("a.txt")
+        world.publish()
+        world.pull()
+        assert world.in_sync(), name
+    assert world.pull().mode is Mode.UNCHANGED
+
+
+def moved(world: World, *, times: str) -> str:
+    """Move the Change List, leave the old one; return the new one's address."""
+    new = BASE + "resourcesync/changes-of-2026.xml"
+    leave_behind(world, CHANGE_LIST)
+    world.put("b.txt", "b")
+    world.publish()
+    body = world.honest(CHANGE_LIST).body.decode()
+    if not times:
+        body = re.sub(r' from="[^"]*"', "", body)
+    world.answers[new] = Answer(body=body.encode())
+    said = world.honest(CAPABILITY_LIST).body.replace(CHANGE_LIST.encode(), new.encode())
+    world.answers[CAPABILITY_LIST] = Answer(body=said)
+    return new
+
+
+@pytest.mark.parametrize(("times", "mode"), [("from", Mode.INCREMENTAL), ("", Mode.BASELINE)])
+def test_it_goes_on_with_changes_only_where_the_new_list_says_since_when(
+    times: str, mode: Mode, tmp_path: Path
+) -> None:
+    world = World(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    moved(world, times=times)
+
+    assert world.pull().mode is mode
+    assert world.in_sync()
+
+
+def test_looking_where_the_list_is_changes_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    moved(world, times="from")
+
+    world.pull(dry_run=True)
+
+    assert world.told("plan")[-1]["create"] == 1
+    assert not world.in_sync()
+    assert world.pull().created == 1
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(status=404),
+        Answer(status=503),
+        Answer(body=b"<html>away</html>"),
+        Answer(body=b"<urlset"),
+    ],
+    ids=["missing", "busy", "a page", "cut"],
+)
+def test_a_capability_list_that_cannot_be_used_says_nothing(answer: Answer, tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    world.answers[CAPABILITY_LIST] = answer
+
+    assert world.pull().mode is Mode.UNCHANGED
+    world.put("b.txt", "b")
+    world.publish()
+    world.pull()
+    assert world.in_sync()
+
+
+def test_a_capability_list_that_names_no_resource_list_is_not_followed(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    body = world.honest(CAPABILITY_LIST).body
+    entry = re.compile(rb"<url>(?:(?!</url>).)*resourcelist\.xml.*?</url>", re.DOTALL)
+    world.answers[CAPABILITY_LIST] = Answer(body=entry.sub(b"", body, count=1))
+
+    assert world.pull().mode is Mode.UNCHANGED
+    assert world.in_sync()
+
+
+def test_behind_an_index_the_capability_list_is_asked_once_an_hour(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror", max_entries=2)
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    for number in range(5):
+        world.put("a.txt", f"{number}")
+        world.publish()
+    world.pull()
+    asked = []
+    for _ in range(4):
+        world.clock.advance(seconds=1_500)
+        world.pull()
+        asked.append((len(world.fetcher.asked), CAPABILITY_LIST in world.fetcher.asked))
+
+    assert asked == [(3, True), (2, False), (2, False), (3, True)]
+
+
+def test_an_audit_reads_the_lists_that_the_source_offers_now(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    moved(world, times="from")
+
+    (finding,) = world.audit().findings
+
+    assert finding.uri == BASE + "b.txt"
+
+
+def test_a_change_list_that_is_offered_no_more_is_not_read_again(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    entry = re.compile(rb"<url>(?:(?!</url>).)*changelist\.xml.*?</url>", re.DOTALL)
+    body = entry.sub(b"", world.honest(CAPABILITY_LIST).body, count=1)
+    world.answers[CAPABILITY_LIST] = Answer(body=body)
+
+    assert world.pull().mode is Mode.UNCHANGED
+    world.pull()
+
+    assert CHANGE_LIST not in world.fetcher.asked
+    assert RESOURCE_LIST in world.fetcher.asked
+    world.put("b.txt", "b")
+    world.publish(Step.REBASE)
+    world.pull()
+    assert world.in_sync()
+
+
+def test_a_baseline_that_is_due_reads_the_lists_that_are_offered_now(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    moved(world, times="from")
+
+    world.pull(filters=Filters(exclude=("z.txt",)))
+
+    assert world.in_sync()
+    assert CHANGE_LIST not in world.fetcher.asked
