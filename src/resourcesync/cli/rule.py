@@ -90,8 +90,12 @@ def rule_fields(rule: "Rule") -> dict[str, object]:
 def _error_of(code: str) -> dict[str, object] | None:
     """Return what is known of the code of an error; ``None`` when there is no such code."""
     from resourcesync import errors  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.error_codes import CODES  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.exit_codes import exit_code_for  # noqa: PLC0415 - help stays quick
 
+    known = CODES.get(code.strip().lower())
+    if known is not None:
+        return _explained(code.strip().lower(), *known)
     waiting: list[type[errors.ResourceSyncError]] = [errors.ResourceSyncError]
     while waiting:
         kind = waiting.pop()
@@ -107,6 +111,25 @@ def _error_of(code: str) -> dict[str, object] | None:
                 "passes": kind.transient,
             }
     return None
+
+
+def _explained(code: str, kind: str, meaning: str) -> dict[str, object]:
+    """Return what is known of a code that errors of a kind, or warnings, may carry."""
+    from resourcesync import errors  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.exit_codes import ExitCode, exit_code_for  # noqa: PLC0415 - as above
+
+    fields: dict[str, object] = {"code": code, "meaning": meaning}
+    if kind == "warning":
+        words = "a warning: it does not change how the run ends"
+        return {**fields, "exit_code": int(ExitCode.OK), "exit_meaning": words, "passes": False}
+    class_: type[errors.ResourceSyncError] = getattr(errors, kind)
+    exit_code = exit_code_for(class_.__new__(class_))
+    return {
+        **fields,
+        "exit_code": int(exit_code),
+        "exit_meaning": exit_code.meaning,
+        "passes": class_.transient,
+    }
 
 
 _CHECKED = {

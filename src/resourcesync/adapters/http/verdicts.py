@@ -36,6 +36,11 @@ _UNAVAILABLE = {
     pycurl.E_HTTP2: ("reset", "the HTTP/2 connection broke"),
     _HTTP2_STREAM: ("reset", "the HTTP/2 stream broke"),
 }
+_LATER = "run the same command again later"
+_HINTS = {
+    "connect": "see that host and port are right and that the server runs, then run it again",
+    "dns": "see that the host is written well and that this machine has a network",
+}
 _UNTRUSTED = (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, 77)
 """The last is CURLE_SSL_CACERT_BADFILE, which PycURL does not name."""
 _OWN_AUTHORITY = "if an authority of your own signed it, name its certificate: --ca-file FILE"
@@ -83,7 +88,9 @@ def transport_error(number: int, text: str, uri: str) -> SourceError:
         )
     if number in _UNAVAILABLE and not (number == pycurl.E_RECV_ERROR and "chunk" in text):
         code, message = _UNAVAILABLE[number]
-        return SourceUnavailableError(message, uri=uri, evidence=evidence, code=code)
+        return SourceUnavailableError(
+            message, uri=uri, evidence=evidence, hint=_HINTS.get(code, _LATER), code=code
+        )
     if number in _UNTRUSTED:
         if number == pycurl.E_SSL_CONNECT_ERROR and _was_cut(text):
             return SourceUnavailableError(

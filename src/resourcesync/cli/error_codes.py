@@ -1,0 +1,119 @@
+"""The codes that errors and warnings carry besides those of their kinds, and what they mean."""
+
+from typing import Final, NamedTuple
+
+_TEXT: Final = """
+ConfigurationError
+  usage              The command line cannot be understood; --help shows how it is written.
+  no-plugin          There is no plug-in of that name; `resourcesync plugins` lists them.
+  ambiguous-plugin   Several plug-ins have that name; uninstall all but one.
+  bad-plugin         A plug-in fails, or gives what cannot be used; mend or uninstall it.
+  other-mapper       The mirror's places come from another mapper; use that, or another folder.
+  several-sets       The Source offers several sets; say which one is meant.
+  no-such-set        The Source offers no set of that name.
+  set-gone           The Source no longer offers the set that this mirror follows.
+  empty-tree         Nothing is left to publish, though there was something; see the hint.
+  glob               A pattern of --include or --exclude cannot be understood.
+  max-size           The largest size cannot be used.
+  since              The time to start from has no time zone.
+  origins            What was given is no origin; write https://HOST.
+  type               What was given is no media type; write text/html or text/*.
+  base               The Source's address cannot be the root of a mirror.
+StorageError
+  unreadable-file    A file of the tree cannot be read; make it readable, or exclude it.
+  unreadable-folder  A folder of the tree cannot be read; make it readable, or exclude it.
+  read-back          What was written is not what was read back: look at the disk.
+  path-in-the-way    Something of yours is where a copy belongs; move it away.
+  local-change       A file was changed while it was replaced; move it away if you want to keep it.
+  watch              The system watches no more folders; raise its limit, or publish by the clock.
+DiscontinuityError
+  changes-lost       The log of changes does not reach back to the cursor; begin anew.
+SourceUnavailableError
+  connect            The host cannot be connected; see its name and port, then try again later.
+  dns                The host's name cannot be resolved; see that it is written well.
+  timeout            The connection was not made in time.
+  reset              The connection broke.
+  truncated          The response was cut short.
+  too-slow           The server gives less than the least speed.
+  stale-copy         The Source gives older lists than before; a cache may hold an old copy.
+  mixed-copies       The parts of a list are from different times; a cache may hold an old copy.
+SourceRefusedError
+  egress             The address is private or special, and a Source chose it; see --allow-origin.
+  redirect           A redirect leads where policy does not allow, or to nowhere.
+  robots             robots.txt keeps programs out; ask the Source, or --robots ignore.
+  tls                No trusted TLS connection is possible; see --ca-file.
+  uri                The address cannot be used.
+  proxy              The proxy does not let the request through, or does not answer.
+BadResponseError
+  protocol           The server does not speak HTTP as it should.
+  too-big            The response is bigger than allowed.
+OutOfScopeError
+  foreign            The entry is of another origin; --allow-origin if the Source may speak for it.
+  mapper             The mapper gives the resource a place that cannot be used.
+DocumentError
+  no-address         What should be an address is none.
+  ndjson             A line of JSON cannot be understood.
+  change-unknown     A change is of a kind that the standard does not know.
+  entry-invalid      An entry has no address that can be used; ask the Source.
+  time-invalid       A time is not written as the standard asks.
+  gzip               The compressed data are damaged.
+  xml-dtd            The document has a DTD, which is refused for safety.
+  xml-encoding       The document is not in the encoding that it says.
+  xml-metadata       The document's own rs:md stands in the wrong place or twice.
+PackageError
+  manifest-missing   The package has no manifest at its root.
+  manifest-duplicate The package has two manifests.
+  manifest-limit     The manifest is too large.
+  manifest-mismatch  The manifest and the package do not agree.
+  package-mismatch   The package is not the one that its dump lists.
+  package-unknown    The file is neither ZIP nor tar.
+  tar-junk           The tar has bytes after its end.
+  tar-order          The members of the tar stand in an order that costs too much to read.
+  tar-ratio          The tar grows more than allowed when it is unpacked.
+  zip-limit          The ZIP has more members than allowed.
+  zip-overlap        Members of the ZIP lie over one another.
+  zip-ratio          The ZIP grows more than allowed when it is unpacked.
+ResourceSyncError
+  bug                A fault of resourcesync, not of you or the Source; the report says more.
+  output             What was to be said could not be written.
+warning
+  tolerated          The document breaks a rule, and was read all the same.
+  omitted            A file is not published, for the reason that is given.
+  no-secret          A secret that the configuration names is not there.
+  published-elsewhere  The lists lead to another address than the one that is served.
+  clock-skew         Our clock and the Source's do not agree.
+  no-time            A list does not tell its time, so each pull takes the whole list.
+  change-gap         The Change Lists do not reach back; a newer Resource List makes up for it.
+  rewritten          The Source rewrote its Change List; a baseline was done.
+  bad-dump           A dump is of no use; its resources are fetched singly.
+  bad-package        A package is of no use; its resources are fetched singly.
+  bad-members        Members of a package are of no use; they are fetched singly.
+"""
+
+
+class Explained(NamedTuple):
+    """What a code means.
+
+    Attributes:
+        kind: The name of the class of errors that carries it; ``warning`` for none.
+        meaning: What it means, and what to do.
+    """
+
+    kind: str
+    meaning: str
+
+
+def _read() -> dict[str, Explained]:
+    found: dict[str, Explained] = {}
+    kind = ""
+    for line in _TEXT.strip().splitlines():
+        if not line.startswith(" "):
+            kind = line
+            continue
+        code, _, meaning = line.strip().partition(" ")
+        found[code] = Explained(kind, meaning.strip())
+    return found
+
+
+CODES: Final = _read()
+"""What each code means that is not the code of a kind of error."""
