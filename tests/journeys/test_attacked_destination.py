@@ -204,3 +204,25 @@ def test_an_archive_that_tells_of_the_past_alone_does_not_hide_a_newer_list(
     assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
     assert world.is_here()
     assert world.pull().mode is Mode.UNCHANGED
+
+
+@pytest.mark.parametrize("mode", ["auto", "baseline"])
+@pytest.mark.parametrize("with_changes", [False, True])
+def test_only_what_is_signalled_goes_of_what_was_held(
+    world: DumpWorld, mode: str, *, with_changes: bool
+) -> None:
+    told = [new(f"{number}", 1) for number in range(6)]
+    if with_changes:
+        world.list_changes([], from_=T(1))
+    begin(world, *told)
+    world.list_resources(told[:3], at=T(5))
+    if with_changes:
+        world.list_changes([], from_=T(5))
+    assert world.pull(mode="baseline", max_delete=DeletionLimit(count=0)).held == 3
+    world.clock.advance(hours=3)
+
+    report = world.pull(mode=mode, delete="signalled")
+
+    assert [fields["delete"] for fields in world.told("plan")] == [0]
+    assert (report.held, report.deleted, report.unlisted) == (0, 0, 3)
+    assert len(world.files()) == 6

@@ -25,6 +25,7 @@ from resourcesync.destination.plan import (
     count,
     decide,
     forgotten,
+    spares,
 )
 from resourcesync.destination.pulling import Pull, Pulled, no_time_told
 from resourcesync.destination.reports import Mode
@@ -339,7 +340,9 @@ class Baseline:
     def _still_to_delete(self, copy: Copy) -> Pending | None:
         """Return the task of a copy that the Source called deleted before, and that was held."""
         known = self._pull.state.pending_of(copy.uri)
-        if known is None or known.task != Task.DELETE or self._pull.options.delete == "never":
+        if known is None or known.task != Task.DELETE:
+            return None
+        if spares(self._pull.options.delete, known.reason):
             return None
         return known._replace(generation=self._pull.generation)
 

@@ -34,6 +34,7 @@ from resourcesync.destination.plan import (
     is_proven,
     match_copy,
     settle,
+    spares,
     whole,
 )
 from resourcesync.destination.pulling import Pull, Pulled, with_dumps
@@ -266,9 +267,10 @@ class Incremental:
     def _keep_all(self) -> int:
         """Let nothing be deleted that earlier runs left, if so chosen; return how much is kept."""
         state, kept = self._pull.state, 0
-        if self._pull.options.delete != "never" or self._pull.options.dry_run:
+        policy = self._pull.options.delete
+        if self._pull.options.dry_run:
             return kept
-        held = state.pending(Task.DELETE)
+        held = (row for row in state.pending(Task.DELETE) if spares(policy, row.reason))
         while group := list(islice(held, _CHUNK)):
             here = [row for row in group if state.copy(row.uri) is not None]
             gone = sorted({row.uri for row in group} - {row.uri for row in here})
@@ -284,8 +286,8 @@ class Incremental:
             update += fetch.before is not None
             size += fetch.listed.length or 0
             unsized += fetch.listed.length is None
-        obeying = self._pull.options.delete != "never"
-        delete = sum(1 for _ in self._pull.state.pending(Task.DELETE)) if obeying else 0
+        waiting, policy = self._pull.state.pending(Task.DELETE), self._pull.options.delete
+        delete = sum(1 for row in waiting if not spares(policy, row.reason))
         return Plan(
             mode=mode, create=create, update=update, delete=delete, size=size, unsized=unsized
         )

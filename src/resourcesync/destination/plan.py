@@ -172,6 +172,11 @@ class InStep(NamedTuple):
 Decision = Fetch | TakeAway | Keep | InStep
 
 
+def spares(policy: str, reason: str) -> bool:
+    """Whether a policy of deletion keeps what an earlier run was to delete, for this reason."""
+    return policy == "never" or (policy == "signalled" and reason == ABSENT)
+
+
 def decide(
     copies: Iterable[Copy], rows: Iterable[Listed], *, sweeping: bool, obeying: bool
 ) -> Iterator[Decision]:

@@ -16,6 +16,7 @@ from resourcesync.destination.plan import (
     TakeAway,
     is_proven,
     match_copy,
+    spares,
 )
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import Mode
@@ -54,7 +55,8 @@ def decide_changes(pull: Pull, rows: Iterable[Listed]) -> Iterator[Decision]:
         if isinstance(first, Listed):
             yield from _of_change(first, copy, obeying=obeying)
         else:
-            yield from _of_task(first, copy, pull.now, obeying=obeying)
+            kept = spares(pull.options.delete, first.reason)
+            yield from _of_task(first, copy, pull.now, obeying=not kept)
 
 
 def _of_change(row: Listed, copy: Copy | None, *, obeying: bool) -> Iterator[Decision]:
@@ -86,9 +88,10 @@ def _fetch(row: Listed, copy: Copy | None) -> Fetch:
 def _with_held(pull: Pull, decisions: Iterator[Decision]) -> Iterator[Decision]:
     """Yield decisions; a copy that is not listed and waits to be deleted is to be deleted."""
     for decision in decisions:
-        if isinstance(decision, Keep) and not decision.listed and pull.options.delete != "never":
+        if isinstance(decision, Keep) and not decision.listed:
             known = pull.state.pending_of(decision.copy.uri)
-            if known is not None and known.task == Task.DELETE:
+            waits = known is not None and known.task == Task.DELETE
+            if known is not None and waits and not spares(pull.options.delete, known.reason):
                 yield TakeAway(decision.copy, known.reason)
                 continue
         yield decision
