@@ -189,6 +189,22 @@ class TreeMapping:
                     return path
         return self._place(uri, head)
 
+    def plain_folder(self, head: str) -> str | None:
+        """Return the folder of URIs that begin so, up to the last slash, if it is plain.
+
+        Then each that goes on with a ``plain_name`` is below the base, and normal as it stands; its
+        place is the folder and that name, with ``!9`` after a name without a dot.
+
+        Returns:
+            The folder, empty or with its last slash; ``None`` says nothing of such URIs.
+        """
+        return self._enter(head)
+
+    @property
+    def plain_name(self) -> re.Pattern[str]:
+        """The names in question, as a whole."""
+        return _PLAIN_FILE[self.profile]
+
     def uri(self, path: str) -> str | None:
         """Return the normalised URI whose place this is.
 

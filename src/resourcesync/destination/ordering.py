@@ -4,10 +4,11 @@ The specification asks no order of a list, and everything here compares accounts
 that is in order already, as most are, is only written down and read back; it is never sorted.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from heapq import merge
-from operator import itemgetter
+from itertools import islice
+from operator import itemgetter, lt
 from types import TracebackType
 from typing import BinaryIO, Final, Generic, NamedTuple, Self, TypeVar
 
@@ -26,6 +27,7 @@ _BLOCK_BYTES: Final = 16_384
 """Small, so that merging takes no more memory than the entries that wait did."""
 _MAX_WAITING: Final = 33_554_432
 """Bytes of entries that wait in memory, however few they are."""
+_GROUP: Final = 256
 _LENGTH_BYTES: Final = 8
 _FILE: Final = "a temporary file of the mirror"
 
@@ -124,6 +126,28 @@ class Spool(Generic[T]):
         self._weight += len(row)
         if len(rows) >= self._run_length or self._weight >= _MAX_WAITING:
             self._write_run()
+
+    def add_all(self, entries: Iterable[T]) -> None:
+        """Take entries as `add` does one by one, in groups that are small beside a run.
+
+        Raises:
+            StorageError: As `add` does.
+            SpoolClosedError: The input has ended.
+        """
+        rest = iter(entries)
+        while group := list(islice(rest, min(_GROUP, self._run_length - len(self._rows)))):
+            if self._has_ended:
+                raise SpoolClosedError("the spool takes no more entries")
+            keys = list(map(self._key, group))
+            if keys[0] < self._last or any(map(lt, keys[1:], keys)):
+                self._in_order = False
+            self._last = keys[-1]
+            rows = list(map(self._dump, group))
+            self._keys += keys
+            self._rows += rows
+            self._weight += sum(map(len, rows))
+            if len(self._rows) >= self._run_length or self._weight >= _MAX_WAITING:
+                self._write_run()
 
     def close_input(self) -> None:
         """End the input; the first reading does so by itself.
@@ -235,6 +259,13 @@ class Spool(Generic[T]):
             rows = _decode(block)
             del block  # many runs may wait here, each with its rows
             yield from rows
+
+
+def in_order(spools: Sequence[Spool[T]], key: Callable[[T], str]) -> Iterator[T]:
+    """Give the entries of several spools in one order; of equal keys, those of the first first."""
+    if len(spools) == 1:
+        return iter(spools[0])
+    return merge(*spools, key=key)
 
 
 def _write(file: BinaryIO, at: int, rows: Iterable[bytes]) -> int:

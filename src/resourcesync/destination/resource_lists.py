@@ -4,7 +4,7 @@ Everything is read and checked whole before anything is acted on, so one bad doc
 nothing. The entries wait in a spool on disk: memory does not grow with the size of the Source.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,8 +16,8 @@ from resourcesync.destination.selection import Selection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reading import Document
 from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
-from resourcesync.model.capabilities import Header, Part, RefusedEntry
-from resourcesync.model.resources import Resource
+from resourcesync.model.capabilities import Entry, Header, Part, RefusedEntry
+from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.mirror import SeenDocument
@@ -164,17 +164,33 @@ class ResourceListReader:
         self, document: Document, spool: Spool[Listed], version: int | None = None
     ) -> int:
         """Add the resources; one that tells nothing of its version has that of its package."""
-        select, add = self._selection.resource, spool.add
         entries = 0
-        for entry in document.entries():
+        for batch in document.batches():
+            if isinstance(batch, ResourceRun):
+                entries += len(batch)
+                rows = self._selection.resources(batch)
+                spool.add_all(
+                    rows if version is None else (_versioned(row, version) for row in rows)
+                )
+            else:
+                entries += self._add_singly(batch, spool, version)
+        return entries
+
+    def _add_singly(self, batch: Iterable[Entry], spool: Spool[Listed], version: int | None) -> int:
+        entries = 0
+        for entry in batch:
             assert isinstance(entry, Resource), "a list that is no index has resources"
             entries += 1
-            row = select(entry)
+            row = self._selection.resource(entry)
             if row is not None:
-                if version is not None and not row.hash and row.lastmod is None:
-                    row = row._replace(lastmod=version)
-                add(row)
+                spool.add(row if version is None else _versioned(row, version))
         return entries
+
+
+def _versioned(row: Listed, version: int) -> Listed:
+    """Return a row that tells of its version: if of nothing else, of when its package was."""
+    is_mute = not row.hash and row.lastmod is None
+    return row._replace(lastmod=version) if is_mute else row
 
 
 def expect(document: Document, capability: Capability) -> None:

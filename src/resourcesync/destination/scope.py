@@ -235,6 +235,15 @@ class Scope:
         )
         return Verdict.SELECTED if wanted else Verdict.FILTERED
 
+    def speaks_for(self, uri: str) -> bool:
+        """Whether the Source may speak for a URI that is normal as it stands."""
+        return uri.startswith(self._roots)
+
+    @property
+    def has_filters(self) -> bool:
+        """Whether the operator wants less than the Source may speak for."""
+        return self._filters
+
     def fingerprint(self) -> str:
         """Return text that is equal for scopes that select alike, to be kept with a mirror."""
         parts = {

@@ -1,12 +1,14 @@
 """From what a Source lists to what this mirror wants, each with its place; pure."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as Lookup
-from typing import Final, NamedTuple
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from resourcesync.destination.links import Links, Plain, Target
 from resourcesync.destination.mappers import Mapping
-from resourcesync.destination.mapping import normalise
+from resourcesync.destination.mapping import TreeMapping, normalise
 from resourcesync.destination.patch_links import patch_of
 from resourcesync.destination.places import memento_of, mirrors_of
 from resourcesync.destination.plan import FILTERED, Listed
@@ -14,11 +16,13 @@ from resourcesync.destination.scope import Scope, Verdict
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.digests import format_digests
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Refused
 
+_new_row: Final[Callable[[tuple[Any, ...]], Listed]] = partial(tuple.__new__, Listed)
+_NO_MORE: Final = tuple(Listed._field_defaults.values())
 MOST_REFUSED: Final = 1_000
 """Refused entries that are remembered."""
 
@@ -127,13 +131,42 @@ class Selection:
 
     def resource(self, resource: Resource) -> Listed | None:
         """Return the row for an entry of a Resource List; ``None`` when it cannot be used."""
-        lastmod = resource.lastmod
-        return self._row(resource, None if lastmod is None else to_microseconds(lastmod), "")
+        return self._row(resource, _microseconds(resource.lastmod), "")
+
+    def resources(self, run: ResourceRun) -> Iterator[Listed]:
+        """Yield what `resource` returns for each of many: in a third of the time for plain ones.
+
+        A plain one is below the mirror's base, and its URI needs no change to be its place. All
+        URIs with the same start are judged by the first of them, and by what is special in each.
+        """
+        mapping = self._mapping
+        if self._scope.has_filters or not isinstance(mapping, TreeMapping):
+            yield from filter(None, map(self.resource, run))
+            return
+        is_plain = mapping.plain_name.fullmatch
+        start, folder = "", None
+        when, moment = None, None
+        columns = zip(run.uris, run.lastmods, run.lengths, run.hashes, strict=True)
+        for uri, lastmod, length, digests in columns:
+            head, _, name = uri.rpartition("/")
+            if head != start:
+                start, folder = head, self._plain_folder(mapping, head)
+            if lastmod != when:
+                when, moment = lastmod, _microseconds(lastmod)
+            if folder is not None and is_plain(name):
+                path = f"{folder}{name}" if "." in name else f"{folder}{name}!9"
+                yield _new_row((uri, uri, path, digests, length, moment, "", *_NO_MORE))
+            elif (row := self.resource(Resource(uri=uri))) is not None:
+                yield row._replace(hash=digests, length=length, lastmod=moment)
+
+    def _plain_folder(self, mapping: TreeMapping, head: str) -> str | None:
+        """Return the folder of plain names, if the Source may speak for what is in it."""
+        folder = mapping.plain_folder(head)
+        return None if folder is None or not self._scope.speaks_for(f"{head}/") else folder
 
     def change(self, change: Change) -> Listed | None:
         """Return the row for an entry of a Change List; ``None`` when it cannot be used."""
-        moment = change.resource.lastmod or change.time
-        lastmod = None if moment is None else to_microseconds(moment)
+        lastmod = _microseconds(change.resource.lastmod or change.time)
         row = self._row(change.resource, lastmod, change.kind.value)
         if row is not None:
             self.refusals.withdraw(change.resource.uri)
@@ -226,3 +259,7 @@ class Selection:
             patch=patch_of(resource, self._patches) if patched else None,
             links=() if self._links is None else self._links.of(resource),
         )
+
+
+def _microseconds(moment: datetime | None) -> int | None:
+    return None if moment is None else to_microseconds(moment)

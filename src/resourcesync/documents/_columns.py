@@ -5,10 +5,10 @@ whole column is in canonical form, which costs little when all texts are joined;
 the rest. If not, each text goes through its own rule.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Final, TypeVar
 
 from resourcesync.documents._context import RefusalError, is_absolute
@@ -23,9 +23,9 @@ from resourcesync.documents._values import (
     lacks_zone,
     length_of,
 )
-from resourcesync.model.digests import Digest
+from resourcesync.model.digests import Digest, format_digests
 from resourcesync.model.links import Foreign
-from resourcesync.model.resources import Change, Resource, fill_slot, many_resources
+from resourcesync.model.resources import Change, Resource, ResourceRun, fill_slot, many_resources
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import ChangeKind
 
@@ -75,6 +75,25 @@ def resources_of(run: Run, notice: Notice) -> list[Resource]:
             "path": repeat("") if run.paths is None else run.paths,
             "foreign": _each(_foreigns, run.priorities, ()),
         },
+    )
+
+
+def plain_resources_of(run: Run, notice: Notice) -> Sequence[Resource]:
+    """Return what `resources_of` does, as columns where these hold all that the entries tell.
+
+    Raises:
+        RefusalError: One of them cannot be used.
+    """
+    others = (run.encodings, run.changefreqs, run.paths, run.priorities)
+    if any(column is not None for column in others):
+        return resources_of(run, notice)
+    count = len(run.lines)
+    return ResourceRun(
+        uris=uris_of(run.uris),
+        lastmods=list(islice(_lastmods(run.lastmods, notice), count)),
+        lengths=list(islice(_each(_lengths, run.lengths, None), count)),
+        hashes=list(islice(_each(_hashes, run.hashes, ""), count)),
+        media_types=list(islice(_each(_stripped, run.media_types, ""), count)),
     )
 
 
@@ -184,15 +203,25 @@ def _lengths(column: list[str]) -> Iterable[int]:
 
 
 def _digests(column: list[str]) -> Iterable[tuple[Digest, ...]]:
+    if _are_sha256(column):
+        values = [text[len(_PREFIX) :] for text in column]
+        made = map(partial(tuple.__new__, Digest), zip(repeat("sha-256"), values, strict=False))
+        return zip(made, strict=True)  # each in a tuple of one
+    return [digests(text) for text in column]
+
+
+def _hashes(column: list[str]) -> list[str]:
+    """Return the digests as text in our form."""
+    return column if _are_sha256(column) else [format_digests(digests(text)) for text in column]
+
+
+def _are_sha256(column: list[str]) -> bool:
+    """Whether each is one SHA-256 in our form."""
     joined = "".join(column)
-    if (
+    return (
         set(map(len, column)) == {_SHA256_LENGTH}
         and joined.isascii()
         and not any(blank in joined for blank in BLANKS)  # so that each is one digest
         and joined.lower() == joined
         and [text[: len(_PREFIX)] for text in column].count(_PREFIX) == len(column)
-    ):
-        values = [text[len(_PREFIX) :] for text in column]
-        made = map(partial(tuple.__new__, Digest), zip(repeat("sha-256"), values, strict=False))
-        return zip(made, strict=True)  # each in a tuple of one
-    return [digests(text) for text in column]
+    )

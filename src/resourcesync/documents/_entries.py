@@ -1,14 +1,16 @@
 """Entries of lists and manifests become values and rows (§10.1, §11.2, §12.1, §13.2)."""
 
 from base64 import b64decode
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from itertools import repeat
 from typing import Final
 
 from resourcesync.documents._assembling import Irregular
 from resourcesync.documents._context import Context, RefusalError
 from resourcesync.documents._fragments import simple
-from resourcesync.documents._layouts import ATTRIBUTES, Row
+from resourcesync.documents._layouts import ATTRIBUTES, Row, Run
 from resourcesync.documents._linking import links
 from resourcesync.documents._tokens import (
     ALL_RS_NAMESPACES,
@@ -33,10 +35,11 @@ from resourcesync.documents._values import (
     parted,
     split,
 )
+from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Foreign
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.vocabulary import SITEMAP_NS, ChangeKind
+from resourcesync.model.vocabulary import SITEMAP_NS, Capability, ChangeKind
 
 _MD5_BYTES: Final = 16
 _INTERVAL: Final = frozenset({"from", "until"})
@@ -165,6 +168,28 @@ def is_part(item: Irregular) -> bool:
     return is_bare and is_alone and told and bool(values)
 
 
+def told_by_entries(header: Header, first: list[Run | Irregular], context: Context) -> Header:
+    """Return the header of what a list is by its first entries.
+
+    A Change List of packages is a Change Dump: the first entry has an interval, and no change. A
+    Resource List of Resource Lists is their index: the first entries have the moment of a
+    snapshot, and nothing of a resource.
+    """
+    items = [it for it in first if isinstance(it, Irregular)]
+    if not items or len(items) != len(first):
+        return header
+    context.at(items[0].line, items[0].column)
+    if header.capability is Capability.RESOURCE_LIST:
+        if not all(map(is_part, items)):
+            return header
+        context.note("parts-in-resourcelist")
+        return replace(header, is_index=True)
+    if not is_package(items[0]):
+        return header
+    context.note("packages-in-changelist")
+    return replace(header, capability=Capability.CHANGE_DUMP)
+
+
 def irregular_of(row: Row, priority: str | None) -> Irregular:
     """Return the entry that a row of a run was cut from."""
     texts = {LOC: row.uri}
@@ -249,3 +274,15 @@ def lastmod_of(entry: Irregular, context: Context) -> datetime | None:
     """
     text = entry.texts.get(LASTMOD, "").strip(BLANKS)
     return moment(text, "The lastmod is", context) if text else None
+
+
+def one_by_one(run: Run) -> Iterator[Irregular]:
+    """Yield the entries of a run as if they had no layout."""
+    return map(irregular_of, run.rows(), run.priorities or repeat(None))
+
+
+def place_of(item: Run | Irregular, index: int) -> tuple[int, int]:
+    """Return line and column of an entry; in a run, of the entry with this (negative) index."""
+    if isinstance(item, Run):
+        return item.lines[index], item.columns[index]
+    return item.line, item.column

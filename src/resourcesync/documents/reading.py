@@ -6,17 +6,23 @@ A fault of one entry costs that entry alone. A fault of the document raises, so 
 shorter than its Source wrote it.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from itertools import repeat
+from functools import partial
+from itertools import chain
 from typing import BinaryIO, Final, TypeVar, final
 
 from resourcesync.documents._assembling import Assembler, Irregular
-from resourcesync.documents._columns import changes_of, resources_of, uris_of
+from resourcesync.documents._columns import changes_of, plain_resources_of, resources_of, uris_of
 from resourcesync.documents._context import Context, RefusalError, Tolerated
 from resourcesync.documents._dialects import DATETIME, LASTMOD, dialect_of
-from resourcesync.documents._entries import entry_uri, irregular_of, is_package, is_part, row_of
+from resourcesync.documents._entries import (
+    entry_uri,
+    one_by_one,
+    place_of,
+    row_of,
+    told_by_entries,
+)
 from resourcesync.documents._families import family_of
 from resourcesync.documents._header import Root, header_of
 from resourcesync.documents._layouts import Row, Run
@@ -102,31 +108,14 @@ def read(
 def _as_met(
     header: Header, assembler: Assembler, scanner: Scanner, rest: Iterator[bytes]
 ) -> Header:
-    """Return the header of what a list is by its first entries; such lists are met in the wild.
-
-    A Change List of packages is a Change Dump: the first entry has an interval, and no change. A
-    Resource List of Resource Lists is their index: the first entries have the moment of a
-    snapshot, and nothing of a resource.
-    """
+    """Return the header of what a list is by its first entries; such lists are met in the wild."""
     while not assembler.items and not scanner.closed:
         block = next(rest, None)
         if block is None:
             scanner.close()
         else:
             scanner.feed(block)
-    items = [it for it in assembler.items if isinstance(it, Irregular)]
-    if not items or len(items) != len(assembler.items):
-        return header
-    scanner.context.at(items[0].line, items[0].column)
-    if header.capability is Capability.RESOURCE_LIST:
-        if not all(map(is_part, items)):
-            return header
-        scanner.context.note("parts-in-resourcelist")
-        return replace(header, is_index=True)
-    if not is_package(items[0]):
-        return header
-    scanner.context.note("packages-in-changelist")
-    return replace(header, capability=Capability.CHANGE_DUMP)
+    return told_by_entries(header, assembler.items, scanner.context)
 
 
 @final
@@ -220,6 +209,21 @@ class Document:
                 else:
                     yield from self._of_entry(item)
 
+    def batches(self) -> Iterator[Iterable[Entry]]:
+        """Yield what `entries` does, in groups; take each to its end before the next.
+
+        In a list of resources a group may be a `ResourceRun`: many plain entries, as columns.
+
+        Raises:
+            DocumentError: As `entries` does, also while a group is taken.
+        """
+        if self._tells_changes:
+            yield self.entries()
+            return
+        for items in self._items():
+            for item in items:
+                yield self._columns_of(item) if isinstance(item, Run) else self._of_entry(item)
+
     def rows(self) -> Iterator[Row]:
         """Yield the entries as rows of strings: faster than `entries`, and less checked.
 
@@ -264,19 +268,25 @@ class Document:
         for item in items:
             self._count += len(item.lines) if isinstance(item, Run) else 1
             if self._count > most:
-                line, column = _place(item, most - self._count)
+                line, column = place_of(item, most - self._count)
                 raise over(most, "entries", uri=self.uri, line=line, column=column)
         return items
 
     # --- many regular entries ------------------------------------------------------------------
 
+    def _columns_of(self, run: Run) -> Iterable[Entry]:
+        try:
+            return plain_resources_of(run, partial(self._without_zone, run))
+        except RefusalError:
+            return chain.from_iterable(map(self._of_entry, one_by_one(run)))
+
+    def _without_zone(self, run: Run, index: int) -> None:
+        self._context.at(run.lines[index], run.columns[index])
+        self._context.note("time-zone")
+
     def _of_run(self, run: Run) -> Iterator[Entry]:
         """Make the values of a run at once; if one entry stands in the way, one by one."""
-
-        def without_zone(index: int) -> None:
-            self._context.at(run.lines[index], run.columns[index])
-            self._context.note("time-zone")
-
+        without_zone = partial(self._without_zone, run)
         try:
             if not self._tells_changes:
                 yield from resources_of(run, without_zone)
@@ -289,7 +299,7 @@ class Document:
                 return
         except RefusalError:
             pass
-        for entry in _one_by_one(run):
+        for entry in one_by_one(run):
             yield from self._of_entry(entry)
 
     def _rows_of_run(self, run: Run) -> Iterator[Row]:
@@ -301,7 +311,7 @@ class Document:
                 return
         except RefusalError:
             pass
-        for entry in _one_by_one(run):
+        for entry in one_by_one(run):
             yield from self._row_of_entry(entry)
 
     def _kinds(self, run: Run) -> list[ChangeKind] | None:
@@ -385,14 +395,3 @@ def _time_of(row: Row) -> datetime | None:
         return parse_w3c((row.datetime_text or row.lastmod_text or "").strip())
     except ValueError:
         return None
-
-
-def _one_by_one(run: Run) -> Iterator[Irregular]:
-    return map(irregular_of, run.rows(), run.priorities or repeat(None))
-
-
-def _place(item: Run | Irregular, index: int) -> tuple[int, int]:
-    """Return line and column of an entry; in a run, of the entry with this (negative) index."""
-    if isinstance(item, Run):
-        return item.lines[index], item.columns[index]
-    return item.line, item.column

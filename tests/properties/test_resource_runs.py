@@ -1,0 +1,179 @@
+"""Entries taken by the hundred, as columns, are what they are when they are taken one by one."""
+
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from operator import itemgetter
+from xml.sax.saxutils import quoteattr
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.destination.mapping import Profile, TreeMapping
+from resourcesync.destination.ordering import Spool, SpoolClosedError
+from resourcesync.destination.scope import Scope
+from resourcesync.destination.selection import Refusals, Selection
+from resourcesync.model.resources import ResourceRun
+from resourcesync.ports.mirror import Refused
+from tests.support.documents import document, open_document
+from tests.support.hostile_uris import BASE, hostile_uris
+
+SHA = "sha-256:" + "0a" * 32
+HASHES = ["", SHA, SHA.upper(), f"md5:{'b' * 32} {SHA}", "md5:ab", "x", f" {SHA} "]
+TIMES = ["2013-01-02T13:00:00Z", "2013-01-02", "2013-01-02T13:00:00", "soon", " 2013 "]
+LENGTHS = ["5", "", "-1", " 7 "]
+LOCS = ["http://a/1", "http://a/b/2", " http://a/3 ", "b", ""]
+LEFT_OUT = st.just("")
+
+
+def entries_of(*places: str) -> st.SearchStrategy[list[str]]:
+    """Draw lists in which many entries in a row say the same things."""
+    entry = st.builds(
+        "<url><loc>{}</loc>{}<rs:md{}{}/>{}</url>".format,
+        st.sampled_from(LOCS),
+        LEFT_OUT | st.sampled_from(TIMES).map("<lastmod>{}</lastmod>".format),
+        LEFT_OUT | st.sampled_from(HASHES).map(lambda it: f" hash={quoteattr(it)}"),
+        LEFT_OUT | st.sampled_from(LENGTHS).map(lambda it: f" length={quoteattr(it)}"),
+        LEFT_OUT | st.sampled_from(places),
+    )
+    repeated = st.tuples(entry, st.integers(1, 40)).map(lambda it: [it[0]] * it[1])
+    return st.lists(repeated, max_size=5).map(lambda it: list(chain.from_iterable(it)))
+
+
+@given(entries_of("<priority>0.5</priority>", "<changefreq>daily</changefreq>"))
+def test_the_groups_of_a_document_hold_its_entries(entries: list[str]) -> None:
+    data = document(*entries)
+    alone, grouped = open_document(data), open_document(data)
+
+    expected = list(alone.entries())
+
+    assert list(chain.from_iterable(grouped.batches())) == expected
+    assert grouped.refused == alone.refused
+    assert grouped.tolerated == alone.tolerated
+
+
+def test_many_plain_entries_come_as_columns() -> None:
+    entry = (
+        "<url><loc>http://a/1</loc><lastmod>2013-01-02T13:00:00Z</lastmod>"
+        f'<rs:md hash="{SHA}" length="5" type="a/b"/></url>'
+    )
+    groups = list(open_document(document(*[entry] * 5_000)).batches())
+
+    assert sum(len(it) for it in groups if isinstance(it, ResourceRun)) > 4_000
+
+
+def selection(profile: Profile, told: list[Refused], **filters: object) -> Selection:
+    scope = Scope(origins=frozenset({BASE[:-1]}), **filters)  # type: ignore[arg-type]  # drawn
+    return Selection(scope, TreeMapping(base=BASE, profile=profile), Refusals(told.append))
+
+
+MOMENTS = st.none() | st.integers(0, 3).map(
+    lambda days: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=days)
+)
+NAMES = st.sampled_from(
+    [
+        "a",
+        "a.b",
+        "A.b",
+        ".a",
+        "a.",
+        "con",
+        "nul.x",
+        "a~",
+        "a%20b",
+        "a?b",
+        "a#b",
+        "",
+        "a b",
+        "x" * 300,
+    ]
+)
+FOLDERS = st.sampled_from(["", "a/", "A/", "a.b/", "aux/", "%7e/", "~/", "a//", "../", "a/b/"])
+NEARBY = st.builds("{}{}{}".format, st.sampled_from([BASE, BASE.upper()]), FOLDERS, NAMES)
+
+
+@given(
+    st.lists(st.tuples(NEARBY | hostile_uris(), MOMENTS, st.none() | st.integers(0, 9))),
+    st.sampled_from(Profile),
+    st.sampled_from([{}, {"max_size": 5}, {"exclude": ("*.b",)}]),
+)
+def test_a_selection_of_many_is_that_of_each(
+    drawn: list[tuple[str, datetime | None, int | None]],
+    profile: Profile,
+    filters: dict[str, object],
+) -> None:
+    run = ResourceRun(
+        uris=[uri for uri, _, _ in drawn],
+        lastmods=[moment for _, moment, _ in drawn],
+        lengths=[length for _, _, length in drawn],
+        hashes=[HASHES[1 + (length or 0) % 2].lower() for _, _, length in drawn],
+        media_types=["text/plain"] * len(drawn),
+    )
+    refused: tuple[list[Refused], list[Refused]] = ([], [])
+    alone, together = (selection(profile, told, **filters) for told in refused)
+
+    expected = [row for it in run if (row := alone.resource(it)) is not None]
+
+    assert list(together.resources(run)) == expected
+    assert refused[0] == refused[1]
+    assert alone.refusals.count == together.refusals.count
+
+
+def test_a_source_speaks_for_no_neighbour_in_a_run_either() -> None:
+    told: list[Refused] = []
+    scope = Scope(origins=frozenset({"https://other.example"}))
+    chosen = Selection(scope, TreeMapping(base=BASE, profile=Profile.POSIX), Refusals(told.append))
+    uris = [f"{BASE}a/{number}.txt" for number in range(3)]
+    nothing = [None] * 3
+
+    rows = list(
+        chosen.resources(
+            ResourceRun(
+                uris=uris, lastmods=nothing, lengths=nothing, hashes=[""] * 3, media_types=[""] * 3
+            )
+        )
+    )
+
+    assert rows == []
+    assert [(it.uri, it.code) for it in told] == [(uri, "foreign") for uri in uris]
+
+
+Pair = tuple[str, int]
+
+
+def spool(run_length: int) -> Spool[Pair]:
+    return Spool(
+        key=itemgetter(0),
+        dump=lambda pair: f"{pair[1]}{pair[0]}".encode(),
+        load=lambda data: (data[1:].decode(), int(data[:1])),
+        spill=tempfile.TemporaryFile,
+        run_length=run_length,
+    )
+
+
+@given(
+    st.lists(st.tuples(st.text("abc", max_size=3), st.integers(0, 9)), max_size=60),
+    st.integers(1, 70),
+    st.sampled_from([sorted, list]),
+)
+def test_a_spool_takes_many_as_it_takes_each(
+    pairs: list[Pair], run_length: int, arrange: Callable[[list[Pair]], list[Pair]]
+) -> None:
+    half = len(pairs) // 2
+    with spool(run_length) as ordered:
+        ordered.add_all(arrange(pairs[:half]))
+        ordered.add_all(iter(arrange(pairs[half:])))
+        found, size = list(ordered), len(ordered)
+
+    assert found == sorted(arrange(pairs[:half]) + arrange(pairs[half:]), key=itemgetter(0))
+    assert size == len(pairs)
+
+
+def test_a_spool_that_was_read_takes_no_group() -> None:
+    with spool(4) as ordered:
+        list(ordered)
+
+        with pytest.raises(SpoolClosedError):
+            ordered.add_all([("a", 1)])
