@@ -79,7 +79,7 @@ class Plan:
         self._file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed below
         self._close = weakref.finalize(self, self._file.close)
 
-    def record(self, mode: Mode, decide: Decide) -> None:
+    def record(self, mode: Mode, decide: Decide, same: int = 0) -> None:
         """Take what was decided (``Review``); what was taken before is forgotten.
 
         Raises:
@@ -88,7 +88,7 @@ class Plan:
         try:
             self._file.seek(0)
             self._file.truncate()
-            counts, self._digest = _told(decide(), self._file.write)
+            counts, self._digest = _told(decide(), same, self._file.write)
             self._end = self._file.tell()
         except OSError as error:
             raise StorageError(f"a plan cannot be kept here: {error.strerror}") from error
@@ -97,14 +97,14 @@ class Plan:
         self.size, self.unsized = counts["size"], counts["unsized"]
         self.mode = mode if self.create or self.update or self.delete else Mode.UNCHANGED
 
-    def check(self, mode: Mode, decide: Decide) -> None:
+    def check(self, mode: Mode, decide: Decide, same: int = 0) -> None:
         """Look whether the same was decided again (``Review``).
 
         Raises:
             PlanOutdatedError: It was not.
         """
         del mode
-        counts, digest = _told(decide(), None)
+        counts, digest = _told(decide(), same, None)
         if digest != self._digest:
             planned = {word: getattr(self, word) for word in _WORDS}
             raise PlanOutdatedError(
@@ -153,10 +153,10 @@ def _phrase(counts: Mapping[str, int]) -> str:
 
 
 def _told(
-    decisions: Iterator[Decision], write: Callable[[bytes], object] | None
+    decisions: Iterator[Decision], same: int, write: Callable[[bytes], object] | None
 ) -> tuple[Counter[str], bytes]:
     """Count decisions and digest what they change; write the actions down if that is asked for."""
-    counts: Counter[str] = Counter()
+    counts: Counter[str] = Counter(same=same)
     digest = hashlib.sha256()
     for decision in decisions:
         action, listed = _action(decision)

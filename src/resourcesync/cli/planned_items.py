@@ -18,8 +18,8 @@ def showing_items(report: Reporter) -> "Review":
         report: Takes the events.
     """
 
-    def review(mode: "Mode", decide: "Callable[[], Iterator[Decision]]") -> None:
-        del mode
+    def review(mode: "Mode", decide: "Callable[[], Iterator[Decision]]", same: int) -> None:
+        del mode, same
         for decision in decide():
             fields = _item(decision)
             if fields:

@@ -28,9 +28,9 @@ from resourcesync.destination.plan import (
     spares,
 )
 from resourcesync.destination.pulling import Pull, Pulled, no_time_told
-from resourcesync.destination.reports import Mode
+from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.resource_lists import Snapshot
-from resourcesync.destination.reviewing import show_decisions
+from resourcesync.destination.reviewing import Noted
 from resourcesync.destination.tasks import pending_fetch
 from resourcesync.errors import (
     DiscontinuityError,
@@ -198,13 +198,7 @@ class Baseline:
         self._swept_at = snapshot.at if sweeping else None
         self._listed_at = through if snapshot.at is None else snapshot.at
         decisions = self._decisions(spools, self._conflict, sweeping=sweeping)
-        plan, kept, unsure = count(decisions, Mode.BASELINE)
-        self._pull.tell_plan(plan)
-        show_decisions(
-            self._pull,
-            Mode.BASELINE,
-            lambda: self._decisions(spools, ignore_conflict, sweeping=sweeping),
-        )
+        plan, kept, unsure = self._plan(decisions)
         pulled = Pulled(mode=Mode.BASELINE, plan=plan, unlisted=kept)
         pulled.selected = plan.same + plan.create + plan.update
         pulled.refused = self._pull.selection.refusals.count
@@ -225,6 +219,15 @@ class Baseline:
             limit = self._pull.options.max_delete
             pulled.swept = sweep(self._pull.equipment, limit, through, self._listed_at)
         return pulled
+
+    def _plan(self, decisions: Iterator[Decision]) -> tuple[Plan, int, bool]:
+        """Count what was decided (see `count`), tell it, and show it to whoever reviews it."""
+        with Noted(self._pull) as noted:
+            reviewed = self._pull.options.review is not None
+            counted = count(noted.note(decisions) if reviewed else decisions, Mode.BASELINE)
+            self._pull.tell_plan(counted[0])
+            noted.show(Mode.BASELINE)
+        return counted
 
     def _fetch(
         self, pulled: Pulled, spools: list[Spool[Listed]], through: int, *, sweeping: bool

@@ -15,8 +15,12 @@ from resourcesync.ports.patching import PatchFormat
 
 Deletion = Literal["auto", "signalled", "absent", "never"]
 PullMode = Literal["auto", "baseline", "incremental"]
-Review = Callable[[Mode, Callable[[], Iterator[Decision]]], None]
-"""Looks at what a pull decided before anything is changed; what it raises ends the pull."""
+Review = Callable[[Mode, Callable[[], Iterator[Decision]], int], None]
+"""Looks at what a pull decided before anything is changed; what it raises ends the pull.
+
+It is given how the pull will be done, what yields the decisions in URI order as often as it is
+called, and how many copies are in step besides those of which the decisions say so.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,14 @@
 """What a pull decided, shown before anything of it is done: for plans that somebody looks at."""
 
+import marshal
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter
+from typing import Final, Self
 
+from resourcesync.destination.heeding import heeding
+from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (
     FILTERED,
     Decision,
@@ -37,7 +41,77 @@ def show_decisions(pull: Pull, mode: Mode, decide: Callable[[], Iterator[Decisio
     """
     review = pull.options.review
     if review is not None:
-        review(mode, lambda: _with_held(pull, decide()))
+        review(mode, lambda: _with_held(pull, decide()), 0)
+
+
+class Noted:
+    """Decisions that were made, in a temporary file, so that they need not be made again.
+
+    Of a mirror of millions most is in step: that is told by its number.
+
+    Args:
+        pull: What the pull works with.
+
+    Attributes:
+        same: How many copies are in step.
+    """
+
+    def __init__(self, pull: Pull) -> None:
+        self._pull = pull
+        self._others: Spool[Decision] = Spool(
+            key=uri_of, dump=_dump, load=_load, spill=pull.equipment.scratch
+        )
+        self.same = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._others.close()
+
+    def note(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+        """Yield the decisions, and note them as they pass."""
+        for decision in decisions:
+            if type(decision) is InStep:
+                self.same += 1
+            else:
+                self._others.add(decision)
+            yield decision
+
+    def show(self, mode: Mode) -> None:
+        """Show what was noted to whoever reviews this pull."""
+        review = self._pull.options.review
+        if review is not None:
+            review(mode, self._held, self.same)
+
+    def _held(self) -> Iterator[Decision]:
+        return heeding(_with_held(self._pull, iter(self._others)), self._pull.equipment.clock)
+
+
+_KINDS: Final = (TakeAway, Keep)
+
+
+def uri_of(decision: Decision) -> str:
+    """Return the normalised URI of what a decision is about."""
+    return decision.listed.uri if isinstance(decision, Fetch) else decision.copy.uri
+
+
+def _dump(decision: Decision) -> bytes:
+    """Return a decision as bytes; named tuples are plain ones there."""
+    if isinstance(decision, Fetch):
+        listed, before, *how = decision
+        held = None if before is None else tuple(before)
+        return marshal.dumps((-1, tuple(listed), held, *how))
+    return marshal.dumps((_KINDS.index(type(decision)), tuple(decision.copy), *decision[1:]))
+
+
+def _load(data: bytes) -> Decision:
+    kind, first, *rest = marshal.loads(data)  # noqa: S302 - a temporary file of our own
+    if kind < 0:
+        before, *how = rest
+        return Fetch(Listed._make(first), None if before is None else Copy._make(before), *how)
+    made: Decision = _KINDS[kind](Copy._make(first), *rest)
+    return made
 
 
 def decide_changes(pull: Pull, rows: Iterable[Listed]) -> Iterator[Decision]:

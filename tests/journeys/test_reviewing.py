@@ -1,0 +1,72 @@
+"""Whoever reviews a pull sees every decision, though it is made once."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from resourcesync.destination.plan import Decision, Fetch, InStep, Keep, TakeAway
+from resourcesync.destination.reports import Mode
+from tests.support.world import World
+
+Decide = Callable[[], Iterator[Decision]]
+
+
+class Seen:
+    """What a review was shown."""
+
+    def __init__(self) -> None:
+        self.decisions: list[Decision] = []
+        self.same = 0
+
+    def review(self, mode: Mode, decide: Decide, same: int) -> None:
+        assert mode is Mode.BASELINE
+        self.decisions, self.same = list(decide()), same
+        assert list(decide()) == self.decisions
+        assert not any(isinstance(it, InStep) for it in self.decisions)
+
+
+@pytest.fixture
+def changed(world: World) -> World:
+    """A Source of 41, of which one is new, one altered and two are gone since the last pull."""
+    world.pull()
+    world.put("objects/0001.html", "another")
+    world.put("objects/new.html", "new")
+    world.remove("objects/0002.html")
+    world.remove("objects/0003.html")
+    world.publish()
+    return world
+
+
+@pytest.mark.parametrize(("delete", "gone"), [("absent", TakeAway), ("never", Keep)])
+def test_a_review_is_shown_what_the_plan_counts(
+    changed: World, delete: str, gone: type[Any]
+) -> None:
+    seen = Seen()
+
+    changed.pull(mode="baseline", dry_run=True, delete=delete, review=seen.review)
+
+    kinds = Counter(type(it) for it in seen.decisions)
+    plan: Any = changed.told("plan")[0]
+    assert kinds == {Fetch: plan["create"] + plan["update"], gone: 2}
+    assert (plan["create"], plan["update"], seen.same) == (1, 1, plan["same"])
+    copies = [it.before for it in seen.decisions if isinstance(it, Fetch)]
+    assert sum(copy is None for copy in copies) == 1
+    uris = [it.listed.uri if isinstance(it, Fetch) else it.copy.uri for it in seen.decisions]
+    assert uris == sorted(uris)
+
+
+def test_what_is_shown_is_what_was_counted_and_not_decided_anew(changed: World) -> None:
+    seen = Seen()
+
+    def review(mode: Mode, decide: Decide, same: int) -> None:
+        (changed.folder / "objects/0010.html").unlink()  # deciding anew would want it back
+        seen.review(mode, decide, same)
+
+    changed.pull(mode="baseline", dry_run=True, review=review)
+
+    plan: Any = changed.told("plan")[0]
+    fetches = [it.listed.path for it in seen.decisions if isinstance(it, Fetch)]
+    assert fetches == ["objects/0001.html", "objects/new.html"]
+    assert len(fetches) == plan["create"] + plan["update"]
