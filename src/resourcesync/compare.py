@@ -6,7 +6,8 @@ compares what the mirror really holds with what the Source lists.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Generic, NamedTuple, Protocol, TypeVar, final
+from functools import partial
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, final
 
 
 class Account(Protocol):
@@ -52,6 +53,10 @@ class Same(NamedTuple, Generic[B, A]):
     after: A
 
 
+# What most resources of a large account are: made without Python code, as millions are.
+_same: Final[Callable[[tuple[Any, Any]], Same[Any, Any]]] = partial(tuple.__new__, Same)
+_updated: Final[Callable[[tuple[Any, Any]], Updated[Any, Any]]] = partial(tuple.__new__, Updated)
+
 Difference = Created[A] | Updated[B, A] | Deleted[B] | Same[B, A]
 
 
@@ -76,7 +81,8 @@ def compare(
     left, right = next(lefts, None), next(rights, None)
     while left is not None and right is not None:
         if left.uri == right.uri:
-            yield Same(left, right) if same(left, right) else Updated(left, right)
+            pair = (left, right)
+            yield _same(pair) if same(left, right) else _updated(pair)
             left, right = next(lefts, None), next(rights, None)
         elif left.uri < right.uri:
             yield Deleted(left)
@@ -96,9 +102,15 @@ T = TypeVar("T", bound=Account)
 
 
 def _rising(account: Iterable[T]) -> Iterator[T]:
-    last: str | None = None
-    for item in account:
-        if last is not None and item.uri <= last:
-            raise UnorderedAccountError(f"{item.uri!r} comes after {last!r}")
-        last = item.uri
+    items = iter(account)
+    first = next(items, None)
+    if first is None:
+        return
+    last = first.uri
+    yield first
+    for item in items:
+        uri = item.uri
+        if uri <= last:
+            raise UnorderedAccountError(f"{uri!r} comes after {last!r}")
+        last = uri
         yield item

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from heapq import merge
 from operator import attrgetter
 
 from resourcesync.destination.linking import with_linked
-from resourcesync.destination.ordering import Spool
+from resourcesync.destination.ordering import Spool, in_order
 from resourcesync.destination.plan import Listed, settle
 
 
@@ -35,7 +34,7 @@ def settled(
     spools: list[Spool[Listed]], on_conflict: Callable[[Listed, Listed], None]
 ) -> Iterator[Listed]:
     """Yield one row for each URI, in order: the last word of all spools."""
-    return settle(merge(*spools, key=attrgetter("uri")), on_conflict)
+    return settle(in_order(spools, attrgetter("uri")), on_conflict)
 
 
 def ignore_conflict(first: Listed, other: Listed) -> None:

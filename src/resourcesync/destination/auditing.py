@@ -7,16 +7,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
-from heapq import merge
-from operator import attrgetter
 from typing import Final, Literal
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
-from resourcesync.destination.account import ignore_conflict
+from resourcesync.destination.account import ignore_conflict, settled
 from resourcesync.destination.doubting import Doubts, as_listed
 from resourcesync.destination.heeding import heeding
 from resourcesync.destination.linking import linked_by, with_linked
-from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (
     DAMAGED,
     FILTERED,
@@ -26,7 +23,6 @@ from resourcesync.destination.plan import (
     is_doubted,
     is_forgotten,
     match_copy,
-    settle,
 )
 from resourcesync.destination.proving import Bad, Proven, Prover, Rolling
 from resourcesync.destination.pulling import Pull
@@ -184,16 +180,21 @@ class Audit:
             history = pull.change_lists.read(found.change_list, since=at, state=None)
             spools.append(held.enter_context(history.spool))
             at = history.through
-        linked = linked_by(pull, _settled(spools), held)
-        return at, with_linked(_settled(spools), linked)
+        linked = linked_by(pull, settled(spools, ignore_conflict), held)
+        return at, with_linked(settled(spools, ignore_conflict), linked)
 
     def _compare(self, rows: Iterator[Listed], look: Look) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
-        differences = compare(self._pull.state.copies(), wanted, same=_never)
+        by_memory = self._method == "lists" and not self._bad
+        same = _is_plainly_same if by_memory else _never
+        differences = compare(self._pull.state.copies(), wanted, same=same)
         often = {"every": 1} if self._method == "hash" else {}  # a copy may be large
+        plain = 0
         for difference in heeding(differences, self._pull.equipment.clock, **often):
             match difference:
-                case Updated(copy, row) | Same(copy, row):
+                case Same():
+                    plain += 1
+                case Updated(copy, row):
                     if row.change == FILTERED:
                         continue  # listed, but not wanted any more: neither missing nor extra
                     self._counts.listed += 1
@@ -205,6 +206,9 @@ class Audit:
                         self._find(FindingKind.MISSING, row.uri, row.path, reason)
                 case Deleted(copy):
                     self._extra(copy)
+        self._counts.listed += plain
+        self._counts.present += plain
+        self._counts.accurate += plain
 
     def _extra(self, copy: Copy) -> None:
         waiting = self._pull.state.pending_of(copy.uri)
@@ -325,10 +329,6 @@ class Audit:
         )
 
 
-def _settled(spools: list[Spool[Listed]]) -> Iterator[Listed]:
-    return settle(merge(*spools, key=attrgetter("uri")), ignore_conflict)
-
-
 def _computable(digests: str) -> tuple[str, ...]:
     """Return the algorithms of digests in our own form, or none if one cannot be computed."""
     if digests.startswith("sha-256:") and " " not in digests:
@@ -346,6 +346,16 @@ def _why_missing(waiting: Pending | None) -> str:
     if waiting is None or waiting.task != Task.FETCH:
         return "missing"
     return f"missing, to be fetched: {waiting.reason}" if waiting.reason else "not fetched yet"
+
+
+def _is_plainly_same(copy: Copy, row: Listed) -> bool:
+    """Whether the memory of a copy agrees with the list in all, as that of most copies does."""
+    return (
+        row.hash == copy.digests == copy.listed != ""
+        and row.length == copy.length
+        and row.change != FILTERED
+        and not is_doubted(copy)
+    )
 
 
 def _never(copy: Copy, row: Listed | Pending) -> bool:

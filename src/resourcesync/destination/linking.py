@@ -48,7 +48,7 @@ def linked_by(pull: Pull, rows: Iterable[Listed], held: ExitStack) -> Spool[List
 
 
 def with_linked(rows: Iterator[Listed], linked: Iterable[Listed] | None) -> Iterator[Listed]:
-    """Yield the rows, and one for each thing that is linked to and not listed itself.
+    """Return the rows, and one for each thing that is linked to and not listed itself.
 
     A thing that is listed, but not as the filters want it, is wanted since it is linked to; what
     its own entry says of it still holds.
@@ -58,10 +58,8 @@ def with_linked(rows: Iterator[Listed], linked: Iterable[Listed] | None) -> Iter
         linked: What ``linked_by`` returned.
     """
     if linked is None:
-        yield from rows
-        return
-    for _, group in groupby(merge(rows, linked, key=_by_uri), key=_by_uri):
-        yield _word(group)
+        return rows
+    return (_word(group) for _, group in groupby(merge(rows, linked, key=_by_uri), key=_by_uri))
 
 
 def links_of(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Final, NamedTuple
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
@@ -169,6 +170,7 @@ class InStep(NamedTuple):
     copy: Copy
 
 
+_in_step: Final[Callable[[tuple[Copy]], InStep]] = partial(tuple.__new__, InStep)
 Decision = Fetch | TakeAway | Keep | InStep
 
 
@@ -189,9 +191,10 @@ def decide(
         obeying: Whether a copy that a Change List calls deleted is to be deleted.
     """
     for difference in compare(copies, rows, same=_is_same):
+        if isinstance(difference, Same):  # as most are
+            yield _in_step((difference.before,))
+            continue
         match difference:
-            case Same(copy):
-                yield InStep(copy)
             case Deleted(copy):
                 yield TakeAway(copy, ABSENT) if sweeping else Keep(copy)
             case Created(row):
@@ -228,9 +231,10 @@ def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
     same = create = update = delete = kept = size = unsized = 0
     unsure = False
     for decision in decisions:
+        if isinstance(decision, InStep):  # as most are
+            same += 1
+            continue
         match decision:
-            case InStep():
-                same += 1
             case TakeAway():
                 delete += 1
             case Keep():
@@ -265,20 +269,21 @@ def settle(
         rows: In URI order; those of one URI in the order in which the Source gave them.
         on_conflict: Takes the first and the differing row.
     """
-    current: Listed | None = None
-    for row in rows:
-        if current is not None and row.uri != current.uri:
+    rest = iter(rows)
+    current = next(rest, None)
+    if current is None:
+        return
+    uri = current.uri
+    for row in rest:
+        if row.uri != uri:
             yield current
-            current = None
-        if current is None:
-            current = row
+            current, uri = row, row.uri
         elif row.change:
             current = whole(row)  # we do not hold the version between
         elif not current.change and _content(row) != _content(current):
             on_conflict(current, row)
             current = current._replace(change=FILTERED, hash="", length=None, lastmod=None)
-    if current is not None:
-        yield current
+    yield current
 
 
 def _content(row: Listed) -> tuple[str, int | None, int | None]:

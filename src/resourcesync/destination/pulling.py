@@ -2,9 +2,11 @@
 
 import logging
 import marshal
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from resourcesync.destination.budget import Budget, Spent
 from resourcesync.destination.change_lists import ChangeListReader
@@ -251,9 +253,13 @@ def with_dumps(found: Discovered) -> Discovered:
     )
 
 
+# Its own constructor is Python code, which costs as much as to read the row.
+_new_row: Final[Callable[[tuple[Any, ...]], Listed]] = partial(tuple.__new__, Listed)
+
+
 def _dump(row: Listed) -> bytes:
     return marshal.dumps(tuple(row))
 
 
 def _load(data: bytes) -> Listed:
-    return Listed._make(marshal.loads(data))  # noqa: S302 - a temporary file of our own
+    return _new_row(marshal.loads(data))  # noqa: S302 - a temporary file of our own
