@@ -318,3 +318,19 @@ def test_all_of_the_network_options_are_understood(source: TinySource) -> None:
 
     assert files_of(Path("museum")) == MIRRORED
     assert "/robots.txt" not in {it.target for it in source.asked[1:]}
+
+
+def test_a_file_that_is_in_the_way_is_kept_and_told_of(source: TinySource, said: Said) -> None:
+    mine = Path("museum/objects/0003.txt")
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+
+    assert run(["pull", source.url, "museum"]) == 0
+
+    err = said.readouterr().err
+    kept = [it for it in Path("museum/.resourcesync/quarantine").iterdir() if it.suffix != ".note"]
+    assert [it.read_text() for it in kept] == ["mine"]
+    assert err == (
+        "warning[set-aside]: objects/0003.txt was not what is known here: it is kept as"
+        f" .resourcesync/quarantine/{kept[0].name}\n"
+    )

@@ -17,6 +17,7 @@ from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Step
 _GROUP: Final = 256
 _GROUP_SECONDS: Final = 1.0
 _KEPT_FAILURES: Final = 1_000
+_MOST_TOLD: Final = 100
 _OF_ONE_RESOURCE: Final = frozenset({"path-in-the-way", "local-change"})
 
 
@@ -112,6 +113,7 @@ class Landing:
         self._settled: list[str] = []
         self._patched: list[PatchRow] = []
         self._since = clock.monotonic()
+        self._set_aside = 0
         self.tally = Tally()
 
     def now(self) -> int:
@@ -222,6 +224,7 @@ class Landing:
             doubted = [befores[ready.copy.uri] or ready.copy for ready in staged]
             self._state.commit(Step(doubted=[forgotten(copy) for copy in doubted]))
         results = self._copies.install([_installation(ready) for ready in staged])
+        self._tell_of_quarantine()
         installed = [ready for ready in group if ready.staged is None]
         refused: dict[str, Copy | None] = {}
         broken: StorageError | None = None
@@ -240,6 +243,20 @@ class Landing:
                 self._count(ready)
         if broken is not None:
             raise broken
+
+    def _tell_of_quarantine(self) -> None:
+        """Say which files were in the way, and where they are now; the first of very many."""
+        for path, place in self._copies.made_way():
+            self._set_aside += 1
+            if self._set_aside <= _MOST_TOLD:
+                self._report(
+                    "warning",
+                    {
+                        "code": "set-aside",
+                        "message": f"{path} was not what is known here: it is kept as"
+                        f" .resourcesync/quarantine/{place}",
+                    },
+                )
 
     def _before(self, ready: Ready) -> Copy | None:
         return None if ready.fetch.before is None else self._state.copy(ready.copy.uri)

@@ -113,6 +113,10 @@ class Copies(Look, Protocol):
         """
         ...
 
+    def made_way(self) -> list[tuple[str, str]]:
+        """Return what installing moved to the quarantine since this was asked: paths and names."""
+        ...
+
     def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
         """Move a batch to the trash durably; return for each where it went (empty: nothing there).
 

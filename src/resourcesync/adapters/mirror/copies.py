@@ -51,6 +51,7 @@ class FileTreeCopies:
         self._tmp = os.open("tmp", FOLDER_FLAGS, dir_fd=own)
         self._trash = os.open("trash", FOLDER_FLAGS, dir_fd=own)
         self._quarantine = os.open("quarantine", FOLDER_FLAGS, dir_fd=own)
+        self._made_way: list[tuple[str, str]] = []
         self._syncer = Syncer(monotonic)
         self._parts = Parts(self._tmp)
         self._names = 0
@@ -173,7 +174,13 @@ class FileTreeCopies:
             staged = _file(installation)
             if info.st_size == staged.length and self._equal(folder, leaf, staged.digests):
                 return
-        quarantine.set_aside(folder, leaf, installation.path, self._quarantine)
+        place = quarantine.set_aside(folder, leaf, installation.path, self._quarantine)
+        self._made_way.append((installation.path, place))
+
+    def made_way(self) -> list[tuple[str, str]]:
+        """Return what installing moved to the quarantine since this was asked: paths and names."""
+        found, self._made_way = self._made_way, []
+        return found
 
     def _equal(self, folder: int, leaf: str, digests: Sequence[Digest]) -> bool:
         file = os.open(leaf, READ_FLAGS, dir_fd=folder)

@@ -16,8 +16,8 @@ _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
-def set_aside(folder: int, leaf: str, path: str, quarantine: int) -> None:
-    """Move a file to the quarantine, with a note of where it was.
+def set_aside(folder: int, leaf: str, path: str, quarantine: int) -> str:
+    """Move a file to the quarantine, with a note of where it was; return its name there.
 
     Args:
         folder: Descriptor of the folder that it is in.
@@ -34,6 +34,7 @@ def set_aside(folder: int, leaf: str, path: str, quarantine: int) -> None:
         stream.write(f"{_AT}{path}\nbecause: not what resourcesync put there\n")
     os.rename(leaf, place, src_dir_fd=folder, dst_dir_fd=quarantine)
     sync_folder(quarantine)
+    return place
 
 
 def places_of(quarantine: int, path: str) -> list[str]:
