@@ -5,7 +5,7 @@ from pathlib import Path
 
 from resourcesync.cli.main import run
 from tests.support.command_line import FILES, Said
-from tests.support.tiny_source import TinySource
+from tests.support.tiny_source import TinySource, dead_address
 
 
 def test_after_config_init_the_advice_is_to_edit_that_file(said: Said) -> None:
@@ -55,3 +55,39 @@ def test_a_part_that_no_task_needs_is_gone_after_a_complete_pull(
 
     assert list(left.iterdir()) == []
     said.readouterr()
+
+
+def test_of_entries_that_cannot_be_used_no_further_run_is_advised(
+    source: TinySource, said: Said
+) -> None:
+    body = b"elsewhere"
+    entries = [source.entry(target, content) for target, content in FILES.items()]
+    entries.append(source.entry("/x", body, uri="https://other.example/x"))
+    source.offer_entries(entries)
+
+    assert run(["pull", source.url, "museum"]) == 3
+
+    told = said.readouterr().out
+    assert "run it again" not in told
+    assert "  next   ask the Source to mend the 1 entry that cannot be used;" in told
+    assert "--allow-origin ORIGIN" in told
+
+
+def test_a_host_that_cannot_be_connected_is_told_with_what_to_do(said: Said) -> None:
+    with dead_address() as address:
+        assert run(["pull", address, "museum", "--retries", "0"]) == 4
+
+    told = said.readouterr().err
+    assert "error[connect]" in told
+    assert "see that host and port are right" in told
+
+
+def test_the_names_that_the_first_steps_tell_of_are_the_names_that_are_there(
+    source: TinySource, said: Said
+) -> None:
+    source.offer({"/README": b"1", "/v1.2/notes.txt": b"2", "/page.php?id=1": b"3"})
+    assert run(["pull", source.url, "museum"]) == 0
+    said.readouterr()
+
+    for name in ("README!9", "v1.2!8/notes.txt", "page.php!3fid=1"):
+        assert Path("museum", name).is_file()

@@ -84,6 +84,8 @@ warning
   clock-skew         Our clock and the Source's do not agree.
   no-time            A list does not tell its time, so each pull takes the whole list.
   change-gap         The Change Lists do not reach back; a newer Resource List makes up for it.
+  lists-moved        The Source's lists are not where they were; they are looked for anew.
+  set-aside          A file was not what is known here; it is kept in the quarantine.
   rewritten          The Source rewrote its Change List; a baseline was done.
   bad-dump           A dump is of no use; its resources are fetched singly.
   bad-package        A package is of no use; its resources are fetched singly.

@@ -82,7 +82,8 @@ SAFETY: Final = (
         type=click.Choice(["strict", "lenient"]),
         default="strict",
         show_default=True,
-        help="Refuse bytes that are not what the list says, or keep and mark them.",
+        help="Refuse bytes that are not what the list says (strict), or store them and mark them "
+        "unverified (lenient): then copies here may contradict the list.",
     ),
     option(
         "--dumps",

@@ -322,5 +322,15 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> tuple[Line, 
             )
         )
     else:
-        lines.append(Line(f"  next   run it again: resourcesync pull {folder}"))
+        lines += _next(report, folder)
     return tuple(lines)
+
+
+def _next(report: RunReport, folder: str) -> Iterator[Line]:
+    """Say what helps: no run can fetch an entry that cannot be used."""
+    if report.failed or report.held or not report.refused:
+        yield Line(f"  next   run it again: resourcesync pull {folder}")
+    if report.refused:
+        entries = words.counted(report.refused, "entry", "entries")
+        yield Line(f"  next   ask the Source to mend the {entries} that cannot be used;")
+        yield Line("         if it may speak for another origin: --allow-origin ORIGIN")
