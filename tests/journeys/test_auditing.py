@@ -1,10 +1,14 @@
 """An audit names what is not as listed, and changes nothing."""
 
+import re
+
 import pytest
 
 from resourcesync.destination.proving import Rolling
+from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.digests import Digest
-from tests.support.world import World
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
 
 
 @pytest.mark.parametrize("method", ["lists", "stat", "hash"])
@@ -132,3 +136,26 @@ def test_an_audit_of_what_is_served_asks_for_each_resource_once(world: World) ->
     assert report.in_sync
     assert len(world.asked_resources()) == 41
     assert report.read == sum(map(len, world.originals.contents().values()))
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_an_audit_refuses_a_change_list_that_lost_its_changes(world: World, left: int) -> None:
+    world.pull()
+    for number in range(3):
+        world.put(f"objects/{number:04}.html", f"new {number}")
+        world.publish()
+    world.pull()
+    uri = BASE + "resourcesync/changelist.xml"
+    entries = re.compile(rb"<url>.*?</url>", re.DOTALL)
+    whole = world.honest(uri).body
+    kept = b"".join(entries.findall(whole)[:left])
+    first = whole.index(b"<url>")
+    world.answers[uri] = Answer(body=whole[:first] + kept + entries.sub(b"", whole[first:]))
+
+    for look in (world.pull, world.audit):
+        with pytest.raises(SourceUnavailableError) as caught:
+            look()
+        assert caught.value.code == "stale-copy"
+
+    del world.answers[uri]
+    assert not world.audit().findings

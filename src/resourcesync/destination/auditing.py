@@ -13,6 +13,7 @@ from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.account import ignore_conflict, settled
 from resourcesync.destination.doubting import Doubts, as_listed
 from resourcesync.destination.heeding import heeding
+from resourcesync.destination.history import check_no_less
 from resourcesync.destination.linking import linked_by, with_linked
 from resourcesync.destination.plan import (
     DAMAGED,
@@ -179,6 +180,7 @@ class Audit:
         if found.change_list is not None and at is not None:
             history = pull.change_lists.read(found.change_list, since=at, state=None)
             spools.append(held.enter_context(history.spool))
+            check_no_less(history, found.change_list, pull.memory.through or 0)
             at = history.through
         linked = linked_by(pull, settled(spools, ignore_conflict), held)
         return at, with_linked(settled(spools, ignore_conflict), linked)

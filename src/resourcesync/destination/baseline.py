@@ -7,11 +7,10 @@ from itertools import islice
 from typing import Final
 
 from resourcesync.destination.account import Account, ignore_conflict, settled
-from resourcesync.destination.cursor import OLD_COPY
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.heeding import heeding
-from resourcesync.destination.history import History
+from resourcesync.destination.history import History, check_no_less
 from resourcesync.destination.linking import linked_by, links_of, with_linked, write_links
 from resourcesync.destination.memory import encode
 from resourcesync.destination.ordering import Spool
@@ -36,7 +35,6 @@ from resourcesync.errors import (
     DiscontinuityError,
     RollbackError,
     SourceNotFoundError,
-    SourceUnavailableError,
 )
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.ports.mirror import TO_DO, Copy, Pending, SeenDocument, Step, Task
@@ -164,19 +162,8 @@ class Baseline:
             self._pull.found.change_list, since=snapshot.at, state=None
         )
         held.enter_context(history.spool)
-        known = self._pull.memory.through or 0
-        if history.reaches and history.through < known and self._pull.options.mode != "baseline":
-            raise SourceUnavailableError(
-                "the Change Lists tell of less than before (an old copy)",
-                uri=self._pull.found.change_list,
-                evidence=(
-                    ("here", f"complete to {_text(known)}"),
-                    ("got", f"changes to {_text(history.through)}"),
-                    ("kept", "nothing was changed"),
-                ),
-                code="stale-copy",
-                hint=OLD_COPY,
-            )
+        if self._pull.options.mode != "baseline":
+            check_no_less(history, self._pull.found.change_list, self._pull.memory.through or 0)
         if not history.reaches:
             self._pull.warn(
                 "change-gap",

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from resourcesync.destination.cursor import Span
+from resourcesync.destination.cursor import OLD_COPY, Span
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import Listed
+from resourcesync.errors import SourceUnavailableError
+from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports.mirror import SeenDocument
 
@@ -47,3 +49,28 @@ class History:
 def open_list_key(head: str) -> str:
     """Return the note under which the open list of an index is remembered."""
     return f"open-list {head}"
+
+
+def check_no_less(history: History, uri: str, known: int) -> None:
+    """Check that lists tell of all that was read of them before.
+
+    Args:
+        history: What they tell since an earlier moment.
+        uri: The Change List or its index.
+        known: The T of the mirror: it knows everything up to here, microseconds.
+
+    Raises:
+        SourceUnavailableError: They tell of less: an old copy, or one that was cut.
+    """
+    if history.reaches and history.through < known:
+        raise SourceUnavailableError(
+            "the Change Lists tell of less than before (an old copy)",
+            uri=uri,
+            evidence=(
+                ("here", f"complete to {format_w3c(from_microseconds(known))}"),
+                ("got", f"changes to {format_w3c(from_microseconds(history.through))}"),
+                ("kept", "nothing was changed"),
+            ),
+            code="stale-copy",
+            hint=OLD_COPY,
+        )
