@@ -22,7 +22,7 @@ EXPECTED = {
     "PatchError": 3,
     "DocumentError": 5,
     "MalformedDocumentError": 5,
-    "TruncatedDocumentError": 4,
+    "TruncatedDocumentError": 5,
     "NotAListError": 5,
     "UnexpectedDocumentError": 5,
     "DocumentLimitError": 5,

@@ -33,13 +33,15 @@ def test_a_file_that_is_cut_short_is_unusable_and_not_unreachable(
     assert captured.out == ""
 
 
-def test_a_document_that_is_served_cut_short_may_be_whole_later(
-    source: TinySource, said: Said
-) -> None:
+def test_a_document_that_comes_whole_and_is_cut_is_unusable(source: TinySource, said: Said) -> None:
     source.put("/list.xml", WHOLE[:-3].encode(), "application/xml")
 
-    assert run(["explore", f"{source.url}/list.xml"]) == 4
-    assert "this machine" not in said.readouterr().err
+    assert run(["explore", f"{source.url}/list.xml"]) == 5
+    told = said.readouterr().err
+    assert "this machine" not in told
+    assert "  got    a whole answer, as far as HTTP tells: the Source's own document" in told
+    assert "  kept   nothing was changed" in told
+    assert "  fix    tell the Source; look at its lists with: resourcesync validate" in told
 
 
 def test_a_package_that_is_cut_short_is_unusable(here: Path, said: Said) -> None:

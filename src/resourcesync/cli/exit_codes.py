@@ -85,7 +85,6 @@ _BY_ERROR: Final[dict[type[errors.ResourceSyncError], ExitCode]] = {
     errors.StoppedError: ExitCode.INTERRUPTED,
     errors.BudgetError: ExitCode.BUDGET,
     errors.DocumentError: ExitCode.UNUSABLE,
-    errors.TruncatedDocumentError: ExitCode.UNREACHABLE,
     errors.PackageError: ExitCode.UNUSABLE,
     errors.TruncatedPackageError: ExitCode.UNREACHABLE,
     errors.PackedMemberError: ExitCode.PARTIAL,

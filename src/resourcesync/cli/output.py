@@ -7,7 +7,12 @@ from typing import Final, Literal, Protocol, TextIO
 
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_cut_here
 from resourcesync.cli.words import Line
-from resourcesync.errors import DocumentError, Evidence, ResourceSyncError
+from resourcesync.errors import (
+    DocumentError,
+    Evidence,
+    ResourceSyncError,
+    TruncatedDocumentError,
+)
 
 ProgressStyle = Literal["auto", "bar", "plain", "off"]
 ColorStyle = Literal["auto", "always", "never"]
@@ -60,6 +65,7 @@ class Problem:
 
 
 _CUT_HERE: Final = "the file on this machine is cut short: get it again, whole"
+_CUT_THERE: Final = "tell the Source; look at its lists with: resourcesync validate URL"
 
 
 def problem_of(error: ResourceSyncError) -> Problem:
@@ -68,12 +74,21 @@ def problem_of(error: ResourceSyncError) -> Problem:
     if isinstance(error, DocumentError) and error.uri and error.line:
         where = f"line {error.line}, column {error.column}"
         place = f"{error.uri}:{error.line}:{error.column}  {where}"
+    evidence, hint = error.evidence, error.hint
+    if is_cut_here(error):
+        hint = hint or _CUT_HERE
+    elif isinstance(error, TruncatedDocumentError):
+        answered = (
+            ("got", "a whole answer, as far as HTTP tells: the Source's own document stops there"),
+            ("kept", "nothing was changed"),
+        )
+        evidence, hint = (*evidence, *answered), hint or _CUT_THERE
     return Problem(
         code=error.code,
         message=error.message,
         place=place,
-        evidence=error.evidence,
-        hint=error.hint or (_CUT_HERE if is_cut_here(error) else ""),
+        evidence=evidence,
+        hint=hint,
         exit=exit_code_for(error),
     )
 
