@@ -116,19 +116,15 @@ class Audit:
             self._looks_around = rolling is None
         at: int | None = self._pull.memory.through
         with ExitStack() as held:
-            rows: Iterator[Listed]
-            if offline:
-                rows = self._remembered()
-            else:
+            rows = self._remembered()
+            if not offline:
                 at, rows = self._listed(held)
             look = held.enter_context(self._pull.equipment.copies.looking())
             self._compare(rows, look)
         self._doubts.flush()
         self._look_for_foreign_files()
         counts = self._counts
-        all_read = self._method == "hash" and counts.present == self._pull.state.count()
-        if all_read and not counts.findings:
-            self._pull.state.commit(Step(notes={PROVEN_ALL: str(self._pull.now)}))
+        self._remember_proof()
         return AuditReport(
             run=run,
             at=_moment(at),
@@ -148,6 +144,13 @@ class Audit:
             stopped=proven is not None and proven.stopped,
             is_begun=offline and self._pull.memory.is_begun,
         )
+
+    def _remember_proof(self) -> None:
+        """Write down that every byte of every copy was read just now, and is as it should be."""
+        counts = self._counts
+        all_read = self._method == "hash" and counts.present == self._pull.state.count()
+        if all_read and not counts.findings:
+            self._pull.state.commit(Step(notes={PROVEN_ALL: str(self._pull.now)}))
 
     def _remembered(self) -> Iterator[Listed]:
         """Yield what was listed when it was last read: of each copy, and of what waits."""
