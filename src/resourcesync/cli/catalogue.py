@@ -82,7 +82,10 @@ def _post(values: dict[str, Any], screen: Screen) -> Outcome:
         done.extend(catalogues.post_lines(values["file"], values["lines"], clock=clock))
     except ResourceSyncError as error:
         before = sum(_counts(done).values())
-        error.evidence = (*error.evidence, ("posted", f"{words.count(before)} changes before it"))
+        error.evidence = (
+            *error.evidence,
+            ("posted", f"{words.counted(before, 'change')} before it"),
+        )
         raise
     return _told(values["file"], done)
 

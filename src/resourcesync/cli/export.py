@@ -89,8 +89,11 @@ def _ended(done: "Exported", folder: Path, out: Path) -> Outcome:
     }
     if done.damaged:
         copies = words.counted(done.damaged, "resource")
+        are = "is" if done.damaged == 1 else "are"
         lines = (
-            Line(f"{copies} of {folder} are not as fetched; nothing was written", "Refused", QUIET),
+            Line(
+                f"{copies} of {folder} {are} not as fetched; nothing was written", "Refused", QUIET
+            ),
             # Without an audit that reads, a repair looks at sizes and times only.
             Line(f"  next   resourcesync audit {folder}"),
             Line(f"         resourcesync repair {folder} --from-audit last, then export again"),

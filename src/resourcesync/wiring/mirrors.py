@@ -192,8 +192,7 @@ def open_destination(
         assert copies is not None
         memory = Memory(state)
         try:
-            settings = network.settings(source or _followed(memory))
-            timed = Deadline(clock)
+            timed, settings = Deadline(clock), network.settings(source or _followed(memory))
             with closing(CurlFetcher(settings, timed, Random())) as fetcher:  # noqa: S311 - jitter
                 yield Destination(
                     Equipment(
