@@ -91,3 +91,14 @@ def test_the_names_that_the_first_steps_tell_of_are_the_names_that_are_there(
 
     for name in ("README!9", "v1.2!8/notes.txt", "page.php!3fid=1"):
         assert Path("museum", name).is_file()
+
+
+def test_a_lenient_pull_says_how_many_copies_contradict_the_list(
+    source: TinySource, said: Said
+) -> None:
+    source.put("/objects/0003.txt", b"other")
+
+    assert run(["pull", source.url, "museum", "--verify", "lenient"]) == 0
+
+    assert "1 contradict the list, kept and marked unverified" in said.readouterr().out
+    assert run(["audit", "museum"]) == 1

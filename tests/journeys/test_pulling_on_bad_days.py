@@ -108,7 +108,7 @@ def test_lenient_keeps_other_bytes_and_says_that_they_are_unverified(world: Worl
 
     report = world.pull(verify="lenient")
 
-    assert (report.failed, report.unverified) == (0, 1)
+    assert (report.failed, report.unverified, report.contradicting) == (0, 1, 1)
     assert (world.folder / "objects/0003.html").read_bytes() == b"whatever"
 
 

@@ -286,6 +286,9 @@ def _proven(report: RunReport) -> str:
 
 def _remarks(report: RunReport) -> Iterator[str]:
     """Yield what is true besides: it does not make the mirror wrong, but is worth knowing."""
+    if report.contradicting:
+        text = f"{words.count(report.contradicting)} contradict the list"
+        yield f"          {text}, kept and marked unverified (--verify lenient)"
     if report.linked:
         linked = words.counted(report.linked, "resource")
         yield f"          {linked} of them not listed, but linked to by what is listed"

@@ -94,6 +94,7 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
         verified=tally.fixity.get(Fixity.VERIFIED, 0),
         weak=tally.fixity.get(Fixity.WEAK, 0),
         unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
+        contradicting=tally.contradicting,
         linked=state.linked_count(),
         patched=tally.patched,
         unpatched=tally.unpatched,

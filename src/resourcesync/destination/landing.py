@@ -53,6 +53,7 @@ class Tally:
     useful: int = 0
     patched: int = 0
     unpatched: int = 0
+    contradicting: int = 0
     fixity: dict[str, int] = field(default_factory=dict)
     failures: list[Failing] = field(default_factory=list)
 

@@ -79,6 +79,7 @@ class RunReport:
         held: Deletions that wait for a second list or for the operator.
         unlisted: Resources here that the Source lists no more and that policy keeps.
         verified, weak, unverified: How the resources fetched in this run were proven.
+        contradicting: Of the unverified, those whose bytes are not what the list says.
         linked: Of the resources here, those that are not listed, but that listed entries link to.
         patched: Resources that were made of the copy before by a patch.
         unpatched: Patches that were of no use; their resources were fetched whole.
@@ -112,6 +113,7 @@ class RunReport:
     verified: int = 0
     weak: int = 0
     unverified: int = 0
+    contradicting: int = 0
     linked: int = 0
     patched: int = 0
     unpatched: int = 0

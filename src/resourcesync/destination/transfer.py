@@ -322,6 +322,7 @@ class Transfer:
             reason = f"the list says {expected}, the Source served {actual}"
             self._go_on(attempt.failed(code, reason, mismatch=True, tries=1))
             return
+        self._landing.tally.contradicting += wrong is not None
         listed = fetch.listed if wrong is None else fetch.listed._replace(hash="")
         # What another server said of its copy means nothing to this one.
         copy = self._landing.copy(listed, length, digests, headers if own else {}, fixity)
