@@ -145,6 +145,7 @@ def test_a_capability_list_that_names_no_resource_list_is_not_followed(tmp_path:
     world.answers[CAPABILITY_LIST] = Answer(body=entry.sub(b"", body, count=1))
 
     assert world.pull().mode is Mode.UNCHANGED
+    assert [said["resource_list"] for said in world.told("source")] == [RESOURCE_LIST]
     assert world.in_sync()
 
 
