@@ -140,7 +140,9 @@ def arguments(it: object) -> str:
     kept = [p.replace(annotation=p.empty) for n, p in signature.parameters.items() if n != "self"]
     text = str(signature.replace(parameters=kept, return_annotation=inspect.Signature.empty))
     text = re.sub(r"<factory>|<object object at 0x[0-9a-f]+>", "...", text)
-    return re.sub(r"<(\w+)\.(\w+): [^>]*>", r"\1.\2", text)
+    text = re.sub(r"<(\w+)\.(\w+): [^>]*>", r"\1.\2", text)
+    # A set has no order of its own, and would be written in another one each time.
+    return re.sub(r"(?<=frozenset\(\{)[^}]*", lambda it: ", ".join(sorted(it[0].split(", "))), text)
 
 
 def values(it: type[enum.Enum]) -> Iterator[str]:

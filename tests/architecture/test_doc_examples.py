@@ -145,7 +145,7 @@ def test_the_page_on_repairing_does_what_it_says(tmp_path: Path) -> None:
         whole = altered.read_text()
         altered.write_text("damaged")
         found = in_a_shell(audit, here)
-        mended = in_a_shell(repair, here)
+        mended = in_a_shell(f"{repair.rstrip()} 2>told\n", here)
 
     assert found.endswith("something is wrong\n")
     assert "In sync" in mended

@@ -243,27 +243,7 @@ class DumpPublisher:
 
     def _conclude(self, before: DumpRecord, after: DumpRecord, shelf: Shelf) -> None:
         """Remember what is public now, offer it, and remove what nobody was led to for a day."""
-        listed = {
-            Capability.RESOURCE_DUMP: after.resources,
-            Capability.CHANGE_DUMP: after.changes,
-        }
-        offers: list[Offer] = []
-        for capability, head in _HEADS.items():
-            if head not in shelf.known:
-                continue
-            parts = [name for name in shelf.known if _is_part(name, head, shelf)]
-            names = [name for it in listed[capability] for name in (it.name, it.manifest)]
-            at = min((it.since for it in listed[capability]), default=None)
-            is_start = capability is Capability.RESOURCE_DUMP
-            offers.append(
-                Offer(
-                    capability=capability,
-                    name=head,
-                    documents=(*parts, *names),
-                    at=at if is_start else None,
-                    base_uri=self._naming.base_uri,
-                )
-            )
+        offers = list(self._offers(after, shelf))
         wanted = {name for offer in offers for name in (offer.name, *offer.documents)}
         now = to_microseconds(self._clock.now())
         orphans = {
@@ -283,6 +263,26 @@ class DumpPublisher:
         for name in due:
             _log.info("removing %s, which is no longer listed anywhere", name)
             self._documents.delete(name)
+
+    def _offers(self, record: DumpRecord, shelf: Shelf) -> Iterator[Offer]:
+        """Yield what the Capability List is to lead to."""
+        listed = {
+            Capability.RESOURCE_DUMP: record.resources,
+            Capability.CHANGE_DUMP: record.changes,
+        }
+        for capability, head in _HEADS.items():
+            if head not in shelf.known:
+                continue
+            parts = [name for name in shelf.known if _is_part(name, head, shelf)]
+            names = [name for it in listed[capability] for name in (it.name, it.manifest)]
+            at = min((it.since for it in listed[capability]), default=None)
+            yield Offer(
+                capability=capability,
+                name=head,
+                documents=(*parts, *names),
+                at=at if capability is Capability.RESOURCE_DUMP else None,
+                base_uri=self._naming.base_uri,
+            )
 
 
 def _reached(snapshot: Snapshot, plan: Plan | None, record: DumpRecord) -> Reached:
