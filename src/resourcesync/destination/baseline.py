@@ -119,13 +119,16 @@ class Baseline:
         known = self._pull.memory.at
         return snapshot.at is None or known is None or snapshot.at > known
 
-    def _is_unswept(self, snapshot: Snapshot) -> bool:
-        """Whether a list may prove what is gone: a list of one moment does so once.
+    def _is_whole(self, snapshot: Snapshot) -> bool:
+        """Whether a list may prove what is gone.
 
-        One of the same moment that lacks more than it did then was cut or is being written.
+        One of the same moment that has fewer entries than it had was cut, or is being written.
         """
-        known = self._pull.memory.swept_at
-        return snapshot.at is None or known is None or snapshot.at > known
+        memory = self._pull.memory
+        known = memory.swept_at
+        if snapshot.at is None or known is None or snapshot.at > known:
+            return True
+        return snapshot.entries >= memory.swept_entries
 
     def _check_time(self, snapshot: Snapshot, *, gap: bool) -> None:
         known, through = self._pull.memory.at, self._pull.memory.through
@@ -180,7 +183,7 @@ class Baseline:
         if not reaches:
             through = max(through, self._pull.memory.through or 0)
         sweeping = self._may_sweep(snapshot, through, reaches=reaches) and (
-            self._is_unswept(snapshot) or self._pull.options.delete == "absent"
+            self._is_whole(snapshot) or self._pull.options.delete == "absent"
         )
         self._swept_at = snapshot.at if sweeping else None
         self._listed_at = through if snapshot.at is None else snapshot.at
@@ -359,6 +362,7 @@ class Baseline:
             baseline_due=False,
             hole=history is not None and not history.reaches,
             swept_at=self._swept_at,
+            swept_entries=None if self._swept_at is None else snapshot.entries,
         ) | no_time_told(snapshot)
         self._pull.remember_refused(add=False)
         # One step: a row of an older reading that outlived the cursor would be obeyed later.

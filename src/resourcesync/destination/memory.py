@@ -116,6 +116,11 @@ class Memory:
         return self._number("swept-at")
 
     @property
+    def swept_entries(self) -> int:
+        """How many entries that Resource List had."""
+        return self._number("swept-entries") or 0
+
+    @property
     def found_at(self) -> int | None:
         """When the lists were looked for the last time, microseconds."""
         return self._number("found-at")
