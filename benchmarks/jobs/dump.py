@@ -2,10 +2,10 @@
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 from benchmarks import inputs, ours, peers
 from benchmarks.bench import Bench, Skipped, settle
+from benchmarks.jobs.publish import reset
 from benchmarks.results import Contender, JobResult, Sample, interleave, times_as_fast
 
 _URL = "https://museum.example"
@@ -24,7 +24,7 @@ def run(bench: Bench) -> Iterator[JobResult]:
         turn = iter(range(1_000_000))
 
         def first() -> Sample:
-            _reset(tree.root, pristine)
+            reset(tree.root, pristine)
             settle()
             return bench.once(ours.dump(tree.root, _URL))
 
@@ -35,13 +35,13 @@ def run(bench: Bench) -> Iterator[JobResult]:
             return bench.once(ours.dump(tree.root, _URL))
 
         def build() -> Sample:
-            _reset(tree.root, pristine)
+            reset(tree.root, pristine)
             for old in folder.glob("resourcedump*"):
                 old.unlink()
             return bench.once(peers.resync_dump(_URL, tree.root, folder / "resourcedump.xml"))
 
         def pack() -> Sample:
-            _reset(tree.root, pristine)
+            reset(tree.root, pristine)
             (folder / "info.zip").unlink(missing_ok=True)
             return bench.once(["zip", "-q", "-r", folder / "info.zip", tree.root])
 
@@ -80,10 +80,3 @@ def run(bench: Bench) -> Iterator[JobResult]:
         rows=rows,
         targets=[times_as_fast(rows, rows[0].name, peer, 2, "first: >= 2 x resync")],
     )
-
-
-def _reset(tree: Path, pristine: set[str]) -> None:
-    """Remove what publishing left in the tree."""
-    for path in tree.iterdir():
-        if path.name not in pristine:
-            shutil.rmtree(path)

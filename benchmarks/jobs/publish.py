@@ -28,7 +28,7 @@ def run(bench: Bench) -> Iterator[JobResult]:
         bench.once(["sh", "-c", _hash_all(tree.root)])  # warms the page cache for everybody
 
         def first() -> Sample:
-            _reset(tree.root, pristine)
+            reset(tree.root, pristine)
             settle()
             return bench.once(ours.publish(tree.root, _URL))
 
@@ -36,7 +36,7 @@ def run(bench: Bench) -> Iterator[JobResult]:
             return bench.once(ours.publish(tree.root, _URL))
 
         def build() -> Sample:
-            _reset(tree.root, pristine)  # with our documents there would be more than one list
+            reset(tree.root, pristine)  # with our documents there would be more than one list
             return bench.once(peers.resync_build(_URL, tree.root, folder / "resourcelist.xml"))
 
         contenders = [
@@ -85,7 +85,7 @@ def _hash_all(root: Path) -> str:
     return f"find '{root}' -type f -print0 | xargs -0 sha256sum > /dev/null"
 
 
-def _reset(root: Path, pristine: set[str]) -> None:
+def reset(root: Path, pristine: set[str]) -> None:
     """Remove what a publication left, wherever in the root it put it."""
     for path in root.iterdir():
         if path.name not in pristine:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.cli.output import Outcome, Screen, problem_of
+from resourcesync.cli.prometheus import head, label
 from resourcesync.errors import ResourceSyncError, StorageError
 
 _Row = Mapping[str, object]
@@ -107,10 +108,9 @@ def _lines(rows: list[_Row], now: datetime) -> Iterator[str]:
 def _figure(
     name: str, what: str, rows: Iterable[_Row], value: Callable[[_Row], str]
 ) -> Iterator[str]:
-    yield f"# HELP {_PREFIX}{name} {what}"
-    yield f"# TYPE {_PREFIX}{name} gauge"
+    yield from head(_PREFIX + name, what)
     for row in rows:
-        yield f'{_PREFIX}{name}{{mirror="{_escaped(str(row["mirror"]))}"}} {value(row)}'
+        yield f"{_PREFIX}{name}{{{label(str(row['mirror']))}}} {value(row)}"
 
 
 def _is_in_sync(row: _Row) -> str:
@@ -122,8 +122,3 @@ def _number_of(row: _Row, key: str) -> str:
     if isinstance(value, datetime):
         return str(value.timestamp())
     return str(int(value)) if isinstance(value, int) else str(value)
-
-
-def _escaped(text: str) -> str:
-    text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -136,6 +136,16 @@ def way_of(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in way.items() if value is not None}
 
 
+MAX_DELETE = option(
+    "--max-delete",
+    type=LIMIT,
+    metavar="N|P%",
+    default="10%",
+    show_default=True,
+    help="Hold deletions back when there are more; 25 are always allowed unless N is given.",
+)
+
+
 def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
     """Return what gives a command the options of some groups, in their order."""
 
@@ -145,6 +155,16 @@ def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
         return function
 
     return add
+
+
+def options_of(*groups: tuple[Decorator, ...]) -> dict[str, click.Option]:
+    """Return the options of some groups by their names, such as the configuration file has them."""
+    command = click.command(with_options(*groups)(_nothing))
+    return {it.name: it for it in command.params if isinstance(it, click.Option) and it.name}
+
+
+def _nothing(**_values: object) -> Job:
+    raise AssertionError("no command, only the bearer of options")
 
 
 def json_option() -> Decorator:

@@ -35,12 +35,10 @@ _LINES: Final = "ndjson:"
     type=click.Path(file_okay=False, path_type=Path),
 )
 @option("--all", "all", is_flag=True, help="Publish every tree of the configuration file.")
-@publish_options.tree_options
+@options.with_options(publish_options.TREE)
 @option("--allow-empty", is_flag=True, help="Publish it although there are no files in it.")
 @option("-n", "--dry-run", is_flag=True, help="Say what has changed; write nothing.")
-@publish_options.policy_options
-@publish_options.step_options
-@publish_options.watch_options
+@options.with_options(publish_options.POLICY, publish_options.STEPS, publish_options.WATCH)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:

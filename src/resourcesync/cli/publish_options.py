@@ -1,19 +1,18 @@
 """The options of ``publish`` that say when lists are closed, kept and written anew."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from resourcesync.cli import options
-from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 
 if TYPE_CHECKING:
     from resourcesync.source.policy import Step
 
-_TREE: Final = (
+TREE: Final = (
     option("--url", metavar="BASE", help="The address of DIR on the Web; needed once."),
     option(
         "--out",
@@ -40,7 +39,7 @@ _TREE: Final = (
         " '' takes that back.",
     ),
 )
-_POLICY: Final = (
+POLICY: Final = (
     option(
         "--change-lists",
         type=click.Choice(["append", "per-run", "archive"]),
@@ -74,15 +73,15 @@ _POLICY: Final = (
         default=None,
         help="Write robots.txt with the sitemap's address; never over one of yours.",
     ),
+    option(
+        "--link",
+        multiple=True,
+        metavar="RULE",
+        help="Links of the resources, such as 'describedby:{path}.xml only=*.pdf'; repeat for"
+        " several, '' takes them back.",
+    ),
 )
-_LINKS: Final = option(
-    "--link",
-    multiple=True,
-    metavar="RULE",
-    help="Links of the resources, such as 'describedby:{path}.xml only=*.pdf'; repeat for several,"
-    " '' takes them back.",
-)
-_WATCH: Final = (
+WATCH: Final = (
     option(
         "--watch",
         is_flag=True,
@@ -96,7 +95,7 @@ _WATCH: Final = (
         help="With --watch: look at all files at least so often.",
     ),
 )
-_STEPS: Final = (
+STEPS: Final = (
     option("--initialise", is_flag=True, help="Start over: a Resource List, no changes."),
     option("--update", is_flag=True, help="List the changes, whatever else is due."),
     option("--rebase", is_flag=True, help="List the changes, and write a new Resource List."),
@@ -115,34 +114,6 @@ _ALWAYS: Final = (
     "robots",
 )
 """What counts when it is given, even if it is nothing: a duration of 0, an empty address."""
-
-_Command = Callable[..., Job]
-
-
-def tree_options(function: _Command) -> _Command:
-    """Give a command the options that say what is published, and where."""
-    return _with(_TREE, function)
-
-
-def policy_options(function: _Command) -> _Command:
-    """Give a command the options that say when lists are closed, kept and written anew."""
-    return _with((*_POLICY, _LINKS), function)
-
-
-def watch_options(function: _Command) -> _Command:
-    """Give a command the options of watching."""
-    return _with(_WATCH, function)
-
-
-def step_options(function: _Command) -> _Command:
-    """Give a command the options that force one step."""
-    return _with(_STEPS, function)
-
-
-def _with(decorators: tuple[Callable[[_Command], _Command], ...], function: _Command) -> _Command:
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
 
 
 def chosen(values: Mapping[str, Any]) -> dict[str, object]:
@@ -176,17 +147,5 @@ def _forced(values: Mapping[str, Any]) -> list[str]:
     return [name for name in ("initialise", "update", "rebase") if values[name]]
 
 
-def _options_of(
-    decorators: tuple[Callable[[_Command], _Command], ...],
-) -> Mapping[str, click.Option]:
-    """Return the options that decorators give to a command, by their names."""
-
-    def bare(**_values: Any) -> Job:
-        raise NotImplementedError
-
-    params = getattr(_with(decorators, bare), "__click_params__", [])
-    return {str(it.name): it for it in reversed(params) if isinstance(it, click.Option)}
-
-
-KEYS: Final = _options_of((*_TREE, *_POLICY, _LINKS))
+KEYS: Final = options.options_of(TREE, POLICY)
 """The options that are remembered with a tree, as keys of the configuration file."""

@@ -6,7 +6,6 @@ from typing import Final
 import click
 
 from resourcesync.cli import options
-from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 
 SETS: Final = (
@@ -62,14 +61,7 @@ SAFETY: Final = (
         "List lists no more (absent), or nothing. auto: absent for a Resource List, signalled "
         "for a plain sitemap.",
     ),
-    option(
-        "--max-delete",
-        type=options.LIMIT,
-        metavar="N|P%",
-        default="10%",
-        show_default=True,
-        help="Hold deletions back when there are more; 25 are always allowed unless N is given.",
-    ),
+    options.MAX_DELETE,
     option(
         "--trash",
         type=options.DURATION,
@@ -115,15 +107,6 @@ NETWORK: Final = (
 )
 
 
-def _options_of(*groups: tuple[options.Decorator, ...]) -> dict[str, click.Option]:
-    command = click.command(options.with_options(*groups)(_nothing))
-    return {it.name: it for it in command.params if isinstance(it, click.Option) and it.name}
-
-
-def _nothing(**_values: object) -> Job:
-    raise AssertionError("no command, only the bearer of options")
-
-
 ONE_RUN: Final = (
     option(
         "--lists-only",
@@ -140,5 +123,5 @@ ONE_RUN: Final = (
 """Options that are about one run, not about how a mirror is kept."""
 
 KEEPING: Final = (SETS, SAFETY, FILTERS, PLACES, NETWORK)
-KEYS: Final = _options_of(*KEEPING)
+KEYS: Final = options.options_of(*KEEPING)
 """By their names in the configuration file: the options that can be set there for a mirror."""

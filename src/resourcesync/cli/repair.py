@@ -35,14 +35,7 @@ class Arguments:
 @option("-n", "--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
 @option("--delete", is_flag=True, help="Delete also copies that the Source does not list.")
-@option(
-    "--max-delete",
-    type=options.LIMIT,
-    metavar="N|P%",
-    default="10%",
-    show_default=True,
-    help="Hold deletions back when there are more; 25 are always allowed unless N is given.",
-)
+@options.MAX_DELETE
 @options.with_options(options.WAY)
 @options.CONFIG
 @options.output_options

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from resourcesync.cli import words
 from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.prometheus import head, label
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 
 _PREFIX: Final = "resourcesync_mirror_"
@@ -86,27 +87,22 @@ def prometheus(mirrors: Sequence[Seen]) -> list[str]:
     for name, what, value in _FIGURES:
         there = [(it, found) for it in mirrors if (found := value(it)) is not None]
         if there:
-            lines += _head(name, what)
+            lines += head(_PREFIX + name, what)
             lines += [f"{_PREFIX}{name}{{{_label(it)}}} {found:.15g}" for it, found in there]
     return lines
 
 
 def _states(mirrors: Sequence[Seen]) -> Iterator[str]:
     if mirrors:
-        yield from _head("state", "1 for the state that the mirror is in.")
+        yield from head(f"{_PREFIX}state", "1 for the state that the mirror is in.")
     for seen in mirrors:
         for state in MirrorState:
             is_it = int(seen.status.state is state)
             yield f'{_PREFIX}state{{{_label(seen)},state="{state.value}"}} {is_it}'
 
 
-def _head(name: str, what: str) -> list[str]:
-    return [f"# HELP {_PREFIX}{name} {what}", f"# TYPE {_PREFIX}{name} gauge"]
-
-
 def _label(seen: Seen) -> str:
-    text = seen.status.folder.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'mirror="{text.encode("utf-8", "backslashreplace").decode()}"'
+    return label(seen.status.folder)
 
 
 def _ratio(seen: Seen) -> float | None:

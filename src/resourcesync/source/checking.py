@@ -23,6 +23,16 @@ _ROWS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST
 """What is read as rows, which takes half the time."""
 
 
+def not_as_meant(name: str, fault: str) -> StorageError:
+    """Return the error for what is stored and is not what was written (code ``read-back``)."""
+    return StorageError(
+        f"{name} does not read back as it was meant: {fault}",
+        evidence=(("kept", "what was published before"),),
+        hint="look at the disk, then run publish again",
+        code="read-back",
+    )
+
+
 class Proof:
     """What a document is to say, told while it is written; then it is asked of what was stored.
 
@@ -90,12 +100,7 @@ class Proof:
         except DocumentError as error:
             fault = error.message
         if fault:
-            raise StorageError(
-                f"{self._name} does not read back as it was meant: {fault}",
-                evidence=(("kept", "what was published before"),),
-                hint="look at the disk, then run publish again",
-                code="read-back",
-            )
+            raise not_as_meant(self._name, fault)
 
     def _fault(self, stream: BinaryIO) -> str:
         if self._is_copied:

@@ -26,6 +26,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import DocumentStore
 from resourcesync.ports.contents import Contents
+from resourcesync.source.checking import not_as_meant
 from resourcesync.source.dump_ledger import Packed
 
 _TRIES: Final = 3
@@ -214,9 +215,4 @@ def _check(stream: BinaryIO, name: str, manifest: bytes) -> None:
     except (PackageError, DocumentError, VerificationError) as error:
         fault = error.message
     if fault:
-        raise StorageError(
-            f"{name} does not read back as it was meant: {fault}",
-            evidence=(("kept", "what was published before"),),
-            hint="look at the disk, then run it again",
-            code="read-back",
-        )
+        raise not_as_meant(name, fault)

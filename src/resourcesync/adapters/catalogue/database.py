@@ -188,3 +188,9 @@ def _translated(path: Path, error: sqlite3.Error) -> StorageError:
             hint=f"delete {path}: the next publish starts a new Resource List",
         )
     return StorageError(f"{path}: {error}")
+
+
+def note_of(connection: sqlite3.Connection, key: str) -> str | None:
+    """Return a value of the publisher's own bookkeeping, or ``None``."""
+    row = connection.execute("SELECT value FROM note WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from resourcesync.adapters.catalogue.database import guarded, open_writing, reading
+from resourcesync.adapters.catalogue.database import guarded, note_of, open_writing, reading
 from resourcesync.adapters.catalogue.lock import PublishLock
 from resourcesync.adapters.catalogue.rows import (
     CataloguedRow,
@@ -155,10 +155,7 @@ class FileCatalogue:
     def note(self, key: str) -> str | None:
         """Return a value of the publisher's own bookkeeping, or ``None``."""
         with guarded(self._path):
-            row = self._connection.execute(
-                "SELECT value FROM note WHERE key = ?", (key,)
-            ).fetchone()
-        return None if row is None else row[0]
+            return note_of(self._connection, key)
 
     def write_notes(self, notes: Mapping[str, str]) -> None:
         """Store values of the publisher's own bookkeeping, all or none, durably."""

@@ -5,10 +5,8 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-from resourcesync.adapters.catalogue.database import guarded, reading
+from resourcesync.adapters.catalogue.database import guarded, note_of, reading
 from resourcesync.errors import StateError, StorageError
-
-_QUERY = "SELECT value FROM note WHERE key = ?"
 
 
 def read_note(path: Path, key: str) -> str | None:
@@ -33,19 +31,17 @@ def read_note(path: Path, key: str) -> str | None:
         ) from error
     try:
         with reading(path) as connection:
-            row = connection.execute(_QUERY, (key,)).fetchone()
+            return note_of(connection, key)
     except StateError:
         raise
     except StorageError:
         if path.with_name(path.name + "-wal").exists():
             raise
-        row = _read_unchanging(path, key)
-    return None if row is None else str(row[0])
+    return _read_unchanging(path, key)
 
 
-def _read_unchanging(path: Path, key: str) -> tuple[str] | None:
+def _read_unchanging(path: Path, key: str) -> str | None:
     """Read a file where nothing can be written, not even beside it: nobody changes it either."""
     address = f"file:{quote(str(path))}?mode=ro&immutable=1"
     with guarded(path), closing(sqlite3.connect(address, uri=True)) as connection:
-        found: tuple[str] | None = connection.execute(_QUERY, (key,)).fetchone()
-    return found
+        return note_of(connection, key)

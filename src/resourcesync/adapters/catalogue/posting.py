@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from resourcesync.adapters.catalogue.database import guarded, open_writing, reading
+from resourcesync.adapters.catalogue.database import guarded, note_of, open_writing, reading
 from resourcesync.adapters.catalogue.file import FileRecording, FileSnapshot
 from resourcesync.adapters.catalogue.rows import from_row, to_row
 from resourcesync.errors import StateError, StorageError
@@ -89,10 +89,7 @@ class PostedCatalogue:
     def note(self, key: str) -> str | None:
         """Return a value of the publisher's own bookkeeping, or ``None``."""
         with guarded(self._path):
-            row = self._connection.execute(
-                "SELECT value FROM note WHERE key = ?", (key,)
-            ).fetchone()
-        return None if row is None else row[0]
+            return note_of(self._connection, key)
 
     def post(self, changes: Iterable[Change], now: datetime) -> Posted:
         """Record what became of some resources: the rows and the changes, all or nothing.

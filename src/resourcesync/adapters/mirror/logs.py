@@ -1,6 +1,7 @@
 """The logs of a mirror's memory, to be read: changes, proofs, links and patches."""
 
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
@@ -9,15 +10,16 @@ from resourcesync.ports.changes import Logged
 from resourcesync.ports.linking import PatchRow
 
 
-class MirrorLogs:
+class MirrorLogs(ABC):
     """Reads the logs of a file that the heir of this class has opened."""
 
     _db: sqlite3.Connection
     _has_changes: bool
     _has_links: bool
 
+    @abstractmethod
     def _guard(self) -> AbstractContextManager[None]:
-        raise NotImplementedError
+        """Turn what SQLite raises into our errors."""
 
     def changes(self, after: int) -> Iterator[Logged]:
         """Yield the changes with a number greater than ``after``, in order."""
