@@ -107,10 +107,10 @@ def test_a_catalogue_on_a_disk_that_cannot_be_written_is_read_as_it_is(tmp_path:
     served(tmp_path, exclude=("*.key",))
     path = tmp_path / ".resourcesync/catalogue.db"
 
-    row = notes._read_unchanging(path, NOTE)
+    note = notes._read_unchanging(path, NOTE)
 
-    assert row is not None
-    assert row[0] == notes.read_note(path, NOTE)
+    assert note is not None
+    assert note == notes.read_note(path, NOTE)
     assert notes._read_unchanging(path, "nothing") is None
 
 

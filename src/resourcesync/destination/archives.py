@@ -12,7 +12,7 @@ from resourcesync.discovery import DocumentFetcher
 from resourcesync.documents.reading import Document
 from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Header, Part
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Capability
 
 _MAX_LISTS = 50_000
@@ -86,7 +86,7 @@ def announced_span(uri: str, part: Part) -> Span:
     from_, until = part.from_, part.until
     return Span(
         uri=uri,
-        from_=None if from_ is None else to_microseconds(from_),
-        until=None if until is None else to_microseconds(until),
+        from_=known_microseconds(from_),
+        until=known_microseconds(until),
         announced=from_ is not None,
     )

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime
 from typing import Final
 
 from resourcesync.destination.archives import (
@@ -45,7 +44,7 @@ from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reading import Document
 from resourcesync.errors import DocumentError, SourceError, SourceUnavailableError
 from resourcesync.model.resources import Change
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import Clock
 from resourcesync.ports.mirror import MirrorState, SeenDocument
@@ -385,16 +384,14 @@ def _spans_of_packages(packages: Iterable[Offered], state: MirrorState | None) -
     begun = 0
     for offered in packages:
         from_, until = offered.entry.from_, offered.entry.until
-        span = Span(uri=offered.uri, from_=_us(from_), until=_us(until))
+        span = Span(
+            uri=offered.uri, from_=known_microseconds(from_), until=known_microseconds(until)
+        )
         known = state.document(offered.uri) if state is not None else None
         if span.from_ is None and known is not None and known.until is not None:
             span = Span(uri=offered.uri, from_=known.from_, until=known.until)
         elif span.from_ is None:
-            span = replace(span, from_=begun or _us(offered.dump.from_))
+            span = replace(span, from_=begun or known_microseconds(offered.dump.from_))
         begun = span.until or span.from_ or begun
         spans.append(span)
     return spans
-
-
-def _us(moment: datetime | None) -> int | None:
-    return None if moment is None else to_microseconds(moment)

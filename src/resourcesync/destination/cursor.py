@@ -8,7 +8,6 @@ processed, proven by a digest over them. What is new is what stands after that p
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from operator import itemgetter
 from typing import Final
 
@@ -16,7 +15,7 @@ from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import from_microseconds, known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import SeenDocument
 
@@ -85,11 +84,9 @@ def _in_order(spans: Sequence[Span]) -> list[Span]:
 
 def span_of(uri: str, header: Header) -> Span:
     """Return the interval that a Change List gives of itself."""
-    return Span(uri=uri, from_=_us(header.from_), until=_us(header.until))
-
-
-def _us(moment: datetime | None) -> int | None:
-    return None if moment is None else to_microseconds(moment)
+    return Span(
+        uri=uri, from_=known_microseconds(header.from_), until=known_microseconds(header.until)
+    )
 
 
 def check_announced(announced: Span, header: Header) -> None:

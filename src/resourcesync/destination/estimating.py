@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from resourcesync.destination.choosing import REQUEST, Ages, Prospect
 from resourcesync.destination.packages import Offered
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import known_microseconds, to_microseconds
 
 
 class Estimate:
@@ -51,9 +51,9 @@ def interval_of(offered: Offered) -> tuple[int | None, int | None]:
     if entry.from_ is not None or dump.from_ is not None:
         after, upto = entry.from_ or dump.from_, entry.until or dump.until
         assert after is not None, "one of them is there"
-        return to_microseconds(after) - 1, None if upto is None else to_microseconds(upto)
+        return to_microseconds(after) - 1, known_microseconds(upto)
     moment = entry.completed or entry.at or dump.completed or dump.at
-    return None, None if moment is None else to_microseconds(moment)
+    return None, known_microseconds(moment)
 
 
 def moments_of(packages: Iterable[Offered]) -> Iterator[int]:

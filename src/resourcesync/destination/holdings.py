@@ -16,7 +16,7 @@ from resourcesync.documents.reading import Document
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.digests import agree, disagree, format_digests, parse_digests, usable
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import known_microseconds
 from resourcesync.ports.mirror import Copy
 
 Spill = Callable[[], BinaryIO]
@@ -111,7 +111,7 @@ def _held(entry: ManifestEntry, package: int, index: int) -> Held | None:
         position=index,
         hash=format_digests(resource.digests),
         length=resource.length,
-        lastmod=None if moment is None else to_microseconds(moment),
+        lastmod=known_microseconds(moment),
     )
 
 

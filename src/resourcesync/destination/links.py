@@ -7,7 +7,7 @@ from resourcesync.destination.scope import Scope
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Resource
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Relation
 
 _MOST: Final = 256
@@ -52,7 +52,7 @@ class Links:
         for link in resource.links:
             if self.relations.isdisjoint(link.rel.lower().split()) or link.href in found:
                 continue
-            modified = None if link.modified is None else to_microseconds(link.modified)
+            modified = known_microseconds(link.modified)
             digests = format_digests(link.digests)
             found[link.href] = (link.href, digests, link.length, modified)
         return tuple(found.values())[:_MOST]

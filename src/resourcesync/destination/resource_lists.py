@@ -18,7 +18,7 @@ from resourcesync.documents.reading import Document
 from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Entry, Header, Part, RefusedEntry
 from resourcesync.model.resources import Resource, ResourceRun
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.mirror import SeenDocument
 
@@ -258,7 +258,7 @@ def _is_at_home(fetched: FetchedDocument) -> bool:
 
 
 def _at(header: Header) -> int | None:
-    return None if header.at is None else to_microseconds(header.at)
+    return known_microseconds(header.at)
 
 
 def _fits(announced: Part, header: Header, index: Header) -> bool:

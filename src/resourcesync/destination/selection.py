@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as Lookup
-from datetime import datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +16,7 @@ from resourcesync.errors import OutOfScopeError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change, Resource, ResourceRun
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Refused
 
@@ -131,7 +130,7 @@ class Selection:
 
     def resource(self, resource: Resource) -> Listed | None:
         """Return the row for an entry of a Resource List; ``None`` when it cannot be used."""
-        return self._row(resource, _microseconds(resource.lastmod), "")
+        return self._row(resource, known_microseconds(resource.lastmod), "")
 
     def resources(self, run: ResourceRun) -> Iterator[Listed]:
         """Yield what `resource` returns for each of many: in a third of the time for plain ones.
@@ -152,7 +151,7 @@ class Selection:
             if head != start:
                 start, folder = head, self._plain_folder(mapping, head)
             if lastmod != when:
-                when, moment = lastmod, _microseconds(lastmod)
+                when, moment = lastmod, known_microseconds(lastmod)
             if folder is not None and is_plain(name):
                 path = f"{folder}{name}" if "." in name else f"{folder}{name}!9"
                 yield _new_row((uri, uri, path, digests, length, moment, "", *_NO_MORE))
@@ -166,7 +165,7 @@ class Selection:
 
     def change(self, change: Change) -> Listed | None:
         """Return the row for an entry of a Change List; ``None`` when it cannot be used."""
-        lastmod = _microseconds(change.resource.lastmod or change.time)
+        lastmod = known_microseconds(change.resource.lastmod or change.time)
         row = self._row(change.resource, lastmod, change.kind.value)
         if row is not None:
             self.refusals.withdraw(change.resource.uri)
@@ -259,7 +258,3 @@ class Selection:
             patch=patch_of(resource, self._patches) if patched else None,
             links=() if self._links is None else self._links.of(resource),
         )
-
-
-def _microseconds(moment: datetime | None) -> int | None:
-    return None if moment is None else to_microseconds(moment)

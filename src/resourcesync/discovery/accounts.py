@@ -19,7 +19,12 @@ from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part
 from resourcesync.model.digests import agree, disagree, format_digests, parse_digests
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.timestamps import from_microseconds, parse_w3c, to_microseconds
+from resourcesync.model.timestamps import (
+    from_microseconds,
+    known_microseconds,
+    parse_w3c,
+    to_microseconds,
+)
 from resourcesync.model.vocabulary import Capability, ChangeKind
 
 _MAX_PARTS: Final = 50_000
@@ -131,7 +136,7 @@ class AccountReader:
 
     def _read_list(self, document: Document) -> None:
         at = document.header.at
-        self._telling.at = None if at is None else to_microseconds(at)
+        self._telling.at = known_microseconds(at)
         if not document.header.is_index:
             self._add_resources(document)
             return
@@ -209,7 +214,7 @@ def told_of(resource: Resource) -> Told:
         resource.uri,
         format_digests(resource.digests),
         resource.length,
-        None if resource.lastmod is None else to_microseconds(resource.lastmod),
+        known_microseconds(resource.lastmod),
     )
 
 

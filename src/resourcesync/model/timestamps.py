@@ -72,6 +72,11 @@ def to_microseconds(moment: datetime) -> int:
     return (moment - EPOCH) // _MICROSECOND
 
 
+def known_microseconds(moment: datetime | None) -> int | None:
+    """Return ``moment`` as `to_microseconds` does; ``None`` when it is not known."""
+    return None if moment is None else to_microseconds(moment)
+
+
 def from_microseconds(value: int) -> datetime:
     """Return the UTC moment ``value`` microseconds after 1970-01-01T00:00:00Z."""
     return EPOCH + timedelta(microseconds=value)

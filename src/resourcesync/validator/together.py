@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Capability
 from resourcesync.validator._announced import judge_announcements, judge_parts
 from resourcesync.validator._subject import capability_of
@@ -129,7 +129,7 @@ def _missing(
     manifest: DocumentSummary, changes: DocumentSummary, packed: set[int], met: set[int]
 ) -> int:
     """Count the changes that are not there; where two intervals meet, one may be in either."""
-    start = None if manifest.from_ is None else to_microseconds(manifest.from_)
+    start = known_microseconds(manifest.from_)
     return sum(
         mark not in packed and manifest.covers(time) and not (time == start and mark in met)
         for mark, time in zip(changes.changes, changes.change_times, strict=True)
