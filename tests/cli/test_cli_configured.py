@@ -99,14 +99,14 @@ def test_a_fault_of_ours_in_one_mirror_does_not_keep_the_others_back(
 ) -> None:
     from resourcesync.cli import pull
 
-    real = pull._pull
+    real = pull.pull
 
     def failing(target: Any, *others: Any) -> Any:
         if target.name == "first":
             raise RuntimeError("boom")
         return real(target, *others)
 
-    monkeypatch.setattr(pull, "_pull", failing)
+    monkeypatch.setattr(pull, "pull", failing)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     put(museum(source).replace("museum", "first") + museum(source))
 

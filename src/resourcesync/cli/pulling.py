@@ -1,0 +1,256 @@
+"""One pull of a command: a mirror, its options and the configuration, made work."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from resourcesync import config
+from resourcesync.cli import configured
+from resourcesync.cli.configured import Configuration
+from resourcesync.cli.output import Outcome, Screen
+
+if TYPE_CHECKING:
+    from resourcesync.cli.pull_words import PullWords
+    from resourcesync.ports import Clock, Reporter
+    from resourcesync.wiring.mirrors import Network
+
+_DAY: Final = 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The command line of ``pull``, understood."""
+
+    dry_run: bool
+    itemize: bool
+    mode: Literal["auto", "baseline", "incremental"]
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    type: tuple[str, ...]
+    max_size: int | None
+    since: datetime | timedelta | None
+    delete: Literal["auto", "signalled", "absent", "never"]
+    max_delete: config.Limit
+    trash: float
+    verify: Literal["strict", "lenient"]
+    jobs: int | None
+    per_host: int | None
+    rate: float | None
+    bwlimit: int | None
+    timeout: float | None
+    retries: int | None
+    robots: Literal["obey", "ignore"]
+    header: tuple[tuple[str, str], ...]
+    allow_origin: tuple[str, ...]
+    fail_fast: bool
+    max_duration: float | None
+    max_bytes: int | None
+    lists_only: bool
+    dumps: Literal["auto", "never", "always"]
+    set: tuple[str, ...] = ()
+    all_sets: bool = False
+    auth: str | None = None
+    contact: str | None = None
+    proxy: str | None = None
+    proxy_auth: str | None = None
+    ca_file: str | None = None
+    link: tuple[str, ...] = ()
+    map: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One mirror that is to be pulled, and how.
+
+    Attributes:
+        name: As the operator calls it.
+        address: The Source's; ``None`` for the remembered one.
+        folder: The mirror.
+        arguments: How.
+        is_configured: Whether a table says how, filters included.
+    """
+
+    name: str
+    address: str | None
+    folder: Path
+    arguments: Arguments
+    is_configured: bool = False
+
+
+class Chosen:
+    """What the command line and the configuration file say together.
+
+    Args:
+        configuration: The file's mirrors and secrets.
+        values: The options of the command line.
+    """
+
+    def __init__(self, configuration: Configuration, values: Mapping[str, Any]) -> None:
+        self.configuration = configuration
+        self._values = values
+        self._given = configured.given_options()
+
+    def target(self, place: str) -> Target:
+        """Return the mirror that a name or a folder means.
+
+        Raises:
+            ConfigurationError: The mirror's table has a mistake.
+        """
+        if place not in self.configuration.names:
+            return self.follower(None, Path(place))
+        mirror = self.configuration.mirror(place)
+        values = configured.merged(self._values, mirror.settings, self._given)
+        return Target(
+            name=place,
+            address=mirror.source,
+            folder=mirror.dest,
+            arguments=Arguments(**values),
+            is_configured=True,
+        )
+
+    def follower(self, address: str | None, folder: Path) -> Target:
+        """Return the mirror in a folder, of a Source or of the one that it remembers."""
+        values = configured.merged(self._values, self.configuration.defaults, self._given)
+        arguments = Arguments(**values)
+        return Target(name=str(folder), address=address, folder=folder, arguments=arguments)
+
+
+class Way(NamedTuple):
+    """What all pulls of a command share.
+
+    Attributes:
+        configuration: The file's mirrors and secrets.
+        words: Told whether a pull is the mirror's first.
+        clock: Time; it may end a pull by raising, wherever it is asked.
+    """
+
+    configuration: Configuration
+    words: "PullWords"
+    clock: "Clock"
+
+
+def pull(target: Target, way: Way, screen: Screen, tell: "Reporter") -> Outcome:
+    """Pull a mirror, or a folder with one for each set.
+
+    Args:
+        target: The mirror, and how.
+        way: What it shares with others.
+        screen: Shows the problems of a set that fails.
+        tell: Told what happens.
+
+    Raises:
+        ResourceSyncError: It came to no end of its own.
+    """
+    from resourcesync.wiring import sets  # noqa: PLC0415 - help stays quick
+
+    arguments, folder = target.arguments, target.folder
+    network = _network(target, way.configuration)
+    is_several = arguments.all_sets or len(arguments.set) > 1
+    if not is_several and not sets.is_folder_of_sets(folder):
+        name = "".join(arguments.set)
+        return _pull_one(_One(target, folder, name), network, way, tell)
+    from resourcesync.cli.pull_sets import OneSet, pull_each  # noqa: PLC0415 - seldom needed
+
+    wish = sets.Wish(source=target.address, names=arguments.set, every=arguments.all_sets)
+    plan = sets.plan_sets(folder, wish, network=network, clock=way.clock)
+
+    def pull_one(one: OneSet, report: "Reporter") -> Outcome:
+        of_set = replace(target, address=one.address)
+        return _pull_one(_One(of_set, one.folder, one.uri), network, way, report)
+
+    return pull_each(plan, pull_one, screen, dry_run=arguments.dry_run)
+
+
+class _One(NamedTuple):
+    """What is pulled: how, into which folder, of which set; an empty name is the only set."""
+
+    target: Target
+    folder: Path
+    set_name: str
+
+
+def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outcome:
+    """Pull one mirror."""
+    from resourcesync.cli.planned_items import showing_items  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
+
+    address, folder = one.target.address, one.folder
+    words, clock = way.words, way.clock
+    words.first = not mirrors.is_mirror(folder)
+    if address is None and words.first:
+        raise mirrors.not_a_mirror(folder)
+    plan: dict[str, object] = {}
+
+    def report(event: str, fields: Mapping[str, object]) -> None:
+        if event == "plan":
+            plan.update(fields)
+        tell(event, fields)
+
+    with mirrors.open_destination(
+        folder, source=address, network=network, report=report, clock=clock
+    ) as destination:
+        review = showing_items(tell) if one.target.arguments.dry_run else None
+        chosen = replace(_options(one, clock.now()), review=review)
+        found = destination.pull(address, chosen)
+    return conclude(found, str(folder), first=words.first, plan=plan)
+
+
+def _network(target: Target, configuration: Configuration) -> "Network":
+    """Return how the Source is asked, its secret included."""
+    from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
+
+    auth = target.arguments.auth or ""
+    source = target.address or ""
+    if auth and not source and mirrors.is_mirror(target.folder):
+        source = mirrors.read_status(target.folder).source
+    return configuration.asking(asdict(target.arguments), source)
+
+
+def _options(one: _One, now: datetime) -> Any:
+    from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.plan import DeletionLimit  # noqa: PLC0415 - help stays quick
+
+    arguments = one.target.arguments
+    limit = arguments.max_delete
+    return PullOptions(
+        mode=arguments.mode,
+        dry_run=arguments.dry_run,
+        filters=_filters(arguments, now, is_all=one.target.is_configured),
+        set_name=one.set_name,
+        delete=arguments.delete,
+        max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
+        trash_days=arguments.trash / _DAY,
+        verify=arguments.verify,
+        fail_fast=arguments.fail_fast,
+        max_duration=arguments.max_duration,
+        max_bytes=arguments.max_bytes,
+        lists_only=arguments.lists_only,
+        dumps=arguments.dumps,
+        mapper=arguments.map or "",
+    )
+
+
+def _filters(arguments: Arguments, now: datetime, *, is_all: bool) -> Any:
+    """Return the filters that were given; ``None`` when none was, so that the last ones hold.
+
+    Args:
+        arguments: What was given.
+        now: What ``since`` may count from.
+        is_all: Whether there are no others than these, even if none was given.
+    """
+    from resourcesync.destination.options import Filters  # noqa: PLC0415 - help stays quick
+
+    since = arguments.since
+    chosen = Filters(
+        include=arguments.include,
+        exclude=arguments.exclude,
+        types=arguments.type,
+        max_size=arguments.max_size,
+        since=None if since is None else config.resolve_moment(since, now),
+        allow_origins=arguments.allow_origin,
+        links=arguments.link,
+    )
+    return None if chosen == Filters() and not is_all else chosen
