@@ -10,7 +10,7 @@ from typing import Final
 
 from campaigns.outcome import Asked, Campaign, table
 
-NAMES: Final = ("faults", "http2", "large", "lists", "racer", "torture", "uris")
+NAMES: Final = ("arxiv", "faults", "http2", "large", "lists", "racer", "torture", "uris")
 
 
 def load(name: str) -> Campaign:
@@ -23,15 +23,27 @@ def main(words: list[str] | None = None) -> int:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(prog="python -m campaigns", description=__doc__)
     parser.add_argument("name", choices=NAMES)
-    parser.add_argument("--size", type=int, help="how much")
+    parser.add_argument("--size", "--resources", type=int, help="how much")
     parser.add_argument("--seed", type=int, default=2026, help="what all choices follow from")
     parser.add_argument("--disk", type=Path, metavar="DIR", help="a folder to work in")
+    parser.add_argument("--days", type=int, default=10, help="arxiv: how long")
+    parser.add_argument("--changes", type=int, default=1_800, help="arxiv: how many each day")
+    parser.add_argument("--lists-only", action="store_true", help="arxiv: fetch no resource")
     asked = parser.parse_args(words)
     campaign = load(asked.name)
     size: int = campaign.size if asked.size is None else asked.size
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="rs-campaign-", dir=asked.disk) as folder:
-        outcome = campaign.run(Asked(size=size, seed=asked.seed, folder=Path(folder)))
+        outcome = campaign.run(
+            Asked(
+                size=size,
+                seed=asked.seed,
+                folder=Path(folder),
+                days=asked.days,
+                changes=asked.changes,
+                lists_only=asked.lists_only,
+            )
+        )
     outcome.add("seconds in all", time.monotonic() - began)
     title = f"{asked.name}: {size:,} {campaign.unit}, seed {asked.seed}"
     print("\n".join(table(title, outcome)), flush=True)

@@ -21,7 +21,8 @@ pid {run}/nginx.pid;
 error_log {run}/error.log crit;
 events {{ worker_connections 4096; }}
 http {{
-  access_log off;
+  log_format counted '$status $bytes_sent';
+  access_log {run}/requests.log counted;
   tcp_nodelay on;
   keepalive_requests 100000000;
   client_body_temp_path {run}/body;
@@ -30,12 +31,18 @@ http {{
   uwsgi_temp_path {run}/uwsgi;
   scgi_temp_path {run}/scgi;
   default_type application/xml;
+  map $uri $number {{ ~^/r/[0-9]+/(?<digits>[0-9]+)[.]txt$ $digits; }}
   server {{
     listen 127.0.0.1:{port};
     root {root};
     location /r/ {{
       default_type text/plain;
-      location ~ ^/r/[0-9]+/(?<number>[0-9]+)[.]txt$ {{ return 200 "resource $number\\n"; }}
+      try_files $uri @made;
+    }}
+    location @made {{
+      default_type text/plain;
+      if (-d $request_filename) {{ return 404; }}
+      return 200 "resource $number\\n";
     }}
   }}
 }}
@@ -51,13 +58,17 @@ _OPEN: Final = (
 class GeneratedSource:
     """The Source.
 
+    A file below ``root/r`` stands for what nginx would make; a folder in its place for nothing.
+
     Attributes:
         url: Its origin.
         root: Where its documents are.
+        log: Where nginx writes a line for each answer: its status and its bytes.
     """
 
     url: str
     root: Path
+    log: Path
 
     def uri(self, number: int) -> str:
         """Return the URI of a resource; they rise with their numbers."""
@@ -136,7 +147,8 @@ def generated_source(folder: Path) -> Iterator[GeneratedSource]:
     with subprocess.Popen(["nginx", "-p", run, "-c", config], stdin=subprocess.DEVNULL) as nginx:
         try:
             time.sleep(0.5)
-            yield GeneratedSource(url=f"http://127.0.0.1:{port}", root=root)
+            url = f"http://127.0.0.1:{port}"
+            yield GeneratedSource(url=url, root=root, log=run / "requests.log")
         finally:
             nginx.terminate()
 

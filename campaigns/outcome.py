@@ -38,11 +38,17 @@ class Asked:
         size: How much: operations, URIs, resources or rounds.
         seed: What all choices follow from.
         folder: An empty folder on the disk to work in.
+        days: For how long, in a campaign that goes on for days.
+        changes: What happens on each of them.
+        lists_only: Whether lists alone are followed.
     """
 
     size: int
     seed: int
     folder: Path
+    days: int = 0
+    changes: int = 0
+    lists_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

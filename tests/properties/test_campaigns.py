@@ -1,12 +1,17 @@
 """A small run of each campaign: the long ones are commands, ``python -m campaigns NAME``."""
 
+import random
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from campaigns.__main__ import NAMES, load, main
+from campaigns.arxiv import Truth
 from campaigns.generated import installed
-from campaigns.outcome import Outcome, table
+from campaigns.outcome import Asked, Outcome, table
+from resourcesync.model.resources import Change
 from tests.support.racing import race
 
 
@@ -50,6 +55,35 @@ def test_a_campaign_of_lists_plans_and_audits_what_it_should(
     told = capsys.readouterr().out
     assert "audit by lists, peak MiB" in told
     assert "to fetch" in told
+
+
+@pytest.mark.skipif(not installed(), reason="nginx is not here")
+def test_a_destination_is_equal_on_each_day_of_a_source_that_changes_daily(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    few = ["arxiv", "--resources", "300", "--changes", "20"]
+
+    assert main([*few, "--days", "3"]) == 0
+    told = capsys.readouterr().out
+    assert "day 3, dumped" in told
+    assert "day 3, pulled" in told
+    assert "who comes last, pulled" in told
+    assert main([*few, "--days", "1", "--lists-only"]) == 0
+
+
+@pytest.mark.skipif(not installed(), reason="nginx is not here")
+def test_a_change_that_no_list_tells_of_is_found_by_the_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_changes = Truth.change
+
+    def some_changes(truth: Truth, luck: random.Random, changes: int) -> Iterator[Change]:
+        return islice(all_changes(truth, luck, changes), 1, None)
+
+    monkeypatch.setattr(Truth, "change", some_changes)
+    asked = Asked(size=50, seed=1, folder=tmp_path, days=1, changes=5)
+
+    assert any("is held as" in it for it in load("arxiv").run(asked).violations)
 
 
 def test_two_thousand_operations_are_not_led_out_of_the_mirror(tmp_path: Path) -> None:

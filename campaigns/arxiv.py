@@ -1,0 +1,329 @@
+"""A Source of arXiv's size for some days, and a Destination that follows it every day.
+
+The Source is a catalogue: no folder is scanned, and nginx makes the bodies. Its day ends with all
+changes at one moment; then its lists are published, each fifth day a new Resource List, each third
+a new dump. Whether the Destination is equal is judged by what this campaign itself remembers, and
+what went over the wire by what nginx wrote down.
+"""
+
+import io
+import random
+import resource as usage
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from campaigns.generated import GeneratedSource, body_of, generated_source, hash_of, installed
+from campaigns.outcome import Asked, Campaign, Outcome
+from resourcesync.adapters.catalogue import FileCatalogue
+from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.destination.options import PullOptions
+from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.model.digests import Digest
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import Original
+from resourcesync.source.policy import Step
+from resourcesync.wiring import catalogues, dumping, mirrors
+from resourcesync.wiring.publishing import Asked as AskedOfPublish
+from resourcesync.wiring.publishing import Settings
+
+_START: Final = datetime(2026, 1, 1, 20, tzinfo=UTC)
+_DAY: Final = 86_400.0
+_REBASE_DAYS: Final = 5
+_DUMP_DAYS: Final = 3
+_POLICY: Final = {"rotate": _DAY, "rebase_every": _REBASE_DAYS * _DAY, "keep": 3 * _DAY}
+
+
+class _Days:
+    """A ``Clock`` on which a day can pass at once; besides, time passes as it does."""
+
+    def __init__(self) -> None:
+        self._began, self._days = time.monotonic(), 0
+
+    def now(self) -> datetime:
+        return _START + timedelta(days=self._days, seconds=self.monotonic() - self._began)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(max(0.0, seconds))
+
+    def next_day(self) -> None:
+        self._days += 1
+
+
+class Truth:
+    """What there is at the Source, whatever its lists say: a version for each number, 0 for none.
+
+    Attributes:
+        size: The numbers that were given.
+    """
+
+    def __init__(self, source: GeneratedSource, size: int) -> None:
+        self._source = source
+        self._versions = bytearray(b"\x01" * size)
+        self.size = size
+
+    def body(self, number: int) -> bytes:
+        """Return the bytes of a resource that is there."""
+        version = self._versions[number]
+        return body_of(number) if version == 1 else b"%sversion %d\n" % (body_of(number), version)
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield all that is there, in the order of the URIs."""
+        return (self.resource(number) for number in range(self.size) if self._versions[number])
+
+    def resource(self, number: int) -> Resource:
+        """Return what a list says of a resource that is there."""
+        body = self.body(number)
+        algorithm, _, value = hash_of(body).partition(":")
+        return Resource(
+            uri=self._source.uri(number), length=len(body), digests=(Digest(algorithm, value),)
+        )
+
+    def number(self, uri: str) -> int | None:
+        """Return the number of a URI at which there is something."""
+        number = int(uri.rpartition("/")[2].removesuffix(".txt"))
+        return number if self._versions[number] else None
+
+    def change(self, luck: random.Random, changes: int) -> Iterator[Change]:
+        """Change some resources: of ten, eight are updated, one is created and one deleted."""
+        for known in sorted(luck.sample(range(self.size), changes)):
+            kind = luck.choices(("updated", "created", "deleted"), (8, 1, 1))[0]
+            if kind == "created":
+                number, self.size = self.size, self.size + 1
+                self._versions.append(1)
+            else:
+                number = known
+                self._versions[number] = 0 if kind == "deleted" else self._versions[number] + 1
+            self._serve(number)
+            resource = Resource(uri=self._source.uri(number))
+            if kind != "deleted":
+                resource = self.resource(number)
+            yield Change(kind=ChangeKind(kind), resource=resource)
+
+    def _serve(self, number: int) -> None:
+        path = self._source.root / self._source.uri(number).removeprefix(f"{self._source.url}/")
+        if not self._versions[number]:
+            path.unlink(missing_ok=True)
+            path.mkdir(parents=True, exist_ok=True)
+            return
+        if path.is_dir():
+            path.rmdir()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.body(number))
+
+
+class _Bodies:
+    """The bytes for dumps (``Readable``)."""
+
+    def __init__(self, truth: Truth) -> None:
+        self._truth = truth
+
+    def open(self, uri: str) -> BinaryIO | None:
+        number = self._truth.number(uri)
+        return None if number is None else io.BytesIO(self._truth.body(number))
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        number = self._truth.number(original.uri)
+        assert number is not None, "only what is listed is packed"
+        return self._truth.resource(number), ""
+
+
+class _Source:
+    """The Source, as its operator keeps it."""
+
+    def __init__(self, web: GeneratedSource, folder: Path, truth: Truth, clock: _Days) -> None:
+        self._web, self._truth, self._clock = web, truth, clock
+        self._path = folder / "catalogue.db"
+        with catalogues.open_catalogue(self._path) as catalogue:
+            catalogue.fill(truth.resources(), clock.now())
+
+    def publish(self) -> int:
+        """Publish what is due; return how many documents were written."""
+        done = catalogues.publish(
+            self._path,
+            self._web.root,
+            {"url": f"{self._web.url}/", **_POLICY},
+            clock=self._clock,
+            asked=AskedOfPublish(step=Step.DUE),
+        )
+        return len(done.publication.written)
+
+    def dump(self) -> int:
+        """Bring the dump in step; return how many packages were made."""
+        with closing(FileCatalogue(self._path, self._clock)) as catalogue:
+            dumped = dumping.dump(
+                dumping.DumpsAsked(),
+                Settings(url=f"{self._web.url}/").packing,
+                catalogue,
+                FolderDocuments(self._web.root),
+                _Bodies(self._truth),
+                self._clock,
+            )
+        self.publish()  # leads to it
+        return len(dumped.packages)
+
+    def end_of_day(self, changes: Iterable[Change]) -> int:
+        """Record all changes of a day at one moment, and publish."""
+        with catalogues.open_catalogue(self._path) as catalogue:
+            catalogue.post(changes, self._clock.now())
+        return self.publish()
+
+
+class _Traffic:
+    """What nginx says that it answered since the last time."""
+
+    def __init__(self, log: Path) -> None:
+        self._log, self._read = log, 0
+
+    def take(self) -> tuple[int, int, int]:
+        """Return requests, those that failed, and bytes with the fields of the answers."""
+        requests = failed = sent = 0
+        with self._log.open("rb") as lines:
+            lines.seek(self._read)
+            for line in lines:
+                status, size = line.split()
+                requests, failed, sent = (
+                    requests + 1,
+                    failed + (status >= b"400"),
+                    sent + int(size),
+                )
+            self._read = lines.tell()
+        return requests, failed, sent
+
+
+@dataclass(frozen=True, slots=True)
+class _Destination:
+    """A Destination: with files, or with what the lists say alone."""
+
+    folder: Path
+    clock: _Days
+    lists_only: bool = False
+
+    def pull(self, url: str) -> RunReport:
+        """Follow the Source."""
+        with mirrors.open_destination(
+            self.folder, source=url, report=lambda *_: None, clock=self.clock
+        ) as destination:
+            return destination.pull(url, PullOptions(lists_only=self.lists_only))
+
+    def differences(self, truth: Truth, changed: Iterable[str] | None) -> Iterator[str]:
+        """Yield what is not as the Source has it: each URI and digest, and the files of some.
+
+        Args:
+            truth: What the Source has.
+            changed: The URIs whose files are read too; all of them for ``None``.
+        """
+        table = "pending WHERE task = 'fetch'" if self.lists_only else "copy"
+        state = self.folder / ".resourcesync/state.db"
+        look = None if changed is None else set(changed)
+        with closing(sqlite3.connect(f"{state.as_uri()}?mode=ro", uri=True)) as memory:
+            rows = memory.execute(f"SELECT uri, listed, path FROM {table} ORDER BY uri")
+            for one, row in zip_longest(truth.resources(), rows):
+                if one is None or row is None or (one.uri, _hash(one)) != row[:2]:
+                    yield f"{one and one.uri} is held as {row and row[0]}, or with another digest"
+                    return
+                if not self.lists_only and (look is None or one.uri in look):
+                    number = truth.number(one.uri)
+                    assert number is not None
+                    if (self.folder / row[2]).read_bytes() != truth.body(number):
+                        yield f"the file of {one.uri} has other bytes"
+
+
+def _hash(one: Resource) -> str:
+    return ":".join(one.digests[0])
+
+
+def run(asked: Asked) -> Outcome:
+    """Publish and follow for some days; see that the Destination is equal on each."""
+    outcome, luck, clock = Outcome(), random.Random(asked.seed), _Days()
+    if not installed():
+        outcome.violations.append("nginx is not here")
+        return outcome
+    with generated_source(asked.folder / "source") as web:
+        (web.root / "robots.txt").write_text("User-agent: *\nDisallow:\n")
+        truth = Truth(web, asked.size)
+        follow = _Following(outcome, web, truth)
+        began = _Costs()
+        source = _Source(web, asked.folder, truth, clock)
+        outcome.add("catalogue filled", began.told())
+        began = _Costs()
+        source.publish()
+        outcome.add("first publication", began.told())
+        if not asked.lists_only:
+            began = _Costs()
+            outcome.add("first dump", f"{source.dump():,} packages, {began.told()}")
+        mirror = _Destination(asked.folder / "mirror", clock, lists_only=asked.lists_only)
+        follow.pull("day 0", mirror)
+        for day in range(1, asked.days + 1):
+            clock.next_day()
+            changes = list(truth.change(luck, asked.changes))
+            began = _Costs()
+            source.end_of_day(changes)
+            outcome.add(f"day {day}, published", began.told())
+            if not asked.lists_only and day % _DUMP_DAYS == 0:
+                began = _Costs()
+                outcome.add(f"day {day}, dumped", f"{source.dump():,} packages, {began.told()}")
+            is_last = day == asked.days
+            follow.pull(f"day {day}", mirror, None if is_last else {it.uri for it in changes})
+        if not asked.lists_only:
+            follow.pull("who comes last", _Destination(asked.folder / "late", clock))
+    outcome.add("resources at the end", sum(1 for _ in truth.resources()))
+    peak = usage.getrusage(usage.RUSAGE_SELF).ru_maxrss / 1_024
+    outcome.add("peak MiB, Source, Destination and truth in one process", peak)
+    return outcome
+
+
+class _Costs:
+    """Time since it was made."""
+
+    def __init__(self) -> None:
+        self._began, self._used = time.monotonic(), time.process_time()
+
+    def told(self) -> str:
+        """Return it in words."""
+        seconds, used = time.monotonic() - self._began, time.process_time() - self._used
+        return f"{seconds:,.1f} s ({used:,.1f} s of processor time)"
+
+
+class _Following:
+    """Pulls, counts and compares."""
+
+    def __init__(self, outcome: Outcome, web: GeneratedSource, truth: Truth) -> None:
+        self._outcome, self._web, self._truth = outcome, web, truth
+        self._traffic = _Traffic(web.log)
+
+    def pull(self, name: str, mirror: _Destination, changed: set[str] | None = None) -> None:
+        """Pull once and add what it cost; what differs afterwards is a violation."""
+        began = _Costs()
+        report = mirror.pull(self._web.url)
+        cost = began.told()
+        requests, failed, sent = self._traffic.take()
+        self._outcome.add(f"{name}, pulled", f"{requests:,} requests, {sent:,} bytes, {cost}")
+        for difference in mirror.differences(self._truth, changed):
+            self._outcome.violations.append(f"{name}: {difference}")
+        self._judge(name, report, is_whole=not mirror.lists_only)
+        self._outcome.require(
+            (requests, 0) == (report.requests, failed),
+            f"{name}: nginx counts {requests}, {failed} failed; the report {report.requests}",
+        )
+
+    def _judge(self, name: str, report: RunReport, *, is_whole: bool) -> None:
+        here = (report.state, report.failed, report.refused, report.held)
+        if is_whole:
+            expected = (MirrorState.IN_SYNC, 0, 0, 0)
+        else:  # all is still to be fetched, and the report says so
+            expected = (MirrorState.BEHIND, sum(1 for _ in self._truth.resources()), 0, 0)
+        self._outcome.require(here == expected, f"{name}: the report says {here}")
+
+
+CAMPAIGN: Final = Campaign(run=run, size=2_400_000, unit="resources")
