@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync import Catalogue, Resource
 from resourcesync.cli.main import run
 from tests.support.command_line import Said, rows
 
@@ -108,6 +109,7 @@ def test_without_sources_in_the_file_there_is_nothing_for_all(tree: Path, said: 
         ("rotate", "rotat", "unknown key `rotat` in [source.museum]"),
         ('"1d"', '"soon"', "`rotate` in [source.museum]"),
         ("max_entries = 5", "max_entries = 0", "`max_entries` in [source.museum]"),
+        ('path = "prints"', 'path = "catalogue:"', "`path` in [source.prints]"),
         ('path = "prints"', 'path = "https://h.example/"', "`path` in [source.prints]"),
         ('out = "lists"', "out = 3", "`out` in [source.prints]"),
     ],
@@ -122,3 +124,48 @@ def test_a_mistake_is_told_with_its_place(
     captured = said.readouterr()
     assert complaint in captured.out + captured.err
     assert run(["publish", "--all"]) == 2
+
+
+def test_a_catalogue_is_a_source_of_the_file_too(
+    sources: Path,
+    said: Said,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    file = (sources / "resourcesync.toml").resolve()
+    file.write_text(
+        TEXT
+        + """
+[source.loans]
+path = "catalogue:loans.db"
+url = "https://loans.example/"
+out = "loans"
+rebase_every = "7d"
+"""
+    )
+    Catalogue(sources / "loans.db").fill([Resource(uri="https://loans.example/a", length=3)])
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+
+    assert run(["publish", "loans", "--config", str(file)]) == 0
+
+    assert (
+        "https://loans.example/a"
+        in (file.parent / "loans/resourcesync/resourcelist.xml").read_text()
+    )
+    said.readouterr()
+    assert run(["publish", "--all", "--config", str(file), "--json"]) == 0
+    assert {row["name"] for row in rows(said)[-1]["sources"]} == {"museum", "prints", "loans"}
+    assert run(["config", "check", "--config", str(file)]) == 0
+
+
+def test_a_key_that_is_for_folders_is_told_of_a_catalogue(sources: Path, said: Said) -> None:
+    Catalogue(sources / "loans.db").fill([])
+    (sources / "resourcesync.toml").write_text(
+        '[source.loans]\npath = "catalogue:loans.db"\nurl = "https://loans.example/"\n'
+        'out = "loans"\nexclude = ["*.key"]\n'
+    )
+
+    assert run(["publish", "loans"]) == 2
+
+    assert "exclude is for folders" in said.readouterr().err
+    assert not (sources / "loans").exists()

@@ -73,7 +73,7 @@ def config_schema() -> Schema:
                 "additionalProperties": False,
             },
             "source": {
-                "description": "Each published tree by its name.",
+                "description": "Each published tree or catalogue by its name.",
                 "type": "object",
                 "additionalProperties": {
                     **_table(configured_sources.SOURCE_KEYS),
@@ -117,7 +117,7 @@ def _described(option: click.Option) -> Schema:
 
 _HELP: Final = {
     "source": "The Source's address.",
-    "path": "The tree, from the folder of this file if it is no whole path.",
+    "path": "The tree, or catalogue:FILE, from the folder of this file if it is no whole path.",
     "dest": "The mirror's folder, from the folder of this file if it is no whole path.",
     "max_lag": "The longest lag that is fine, for `resourcesync status --check`.",
 }

@@ -12,6 +12,8 @@ from resourcesync.cli.configured_tables import Setting, mistakes, read_setting
 from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
 
+CATALOGUE: Final = "catalogue:"
+"""What the path of a Source begins with that is a catalogue, and no folder."""
 SOURCE_KEYS: Final = {"path": click.Option(["--path"]), **publish_options.KEYS}
 
 
@@ -21,7 +23,7 @@ class ConfiguredSource:
 
     Attributes:
         name: Its name.
-        path: The tree.
+        path: The tree, or a catalogue after ``CATALOGUE``.
         settings: All of its keys; folders are whole, or stand from the current folder.
     """
 
@@ -59,7 +61,7 @@ class ConfiguredSources:
         settings = {key: read_setting(file, table, key, SOURCE_KEYS) for key in file.table(*table)}
         if "path" not in settings:
             raise file.wrong(table, "path", "is missing")
-        path = _folder_of(file, table, "path", settings["path"])
+        path = _path_of(file, table, settings["path"])
         if "out" in settings:
             out = settings["out"]
             settings["out"] = replace(out, value=_folder_of(file, table, "out", out))
@@ -77,6 +79,15 @@ class ConfiguredSources:
                 self.source(name)
             except ConfigurationError as error:
                 yield error
+
+
+def _path_of(file: ConfigFile, table: tuple[str, ...], setting: Setting) -> Path:
+    """Return the tree or the catalogue, from the folder of the file if it is no whole path."""
+    named = str(setting.value)
+    if not named.startswith(CATALOGUE):
+        return _folder_of(file, table, "path", setting)
+    there = mirror_folders.folder_of(file, table, named.removeprefix(CATALOGUE), "path")
+    return Path(f"{CATALOGUE}{there}")
 
 
 def _folder_of(file: ConfigFile, table: tuple[str, ...], key: str, setting: Setting) -> Path:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from resourcesync.cli import configured, options, publish_options, words
-from resourcesync.cli.configured_sources import ConfiguredSources
+from resourcesync.cli.configured_sources import CATALOGUE, ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
@@ -23,7 +23,6 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 if TYPE_CHECKING:
     from resourcesync.wiring.publishing import Asked, Published
 
-_CATALOGUE: Final = "catalogue:"
 _LINES: Final = "ndjson:"
 
 
@@ -34,7 +33,7 @@ _LINES: Final = "ndjson:"
     required=False,
     type=click.Path(file_okay=False, path_type=Path),
 )
-@option("--all", "all", is_flag=True, help="Publish every tree of the configuration file.")
+@option("--all", "all", is_flag=True, help="Publish every source of the configuration file.")
 @options.with_options(publish_options.TREE)
 @option("--allow-empty", is_flag=True, help="Publish it although there are no files in it.")
 @option("-n", "--dry-run", is_flag=True, help="Say what has changed; write nothing.")
@@ -147,7 +146,7 @@ def _publish(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
         allow_empty=values["allow_empty"],
     )
     clock = machine.system_clock()
-    if str(tree).startswith((_CATALOGUE, _LINES)):
+    if str(tree).startswith((CATALOGUE, _LINES)):
         return _publish_told(str(tree), chosen, asked, values, screen)
     if values["out"] is not None:
         chosen["out"] = publishing.relative_out(tree, values["out"])
@@ -173,8 +172,8 @@ def _publish_told(
         raise ConfigurationError("--watch is for folders", hint="publish again after each post")
     clock = machine.system_clock()
     started = clock.monotonic()
-    if name.startswith(_CATALOGUE):
-        path = Path(name.removeprefix(_CATALOGUE))
+    if name.startswith(CATALOGUE):
+        path = Path(name.removeprefix(CATALOGUE))
         done = catalogues.publish(path, values["out"], chosen, clock=clock, asked=asked)
         return _concluded(done, path.parent, clock.monotonic() - started, screen)
     if values["out"] is None:
