@@ -300,7 +300,7 @@ def test_the_application_lives_and_ends_with_its_server(app: ASGIApp) -> None:
 
     async def drive() -> None:
         await app({"type": "lifespan"}, receive, send)
-        await app({"type": "websocket"}, receive, send)
+        await app({"type": "websocket", "path": "/"}, receive, send)
 
     asyncio.run(drive())
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import unquote_to_bytes
 
 from starlette.types import ASGIApp, Message, Scope
 
@@ -29,11 +30,13 @@ def ask(
     fields: Mapping[str, str] | None = None,
     on_chunk: Callable[[int], None] | None = None,
     gone_after: int | None = None,
+    root_path: str = "",
 ) -> Answer:
     """Send one request and return the answer.
 
     Args:
         path: The raw path, as it stands in the request line.
+        root_path: Where the server has the application mounted.
         on_chunk: Called with the number of each piece of the body, after it was sent.
         gone_after: The client leaves after so many pieces; the application must notice by itself.
     """
@@ -45,7 +48,8 @@ def ask(
         "scheme": "http",
         "method": method,
         "raw_path": raw,
-        "path": raw.decode("latin-1"),
+        "path": unquote_to_bytes(raw).decode("utf-8", "replace"),
+        "root_path": root_path,
         "query_string": b"",
         "headers": [
             (name.lower().encode(), value.encode("latin-1"))

@@ -6,7 +6,6 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Final, final
-from urllib.parse import quote
 
 from starlette.types import Receive, Scope, Send
 
@@ -41,7 +40,8 @@ class Request:
 
     Attributes:
         method: As written; methods are case-sensitive.
-        raw_path: The path before any decoding, without the query.
+        raw_path: The path before any decoding, below the place where the application is mounted,
+            without the query.
         fields: Those header fields that decide anything here, by lower-case name; repeated ones
             are joined by commas.
     """
@@ -51,19 +51,20 @@ class Request:
     fields: Mapping[str, str]
 
     @classmethod
-    def read(cls, scope: Scope) -> "Request":
-        """Return the request of an ASGI ``http`` scope."""
+    def read(cls, scope: Scope, path: bytes) -> "Request":
+        """Return the request of an ASGI ``http`` scope.
+
+        Args:
+            scope: The scope.
+            path: Its raw path, as ``path_within`` says.
+        """
         fields: dict[str, str] = {}
         for octets, value in scope["headers"]:
             name = _READ.get(octets)
             if name is not None:
                 text = value.decode("latin-1")
                 fields[name] = f"{fields[name]}, {text}" if name in fields else text
-        raw_path = scope.get("raw_path")
-        if raw_path is None:
-            # An old ASGI server: only the decoded path is left.
-            raw_path = quote(scope["path"], safe="/").encode()
-        return cls(method=scope["method"], raw_path=raw_path, fields=fields)
+        return cls(method=scope["method"], raw_path=path or b"/", fields=fields)
 
     @property
     def has_body(self) -> bool:

@@ -27,19 +27,24 @@ def read_path(raw: bytes) -> Names | None:
     Returns:
         The names; the empty tuple is ``/`` itself.
     """
+    if not raw.startswith(b"/"):
+        raw = without_authority(raw)
     if raw == b"/":
         return ()
     if not raw.startswith(b"/"):
-        authority = _AUTHORITY.match(raw)
-        if authority is None:
-            return None
-        return read_path(raw[authority.end() :] or b"/")
+        return None
     names = tuple(raw[1:].split(b"/"))
     if b"%" in raw:
         if _BAD_ESCAPE.search(raw) is not None:
             return None
         names = tuple(map(unquote_to_bytes, names))
     return names if all(map(is_plain, names)) else None
+
+
+def without_authority(target: bytes) -> bytes:
+    """Return the path of a target in absolute form (RFC 9112 §3.2.2); another one as it is."""
+    authority = _AUTHORITY.match(target)
+    return target if authority is None else target[authority.end() :] or b"/"
 
 
 def is_plain(name: bytes) -> bool:

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.server.mounting import living
 
 _SPARE: Final = 50
 _BACKLOG: Final = 1024
@@ -172,7 +173,7 @@ class _Configuration(uvicorn.Config):
             cast("Any", app),
             http=_Guard,
             ws="none",
-            lifespan="off",
+            lifespan="off",  # ours tells why an application cannot start
             interface="asgi3",
             log_config=None,
             access_log=False,
@@ -195,16 +196,25 @@ class _Server(uvicorn.Server):
     def __init__(self, config: _Configuration, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_ready = on_ready
+        self._life = contextlib.AsyncExitStack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then tell that it answers."""
-        await super().startup(sockets)
+        """Start the application, listen, then tell that it answers."""
+        application = cast("ASGIApp", self.config.app)
+        self.lifespan.state.update(await self._life.enter_async_context(living(application)))
         try:
+            await super().startup(sockets)
             self._on_ready()
         except BaseException:
-            for server in self.servers:
+            for server in getattr(self, "servers", ()):
                 server.close()
+            await self._life.aclose()
             raise
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let the answers end that are on their way, then the application."""
+        await super().shutdown(sockets)
+        await self._life.aclose()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,8 +1,9 @@
 """A published tree becomes an application that can be served."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,11 +14,11 @@ from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
-from resourcesync.server.app import Served, create_app
+from resourcesync.server.app import Application, LinksOf, Served, create_app, no_links
 from resourcesync.server.running import ServerThread, serve_forever
 from resourcesync.wiring.published import published_files
 
-__all__ = ["LateApplication", "ServerThread", "Tree", "find_tree", "serve_forever"]
+__all__ = ["Application", "LateApplication", "ServerThread", "Tree", "find_tree", "serve_forever"]
 
 _CAPABILITY_LIST: Final = "resourcesync/capabilitylist.xml"
 
@@ -41,11 +42,23 @@ class Tree:
         """The address that the tree was published for."""
         return self.capability_list.removesuffix(_CAPABILITY_LIST)
 
-    def application(self, clock: Clock) -> ASGIApp:
+    def application(
+        self,
+        clock: Clock,
+        *,
+        mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
+        links: LinksOf = no_links,
+    ) -> Application:
         """Return what serves it.
 
+        Args:
+            clock: The time.
+            mounts: Further applications, as ``create_app`` has them.
+            links: Further ``Link`` fields, as ``create_app`` has them.
+
         Raises:
-            ConfigurationError: Its documents name an address that cannot be served.
+            ConfigurationError: Its documents name an address that cannot be served, or a path is
+                none to mount at.
         """
         served = Served(
             root=self.root,
@@ -55,7 +68,7 @@ class Tree:
             well_known=self.out / ".well-known" / "resourcesync",
             is_published=published_files(self.root),
         )
-        return create_app(served, clock=clock)
+        return create_app(served, clock=clock, mounts=mounts, links=links)
 
 
 def find_tree(root: Path, out: Path | None = None) -> Tree:
@@ -96,9 +109,6 @@ def find_tree(root: Path, out: Path | None = None) -> Tree:
     )
 
 
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
 class LateApplication:
     """An application that is known only after its server listens; 503 until then.
 
@@ -115,7 +125,9 @@ class LateApplication:
 
 
 async def _unready(scope: Any, receive: Receive, send: Send) -> None:
-    del scope, receive
+    if scope["type"] == "lifespan":
+        return
+    del receive
     kind: Literal["http.response.start"] = "http.response.start"
     await send({"type": kind, "status": 503, "headers": [(b"retry-after", b"1")]})
     await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,186 @@
+"""Applications within applications: which one a path belongs to, and their common life.
+
+``root_path`` is what ASGI calls the path below which an application was mounted; ``path`` and
+``raw_path`` begin with it, as Starlette, FastAPI and uvicorn have it.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final, final
+from urllib.parse import quote, unquote_to_bytes
+
+from starlette.types import ASGIApp, Message, Scope
+
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.server.paths import is_plain, without_authority
+
+_LOG: Final = logging.getLogger(__name__)
+
+_PATIENCE: Final = 10.0
+"""Seconds that an application has to end."""
+
+State = dict[str, Any]
+"""What an application hands from its start to its requests, as ASGI has it."""
+
+
+def path_within(scope: Scope) -> bytes:
+    """Return the raw path of a request below the place where the application is mounted.
+
+    It begins with a slash, or is empty when the request names that very place. A path that does
+    not begin with ``root_path`` is returned as it is: some servers take it away themselves.
+    """
+    raw = scope.get("raw_path")
+    if raw is None:
+        # An old ASGI server: only the decoded path is left.
+        raw = quote(scope["path"], safe="/").encode()
+    root = scope.get("root_path", "")
+    path = raw if raw.startswith(b"/") else without_authority(raw)
+    return path if root in {"", "/"} else _cut(path, _names(root))
+
+
+def _cut(path: bytes, names: tuple[bytes, ...]) -> bytes:
+    """Return what follows ``names`` in a raw path; the path itself when it begins otherwise."""
+    parts = path.split(b"/", len(names) + 1)
+    if tuple(map(unquote_to_bytes, parts[1 : len(names) + 1])) != names:
+        return path
+    return b"/" + parts[-1] if len(parts) > len(names) + 1 else b""
+
+
+def _names(path: str) -> tuple[bytes, ...]:
+    return tuple(path.strip("/").encode("utf-8", "surrogateescape").split(b"/"))
+
+
+@final
+class Mounts:
+    """Further applications, each below a path of its own.
+
+    Args:
+        applications: By path, such as ``/hub``.
+
+    Raises:
+        ConfigurationError: A path is none.
+    """
+
+    def __init__(self, applications: Mapping[str, ASGIApp]) -> None:
+        self._applications: list[tuple[tuple[bytes, ...], str, ASGIApp]] = []
+        self._states: dict[str, State] = {}
+        for path, application in applications.items():
+            names = _names(path)
+            if not path.startswith("/") or not all(map(is_plain, names)):
+                raise ConfigurationError(
+                    f"{path[:64]!r} is no path to mount an application at", hint="such as /hub"
+                )
+            self._applications.append((names, "/" + path.strip("/"), application))
+        # What lies deeper goes first.
+        self._applications.sort(key=lambda mount: -len(mount[0]))
+        self._first = {names[0] for names, _, _ in self._applications}
+
+    def find(self, scope: Scope, path: bytes) -> tuple[ASGIApp, Scope] | None:
+        """Return the application that a request is for, and the scope it gets.
+
+        Args:
+            scope: Of the request.
+            path: What ``path_within`` says of it.
+        """
+        if unquote_to_bytes(path.split(b"/", 2)[1] if path else b"") not in self._first:
+            return None
+        for names, prefix, application in self._applications:
+            parts = tuple(map(unquote_to_bytes, path.split(b"/")[1 : len(names) + 1]))
+            if parts == names:
+                root = scope.get("root_path", "").rstrip("/") + prefix
+                state = {**scope.get("state", {}), **self._states.get(prefix, {})}
+                return application, {**scope, "root_path": root, "state": state}
+        return None
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Start all the applications; end them with the block, the last one first.
+
+        Raises:
+            ConfigurationError: One of them cannot start; those that did are ended.
+            ResourceSyncError: The same, as it says itself.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            for _, prefix, application in self._applications:
+                self._states[prefix] = await stack.enter_async_context(living(application))
+            yield
+
+
+@contextlib.asynccontextmanager
+async def living(application: ASGIApp) -> AsyncIterator[State]:
+    """Start an application and end it with the block, as ASGI's ``lifespan`` has it.
+
+    An application that knows no lifespan is left alone.
+
+    Yields:
+        Its state.
+
+    Raises:
+        ConfigurationError: It says that it cannot start.
+        ResourceSyncError: The same.
+    """
+    life = _Life(application)
+    await life.start()
+    try:
+        yield life.state
+    finally:
+        await life.end()
+
+
+@final
+class _Life:
+    """One application's task from start to end."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self.state: State = {}
+        self._application = application
+        self._told: asyncio.Queue[Message] = asyncio.Queue()
+        self._said: asyncio.Queue[Message] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        scope = {
+            "type": "lifespan",
+            "asgi": {"version": "3.0", "spec_version": "2.0"},
+            "state": self.state,
+        }
+        self._task = asyncio.create_task(self._run(scope))
+        self._told.put_nowait({"type": "lifespan.startup"})
+        message = await self._listen()
+        if message is not None and message["type"] == "lifespan.startup.failed":
+            await self.end()
+            raise ConfigurationError(
+                "an application that is served cannot start",
+                evidence=(("said", str(message.get("message", ""))),),
+            )
+
+    async def end(self) -> None:
+        assert self._task is not None
+        self._told.put_nowait({"type": "lifespan.shutdown"})
+        _, late = await asyncio.wait((self._task,), timeout=_PATIENCE)
+        if late:
+            _LOG.warning("an application does not end, so it is cut off")
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+        if not self._task.cancelled() and (error := self._task.exception()) is not None:
+            _LOG.warning("an application did not end in order: %r", error)
+
+    async def _run(self, scope: Scope) -> None:
+        await self._application(scope, self._told.get, self._said.put)
+
+    async def _listen(self) -> Message | None:
+        """Return what the application says to its start; ``None`` when it knows no lifespan."""
+        assert self._task is not None
+        heard = asyncio.create_task(self._said.get())
+        await asyncio.wait((heard, self._task), return_when=asyncio.FIRST_COMPLETED)
+        if heard.done():
+            return heard.result()
+        heard.cancel()
+        error = None if self._task.cancelled() else self._task.exception()
+        if isinstance(error, ResourceSyncError):
+            raise error
+        _LOG.debug("an application knows no lifespan: %r", error)
+        self._task = asyncio.create_task(asyncio.sleep(0))
+        return None
