@@ -21,15 +21,29 @@ def test_status_is_a_table_of_the_mirrors_here(source: TinySource, said: Said) -
     head, *table = said.readouterr().out.splitlines()
     assert head.split("  ")[0] == "MIRROR"
     assert [line.split()[0] for line in table] == ["one", "two"]
-    assert all(re.search(r"in sync +100 % +\d+ d +\d+ s ago +12 +0$", line) for line in table)
+    assert all(re.search(r"in sync +100 % +\d+ s +\d+ s ago +12 +0$", line) for line in table)
 
 
 def test_status_checks_the_state_and_the_lag(source: TinySource, said: Said) -> None:
     run(["pull", source.url, "museum"])
 
     assert run(["status", "museum", "--check"]) == 0
-    assert run(["status", "museum", "--check", "--max-lag", "1s"]) == 1
-    assert run(["status", "museum", "--check", "--max-lag", "5000w"]) == 0
+    assert run(["status", "museum", "--check", "--max-lag", "0s"]) == 1
+    assert run(["status", "museum", "--check", "--max-lag", "1h"]) == 0
+
+
+def test_a_source_that_published_nothing_for_months_makes_no_lag(
+    source: TinySource, said: Said
+) -> None:
+    run(["pull", source.url, "museum"])
+    said.readouterr()
+
+    assert run(["status", "museum", "--json"]) == 0
+
+    (mirror,) = [row for row in rows(said) if row["type"] == "mirror"]
+    assert mirror["as_of"] == "2026-01-01T00:00:00.000Z"  # the Source's own last word, still told
+    assert mirror["in_sync_at"] > mirror["as_of"]
+    assert 0 <= mirror["lag_seconds"] < 600
 
 
 def test_status_tells_what_is_wrong(source: TinySource, said: Said) -> None:
@@ -101,7 +115,10 @@ def test_a_lag_that_is_not_known_is_not_within_a_limit() -> None:
 def test_the_mirror_that_is_furthest_behind_comes_first() -> None:
     fresh, stale = (
         MirrorStatus(
-            folder=name, source="", state=MirrorState.BEHIND, as_of=NOW - timedelta(hours=hours)
+            folder=name,
+            source="",
+            state=MirrorState.BEHIND,
+            in_sync_at=NOW - timedelta(hours=hours),
         )
         for name, hours in (("fresh", 1), ("stale", 26))
     )
@@ -110,6 +127,15 @@ def test_the_mirror_that_is_furthest_behind_comes_first() -> None:
 
     assert [row.split()[0] for row in rows[1:]] == ["stale", "fresh"]
     assert "26 h" in rows[1]
+
+
+def test_a_mirror_that_was_never_in_sync_comes_before_one_that_is_so_this_very_moment() -> None:
+    fresh = MirrorStatus(folder="fresh", source="", state=MirrorState.IN_SYNC, in_sync_at=NOW)
+    never = MirrorStatus(folder="never", source="", state=MirrorState.BEHIND)
+
+    rows = table([fresh, never], NOW)
+
+    assert [row.split()[0] for row in rows[1:]] == ["never", "fresh"]
 
 
 def test_what_cannot_be_used_is_counted() -> None:

@@ -51,7 +51,10 @@ _FIELDS: Final = {
         "offered offline sitemap stopped begun counted verified equal is_there "
         "is_altered asked ours all_read"
     ),
-    "moment": ("as_of at completed from last_run newest proven_since time until lastmod installed"),
+    "moment": (
+        "as_of at completed from in_sync_at last_run newest "
+        "proven_since time until lastmod installed"
+    ),
     "texts": "documents mirrors profiles set_aside targets via written",
     "flags": "branches",
     "rows": "evidence failures differences",
@@ -143,8 +146,8 @@ EVENTS: Final = {
         meaning="One of several mirrors: it begins, or its status.",
         always="mirror",
         sometimes=(
-            "source state resources pending refused held counted lag_seconds? as_of? last_run? "
-            "outcome failures set offered doubted:any"
+            "source state resources pending refused held counted lag_seconds? as_of? "
+            "in_sync_at? last_run? outcome failures set offered doubted:any"
         ),
     ),
     "sets": Event(

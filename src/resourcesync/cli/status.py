@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -51,8 +52,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     MIRROR is a name in the configuration file or a mirror's folder; without one, all mirrors of
     the configuration file, or if it has none, those in the current folder. Answers from the
-    mirrors' own memory and asks no Source. Lag is the time since the moment of the Source up to
-    which a mirror is complete; --max-lag stands above the max_lag of a mirror's table.
+    mirrors' own memory and asks no Source. Lag is the time since the last run that found the
+    mirror in sync: a quiet Source adds none, one that does not answer does, and so does anything
+    that could not be done. --max-lag stands above the max_lag of a mirror's table.
     """
     configuration = configured.load(values["config"])
     places: tuple[str, ...] = values["mirrors"] or configuration.names
@@ -222,17 +224,22 @@ def is_fine(status: MirrorStatus, now: datetime, max_lag: float | None) -> bool:
 
 
 def _lag(status: MirrorStatus, now: datetime) -> float | None:
-    if status.as_of is None and not status.is_counted:
-        return None  # the end of a pull that did not come to its end is no moment of the Source
-    moment = status.as_of or status.last_run
+    """Return the seconds for which nobody knows whether the mirror is in sync."""
+    moment = status.in_sync_at
     return None if moment is None else max((now - moment).total_seconds(), 0.0)
+
+
+def _lateness(status: MirrorStatus, now: datetime) -> float:
+    """Return the lag; one that nobody knows is longer than any."""
+    lag = _lag(status, now)
+    return inf if lag is None else lag
 
 
 def table(mirrors: Sequence[MirrorStatus], now: datetime, order: str = "lag") -> list[str]:
     """Return the table of the mirrors, worst lag first unless another order is asked for."""
     if not mirrors:
         return []
-    ordered = sorted(mirrors, key=lambda mirror: -(_lag(mirror, now) or float("inf")))
+    ordered = sorted(mirrors, key=lambda mirror: -_lateness(mirror, now))
     ordered.sort(key=_ORDERS.get(order, lambda _: 0))
     rows = [_HEADS, *(_row(mirror, now) for mirror in ordered)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
@@ -264,7 +271,7 @@ def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
     return (
         words.escape(mirror.folder),
         mirror.state.value,
-        "-" if lag is None or not knows else words.share(right, all_),
+        words.share(right, all_) if knows else "-",
         "-" if lag is None else words.age(lag),
         ran,
         words.count(mirror.resources),
@@ -324,6 +331,7 @@ def fields_of(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "counted": status.is_counted,
         "lag_seconds": None if lag is None else round(lag, 3),
         "as_of": status.as_of,
+        "in_sync_at": status.in_sync_at,
         "last_run": status.last_run,
         "outcome": status.outcome,
         "failures": [

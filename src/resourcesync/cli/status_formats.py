@@ -18,7 +18,7 @@ class Seen(NamedTuple):
 
     Attributes:
         status: What it says of itself.
-        lag: Seconds since the moment up to which it is complete; ``None`` before that is known.
+        lag: Seconds since the last run that found it in sync; ``None`` when none has.
         max_lag: The longest lag that is fine; ``None`` for any.
     """
 
@@ -120,7 +120,7 @@ def _moment(moment: datetime | None) -> float | None:
 _FIGURES: Final[tuple[tuple[str, str, Callable[[Seen], float | None]], ...]] = (
     (
         "lag_seconds",
-        "Time since the Source's moment up to which it is complete.",
+        "Time since the last run that found it in sync.",
         lambda it: it.lag,
     ),
     ("in_sync_ratio", "Share of the listed resources that are here as listed.", _ratio),
@@ -132,6 +132,11 @@ _FIGURES: Final[tuple[tuple[str, str, Callable[[Seen], float | None]], ...]] = (
         "complete_until_timestamp_seconds",
         "The Source's time up to which it is complete.",
         lambda it: _moment(it.status.as_of),
+    ),
+    (
+        "last_success_timestamp_seconds",
+        "When the last run began that found it in sync.",
+        lambda it: _moment(it.status.in_sync_at),
     ),
     (
         "last_run_timestamp_seconds",

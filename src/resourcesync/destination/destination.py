@@ -1,12 +1,9 @@
 """The Destination: pull, audit and status of one mirror (§5)."""
 
 import logging
-import secrets
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Final
-
-import msgspec
 
 from resourcesync.destination.accounting import report_of
 from resourcesync.destination.auditing import MOST_FINDINGS, Audit, AuditMethod
@@ -27,6 +24,7 @@ from resourcesync.destination.pulling import Pull, Pulled
 from resourcesync.destination.repairing import Repair
 from resourcesync.destination.reports import AuditReport, Finding, Mode, Plan, RunReport
 from resourcesync.destination.reports import MirrorState as Word
+from resourcesync.destination.runs import Run, new_run
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
 from resourcesync.destination.whereabouts import Whereabouts
@@ -35,11 +33,10 @@ from resourcesync.errors import (
     BudgetError,
     NotAListError,
     ResourceMissingError,
-    ResourceSyncError,
     UnexpectedDocumentError,
 )
 from resourcesync.model.timestamps import format_w3c, to_microseconds
-from resourcesync.ports.mirror import Refused, RunRow, SeenDocument, Task
+from resourcesync.ports.mirror import Refused, SeenDocument, Task
 
 _log = logging.getLogger(__name__)
 _MOVED: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
@@ -77,8 +74,7 @@ class Destination:
             SyncError: Going on would risk the copies; nothing was changed.
             StorageError: The mirror cannot be written; what was complete is kept.
         """
-        clock = self._equipment.clock
-        run, began, started = _new_run(), to_microseconds(clock.now()), clock.monotonic()
+        run = Run(self._equipment)
         try:
             self._equipment.check_folder()
             if not options.dry_run:
@@ -88,14 +84,12 @@ class Destination:
                 empty_trash(self._equipment, options.trash_days)
         except BaseException as error:
             if not options.dry_run and self._memory.identity is not None:
-                code = error.code if isinstance(error, ResourceSyncError) else "interrupted"
-                self._close_run(run, began, mode="", outcome=code, counts="{}", word=Word.FAILING)
+                run.remember_failure(error)
             raise
-        report = report_of(run, pulled, self._equipment, dry_run=options.dry_run)
-        seconds = clock.monotonic() - started
-        report = replace(report, seconds=seconds, lists_only=options.lists_only)
+        report = report_of(run.id, pulled, self._equipment, dry_run=options.dry_run)
+        report = replace(run.timed(report), lists_only=options.lists_only)
         if not options.dry_run:
-            self._remember(report, began, report.mode)
+            run.remember(report, report.mode)
             if report.state is Word.IN_SYNC:
                 self._equipment.drop_parts()  # all is here: no later run needs them
         return report
@@ -110,21 +104,6 @@ class Destination:
                 raise
             plan = Plan(mode=Mode.UNCHANGED)
             return Pulled(mode=plan.mode, plan=plan, complete=False, is_swept=False, spent="time")
-
-    def _remember(self, report: RunReport, began: int, mode: str) -> None:
-        counts = msgspec.json.encode(asdict(report) | {"failures": []}).decode()
-        word = report.state
-        outcome = "ok" if word is Word.IN_SYNC else report.spent or word.value
-        self._close_run(report.run, began, mode=mode, outcome=outcome, counts=counts, word=word)
-
-    def _close_run(
-        self, run: str, began: int, *, mode: str, outcome: str, counts: str, word: Word
-    ) -> None:
-        ended = to_microseconds(self._equipment.clock.now())
-        self._equipment.state.add_run(
-            RunRow(run=run, started=began, ended=ended, mode=mode, outcome=outcome, counts=counts)
-        )
-        self._memory.write(word=word)
 
     def _pull(self, source: str | None, options: PullOptions) -> Pulled:
         address = self._locator.address(source)
@@ -163,7 +142,12 @@ class Destination:
     ) -> Pulled:
         pull = self._prepare(address, found, options, filters)
         if not options.dry_run:
-            self._memory.write(filters=filters, baseline_due=True if anew else None)
+            others = self._memory.filters not in (None, filters)  # never in sync by these
+            self._memory.write(
+                filters=filters,
+                baseline_due=True if anew else None,
+                in_sync_at=0 if others else None,
+            )
         self._tell_source(pull)
         lists = Whereabouts(pull)
         with pull.packages.keeping():
@@ -322,23 +306,21 @@ class Destination:
             SyncError: Going on would risk the copies; nothing was changed.
             StorageError: The mirror cannot be written; what was complete is kept.
         """
-        clock = self._equipment.clock
-        run, began, started = _new_run(), to_microseconds(clock.now()), clock.monotonic()
+        run = Run(self._equipment)
         self._equipment.check_folder()
         if deleting:  # a list that does not tell its time may then say what is gone, too
             options = replace(options, delete="absent")
         if findings is None:
             audit = Audit(self.looking(), "stat", kept=MOST_FINDINGS, doubting=not options.dry_run)
-            findings = audit.run(run, offline=False).findings
+            findings = audit.run(run.id, offline=False).findings
         filters = self._memory.filters or Filters()
         pull = self._prepare(self._locator.address(None), self._memory.found, options, filters)
         with self._deadline.within(options.max_duration), pull.packages.keeping():
             pulled = Repair(pull, deleting=deleting).run(findings)
         pulled.complete = pulled.complete and not self._memory.baseline_due
-        report = report_of(run, pulled, self._equipment, dry_run=options.dry_run)
-        report = replace(report, seconds=clock.monotonic() - started)
+        report = run.timed(report_of(run.id, pulled, self._equipment, dry_run=options.dry_run))
         if not options.dry_run:
-            self._remember(report, began, "repair")
+            run.remember(report, "repair")
         return report
 
     # --- audit ---
@@ -391,9 +373,5 @@ class Destination:
             pull = self._where_lists_are(pull)
             self._tell_source(pull)
         audit = Audit(pull, method, kept=kept)
-        report = audit.run(_new_run(), offline=offline, rolling=rolling)
+        report = audit.run(new_run(), offline=offline, rolling=rolling)
         return replace(report, seconds=clock.monotonic() - started)
-
-
-def _new_run() -> str:
-    return secrets.token_hex(6)

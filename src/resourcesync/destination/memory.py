@@ -165,6 +165,15 @@ class Memory:
         """How many entries of the Source cannot be used."""
         return self._number("refused") or 0
 
+    @property
+    def in_sync_at(self) -> datetime | None:
+        """When the last run began that found the mirror in sync; ``None``: none has."""
+        moment = self._number("in-sync-at")
+        if moment is None:  # written by a version that did not note it
+            last = self._state.last_run()
+            moment = last.started if last is not None and last.outcome == "ok" else None
+        return from_microseconds(moment) if moment else None
+
     def knows(self, key: str) -> bool:
         """Whether a note says yes."""
         return self._state.note(key) == "1"

@@ -220,6 +220,8 @@ class MirrorStatus:
         refused: Entries of the Source that cannot be used.
         held: Deletions on hold.
         as_of: The Source's time up to which the mirror is complete, UTC.
+        in_sync_at: When the last run began that found the mirror in sync, UTC; the lag counts
+            from here. ``None``: none has, by the filters of now.
         last_run: When the last run ended, UTC.
         outcome: What the last run said, one of its codes or ``ok``.
         is_counted: Whether all that the Source lists is known here. Until a first pull, or one
@@ -234,6 +236,7 @@ class MirrorStatus:
     refused: int = 0
     held: int = 0
     as_of: datetime | None = None
+    in_sync_at: datetime | None = None
     last_run: datetime | None = None
     outcome: str = ""
     failures: tuple[Failing, ...] = ()

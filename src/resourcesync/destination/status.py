@@ -35,6 +35,7 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
         refused=memory.refused,
         held=state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL),
         as_of=memory.as_of,
+        in_sync_at=memory.in_sync_at,
         last_run=None if last is None else from_microseconds(last.ended),
         outcome="" if last is None else last.outcome,
         failures=failures_of(state, _SHOWN),

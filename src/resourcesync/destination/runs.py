@@ -1,0 +1,69 @@
+"""A run, from its beginning to what the mirror remembers of it."""
+
+import secrets
+from dataclasses import asdict, replace
+
+import msgspec
+
+from resourcesync.destination.memory import Memory
+from resourcesync.destination.options import Equipment
+from resourcesync.destination.reports import MirrorState as Word
+from resourcesync.destination.reports import RunReport
+from resourcesync.errors import ResourceSyncError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports.mirror import RunRow
+
+
+class Run:
+    """One run that may write to the mirror; it begins when it is made.
+
+    Args:
+        equipment: What it works with.
+
+    Attributes:
+        id: Its id.
+    """
+
+    def __init__(self, equipment: Equipment) -> None:
+        self._equipment = equipment
+        self._began = to_microseconds(equipment.clock.now())
+        self._started = equipment.clock.monotonic()
+        self.id = new_run()
+
+    def timed(self, report: RunReport) -> RunReport:
+        """Return its report with how long it took."""
+        return replace(report, seconds=self._equipment.clock.monotonic() - self._started)
+
+    def remember(self, report: RunReport, mode: str) -> None:
+        """Write down how it ended.
+
+        A mirror that is in sync is so up to the moment when the run began to ask: what the Source
+        published later is not known here.
+        """
+        counts = msgspec.json.encode(asdict(report) | {"failures": []}).decode()
+        word = report.state
+        outcome = "ok" if word is Word.IN_SYNC else report.spent or word.value
+        is_proven = word is Word.IN_SYNC and not report.spent
+        self._close(mode, outcome, counts, word, in_sync_at=self._began if is_proven else None)
+
+    def remember_failure(self, error: BaseException) -> None:
+        """Write down that it could not go on."""
+        code = error.code if isinstance(error, ResourceSyncError) else "interrupted"
+        self._close("", code, "{}", Word.FAILING)
+
+    def _close(
+        self, mode: str, outcome: str, counts: str, word: Word, *, in_sync_at: int | None = None
+    ) -> None:
+        ended = to_microseconds(self._equipment.clock.now())
+        began, state = self._began, self._equipment.state
+        state.add_run(
+            RunRow(
+                run=self.id, started=began, ended=ended, mode=mode, outcome=outcome, counts=counts
+            )
+        )
+        Memory(state).write(word=word, in_sync_at=in_sync_at)
+
+
+def new_run() -> str:
+    """Return the id of a run."""
+    return secrets.token_hex(6)

@@ -1,0 +1,159 @@
+"""Lag: how long nobody knows whether a mirror is in sync. A quiet Source adds nothing to it."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.options import Filters
+from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.destination.status import status_of
+from resourcesync.errors import SourceUnavailableError
+from resourcesync.ports.mirror import RunRow, Step
+from resourcesync.wiring.mirrors import read_status
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+DAY = 86_400
+LIST = f"{BASE}resourcesync/changelist.xml"
+_OLD = datetime(2020, 1, 2, tzinfo=UTC)
+
+
+def lag(world: World) -> float | None:
+    since = read_status(world.folder).in_sync_at
+    return None if since is None else (world.clock.now() - since).total_seconds()
+
+
+def test_a_run_that_finds_nothing_new_is_in_sync_up_to_its_own_beginning(world: World) -> None:
+    world.pull()
+    as_of = read_status(world.folder).as_of
+    world.clock.advance(seconds=90 * DAY)
+    assert lag(world) == pytest.approx(90 * DAY, abs=60)
+
+    world.pull()
+
+    assert read_status(world.folder).as_of == as_of
+    assert lag(world) == pytest.approx(0, abs=60)
+
+
+def refuse(world: World) -> None:
+    error = SourceUnavailableError("down", uri=BASE)
+    world.answers |= dict.fromkeys((LIST, f"{BASE}resourcesync/capabilitylist.xml"), error)
+    world.answers[f"{BASE}.well-known/resourcesync"] = error
+
+
+def lose_one(world: World) -> None:
+    world.put("late.html", "late")
+    world.publish()
+    world.answers[BASE + "late.html"] = Answer(status=404)
+
+
+def shrink(world: World) -> None:
+    for number in range(40):
+        world.remove(f"objects/{number:04}.html")
+    world.publish()
+
+
+class Trouble(NamedTuple):
+    make: Callable[[World], None]
+    state: MirrorState
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Trouble(refuse, MirrorState.FAILING),
+        Trouble(lose_one, MirrorState.BEHIND),
+        Trouble(shrink, MirrorState.STOPPED),
+    ],
+    ids=["the Source does not answer", "a resource waits", "deletions are held"],
+)
+def test_what_could_not_be_done_adds_to_the_lag(world: World, trouble: Trouble) -> None:
+    world.pull()
+    trouble.make(world)
+    for _ in range(3):
+        world.clock.advance(seconds=600)
+        with suppress(SourceUnavailableError):
+            world.pull()
+    status = read_status(world.folder)
+
+    assert status.state is trouble.state
+    assert lag(world) == pytest.approx(3 * 600, abs=120)
+
+
+def test_other_filters_have_no_lag_until_the_mirror_was_in_sync_by_them(world: World) -> None:
+    world.pull()
+    world.clock.advance(seconds=600)
+    refuse(world)
+    with pytest.raises(SourceUnavailableError):
+        world.pull(filters=Filters(include=("/objects/**",)))
+    assert lag(world) is None
+
+    world.answers.clear()
+    world.pull()
+    assert lag(world) == pytest.approx(0, abs=60)
+
+
+def test_a_plan_proves_nothing(world: World) -> None:
+    world.pull()
+    world.clock.advance(seconds=600)
+
+    world.pull(dry_run=True)
+
+    assert lag(world) == pytest.approx(600, abs=60)
+
+
+def test_a_mirror_of_an_older_version_was_in_sync_when_its_last_good_run_began() -> None:
+    def told(outcome: str) -> MirrorStatus:
+        with SqliteMirrorState(":memory:") as state:
+            state.commit(Step(notes={"word": "in sync", "through": "1"}))
+            began = int(_OLD.timestamp()) * 1_000_000
+            row = RunRow(
+                run="1", started=began, ended=began + 9, mode="", outcome=outcome, counts="{}"
+            )
+            state.add_run(row)
+            return status_of("m", state, running=False)
+
+    assert told("ok").in_sync_at == _OLD
+    assert told("dns").in_sync_at is None
+
+
+@settings(
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(days=st.lists(st.sampled_from(["quiet", "change", "lost", "down"]), max_size=5))
+def test_the_lag_starts_anew_with_each_run_that_ends_in_sync_and_with_no_other(
+    tmp_path_factory: pytest.TempPathFactory, days: list[str]
+) -> None:
+    world = World(tmp_path_factory.mktemp("lag") / "mirror")
+    world.put("a.html", "a")
+    world.publish()
+    world.pull()
+    known = [read_status(world.folder).in_sync_at]
+    for number, day in enumerate(days):
+        world.clock.advance(seconds=DAY)
+        world.answers.clear()
+        if day in ("change", "lost"):
+            world.put(f"{number}.html", day)
+            world.publish()
+        if day == "lost":
+            world.answers[f"{BASE}{number}.html"] = Answer(status=404)
+        if day == "down":
+            refuse(world)
+        began, good = world.clock.now(), False
+        try:
+            good = world.pull().state is MirrorState.IN_SYNC
+        except SourceUnavailableError:
+            assert day == "down"
+        known.append(began if good else known[-1])
+        assert read_status(world.folder).in_sync_at == known[-1]
+        assert good == (day not in ("lost", "down"))
+    assert all(
+        one is not None and other is not None and one <= other for one, other in pairwise(known)
+    )
