@@ -1,0 +1,201 @@
+"""The loop that keeps mirrors in step: it begins what is due and hears how it ended."""
+
+import logging
+import select
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf
+from queue import Empty, SimpleQueue
+from typing import Final, TypeVar
+
+from resourcesync.ports import Clock
+from resourcesync.watch.rota import Ended, Errand, Past, Rota, Verdict, Wanted
+from resourcesync.watch.times import Now
+
+_logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+_STEP: Final = 5.0
+_LONGEST_WAIT: Final = 3_600.0
+
+
+class Bell:
+    """Wakes the one thread that waits; any thread, and any signal handler, may ring it."""
+
+    def __init__(self) -> None:
+        self._heard, self._rope = socket.socketpair()
+        for end in (self._heard, self._rope):
+            end.settimeout(0)
+
+    def fileno(self) -> int:
+        """Return the descriptor that rings by a byte that is written to it."""
+        return self._rope.fileno()
+
+    def ring(self) -> None:
+        """Wake the thread that waits, or the next one that wants to."""
+        try:
+            self._rope.send(b"\0")
+        except BlockingIOError:
+            return  # it rings as loud as it can already
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the bell rings, at most so long."""
+        ready, _, _ = select.select([self._heard], [], [], seconds)
+        while ready:
+            try:
+                self._heard.recv(4096)
+            except BlockingIOError:
+                return
+
+    def close(self) -> None:
+        """Take the bell down."""
+        self._heard.close()
+        self._rope.close()
+
+
+IsStopped = Callable[[], bool]
+"""Asked many times a second whether work is to stop."""
+
+Work = Callable[[Errand, IsStopped], tuple[Ended, object]]
+"""Does an errand in a thread of its own; returns how it ended, and what is to be told of it."""
+
+Tell = Callable[["Done"], None]
+"""Told of each errand that ended, on the thread of the loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """An errand that ended.
+
+    Attributes:
+        errand: What it was.
+        ended: How it ended.
+        report: What the work returned of it.
+        next: Seconds since 1970, UTC, when it is done again; ``inf`` when that is open.
+        failures: How many times in a row it failed now.
+    """
+
+    errand: Errand
+    ended: Ended
+    report: object
+    next: float
+    failures: int
+
+
+class Watch:
+    """Keeps mirrors in step until it is asked to stop.
+
+    Args:
+        rota: Says who is due.
+        work: Does an errand.
+        tell: Told how each ended.
+        clock: Time.
+        most: How many errands are worked on at a time.
+    """
+
+    def __init__(self, rota: Rota, work: Work, tell: Tell, clock: Clock, most: int) -> None:
+        self.bell = Bell()
+        self.beat = clock.monotonic()
+        self._rota, self._work, self._tell = rota, work, tell
+        self._clock, self._most = clock, most
+        self._ended: SimpleQueue[tuple[Errand, Ended, object]] = SimpleQueue()
+        self._hints: SimpleQueue[str] = SimpleQueue()
+        self._threads: dict[Errand, threading.Thread] = {}
+        self._ahead: float | None = None
+        self._stop = threading.Event()
+
+    def want(self, wanted: Mapping[str, Wanted], past: Mapping[str, Past]) -> None:
+        """Take what is wanted from now on; on the thread of the loop only."""
+        self._rota.want(wanted, past, self._now())
+
+    def hint(self, mirror: str) -> None:
+        """Say, on any thread, that a mirror's Source calls for a pull."""
+        self._hints.put(mirror)
+        self.bell.ring()
+
+    @property
+    def running(self) -> tuple[Errand, ...]:
+        """What is being worked on."""
+        return tuple(self._threads)
+
+    def turn(self, longest: float = _LONGEST_WAIT) -> None:
+        """Begin what is due, then wait for something to happen, at most ``longest`` seconds."""
+        now = self._now()
+        self._heed_clock(now)
+        self._collect()
+        for errand in self._rota.begin(now, self._most - len(self._threads)):
+            self._begin(errand)
+        has_room = len(self._threads) < self._most
+        due = self._rota.next_moment() - now.steady if has_room else inf
+        self.bell.wait(max(0.0, min(due, longest)))
+        self._collect()
+
+    def finish(self, grace: float) -> bool:
+        """Ask all work to stop, and wait for it; return whether all of it did.
+
+        Args:
+            grace: Seconds that it has. Work that takes longer is left where it is: every step of
+                it is safe to be cut.
+        """
+        self._stop.set()
+        until = self._clock.monotonic() + grace
+        while self._threads and (left := until - self._clock.monotonic()) > 0:
+            self.bell.wait(left)
+            self._collect()
+        return not self._threads
+
+    def close(self) -> None:
+        """Let go of the bell; nothing rings it any more."""
+        self._hints = SimpleQueue()
+        if not self._threads:
+            self.bell.close()
+
+    def _now(self) -> Now:
+        self.beat = self._clock.monotonic()
+        return Now(self._clock.now().timestamp(), self.beat)
+
+    def _heed_clock(self, now: Now) -> None:
+        """Reckon anew when somebody set the clock on the wall."""
+        ahead = now.wall - now.steady
+        if self._ahead is not None and abs(ahead - self._ahead) > _STEP:
+            _logger.warning("the clock was set by %+.0f seconds", ahead - self._ahead)
+            self._rota.reckon(now)
+        self._ahead = ahead
+
+    def _begin(self, errand: Errand) -> None:
+        name = f"resourcesync-{errand.kind.value.replace(' ', '-')}-{errand.mirror}"
+        thread = threading.Thread(target=self._do, args=(errand,), name=name, daemon=True)
+        self._threads[errand] = thread
+        thread.start()
+
+    def _do(self, errand: Errand) -> None:
+        try:
+            ended, report = self._work(errand, self._stop.is_set)
+        except Exception as error:  # the work tells its own failures; this is a fault of ours
+            _logger.exception("%s of %s", errand.kind.value, errand.mirror)
+            ended, report = Ended(verdict=Verdict.FAILED), error
+        self._ended.put((errand, ended, report))
+        self.bell.ring()
+
+    def _collect(self) -> None:
+        while (hint := _taken(self._hints)) is not None:
+            self._rota.hint(hint)
+        while (found := _taken(self._ended)) is not None:
+            errand, ended, report = found
+            self._threads.pop(errand).join()
+            now = self._now()
+            due = self._rota.ended(errand, ended, now)
+            failures = self._rota.failures(errand.mirror, errand.kind)
+            following = now.wall + (due - now.steady)
+            self._tell(
+                Done(errand=errand, ended=ended, report=report, next=following, failures=failures)
+            )
+
+
+def _taken(queue: "SimpleQueue[_T]") -> "_T | None":
+    try:
+        return queue.get_nowait()
+    except Empty:
+        return None

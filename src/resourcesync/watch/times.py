@@ -1,0 +1,123 @@
+"""When something is to be done again: every so often, or by the clock on the wall."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from random import Random
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from zoneinfo import ZoneInfo
+
+from resourcesync.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from cronsim import CronSim
+
+JITTER: Final = 0.1
+"""The part of an interval by which it may be longer: mirrors do not ask all at once."""
+
+_MOST_JITTER: Final = 300.0
+_FIELDS: Final = 5
+
+
+class Now(NamedTuple):
+    """A moment by both clocks.
+
+    Attributes:
+        wall: Seconds since 1970, UTC; somebody may set this clock.
+        steady: Seconds that never go back; all that is due is counted in them.
+    """
+
+    wall: float
+    steady: float
+
+
+class Timetable(Protocol):
+    """Says when something is due again."""
+
+    def next(self, last: Now, now: Now, dice: Random) -> float:
+        """Return the moment, by the steady clock, from which it is due again.
+
+        Args:
+            last: When it was last begun.
+            now: The present moment, not before ``last``.
+            dice: Spreads what would come all at once.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Again so many seconds after it was last begun, and a little later than that.
+
+    Attributes:
+        seconds: The interval.
+    """
+
+    seconds: float
+
+    def next(self, last: Now, now: Now, dice: Random) -> float:
+        """Return the moment; at once when it is long past (``Timetable``)."""
+        spread = min(self.seconds * JITTER, _MOST_JITTER)
+        return max(last.steady + self.seconds, now.steady) + dice.uniform(0, spread)
+
+
+@dataclass(frozen=True)
+class Cron:
+    """At the minutes that a line of ``crontab`` names, such as ``5 2 * * *``.
+
+    Attributes:
+        line: Five fields, and the name of a time zone when it is not UTC, such as
+            ``5 2 * * * Europe/Vienna``. Around a change of the clock it does as Debian's cron does.
+
+    Raises:
+        ConfigurationError: The line makes no sense, or the extra ``watch`` is not installed.
+    """
+
+    line: str
+    _zone: tzinfo = field(init=False, repr=False, compare=False)
+    _fields: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = self.line.split()
+        zone = " ".join(parts[_FIELDS:])
+        object.__setattr__(self, "_fields", " ".join(parts[:_FIELDS]))
+        object.__setattr__(self, "_zone", _zone_of(zone) if zone else UTC)
+        self._after(datetime(2026, 1, 1, tzinfo=UTC))
+
+    def next(self, last: Now, now: Now, dice: Random) -> float:
+        """Return the moment (``Timetable``); what was missed while nobody watched is due now."""
+        due = self._after(datetime.fromtimestamp(last.wall, UTC)).timestamp()
+        following = self._after(datetime.fromtimestamp(now.wall, UTC)).timestamp()
+        wait = max(min(due, following) - now.wall, 0.0)
+        return now.steady + wait + dice.uniform(0, 10.0)
+
+    def _after(self, moment: datetime) -> datetime:
+        simulator, mistake = _cronsim()
+        try:
+            return next(simulator(self._fields, moment.astimezone(self._zone)))
+        except (mistake, StopIteration) as error:
+            raise ConfigurationError(
+                f"{self.line!r} is no line of crontab",
+                evidence=(("got", str(error) or "no such day"),),
+                hint="write five fields: minute hour day month weekday, such as 5 2 * * *",
+            ) from error
+
+
+def _cronsim() -> tuple["type[CronSim]", type[Exception]]:
+    try:
+        from cronsim import CronSim, CronSimError  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise ConfigurationError(
+            "`cron` needs what is not installed: cronsim",
+            hint="pip install 'resourcesync[watch]', or use every = \"15m\"",
+        ) from error
+    return CronSim, CronSimError
+
+
+def _zone_of(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, LookupError) as error:  # not there, or no name at all
+        raise ConfigurationError(
+            f"there is no time zone {name!r}",
+            hint="name one such as Europe/Vienna, or none for UTC",
+        ) from error
