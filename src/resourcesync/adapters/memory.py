@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 from resourcesync.errors import OriginalChangedError, StateError
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.resources import Change, Resource, without_patches
 from resourcesync.model.timestamps import (
     floor_to_second,
     from_microseconds,
@@ -247,7 +247,7 @@ class MemoryRecording:
     def touched(self, resource: Resource, fingerprint: str) -> None:
         """Record a new fingerprint or ``lastmod`` of equal bytes; that is no change."""
         self._wrote = True
-        self.resources[resource.uri] = MemoryEntry(resource, fingerprint)
+        self.resources[resource.uri] = MemoryEntry(without_patches(resource), fingerprint)
         self.edited[resource.uri] = None
 
     def passed(self) -> None:

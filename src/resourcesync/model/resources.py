@@ -2,14 +2,14 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import repeat
 from typing import Any, Final, overload
 
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Extra, Foreign, Link, Linked
-from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.model.vocabulary import ChangeKind, Relation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,12 @@ class Change:
     def uri(self) -> str:
         """The URI of the resource that changed."""
         return self.resource.uri
+
+
+def without_patches(resource: Resource) -> Resource:
+    """Return what holds of a resource whatever it was before: all but its patches (§14.4)."""
+    links = tuple(link for link in resource.links if not link.has_relation(Relation.PATCH))
+    return replace(resource, links=links)
 
 
 def many_resources(count: int, columns: Mapping[str, Iterable[Any]]) -> list[Resource]:

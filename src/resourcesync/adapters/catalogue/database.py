@@ -8,6 +8,9 @@ Tables, for those who read it with other tools (open it read-only):
 - ``note``: the publisher's bookkeeping.
 - ``edit``: the URIs of resources that were written or removed since the last Resource List.
 - ``post``: takes what other programs have to tell, one row for each change.
+- ``version``: the versions of each resource whose bytes are kept; ``former_us`` is when another
+  version, or a deletion, followed.
+- ``content``: what the store of versions holds, and how many rows of ``version`` need it.
 
 Times are microseconds since 1970-01-01T00:00:00Z; ``hash`` is as in ``rs:md/@hash``.
 """
@@ -93,6 +96,19 @@ _MIGRATIONS: Final = (
         INSERT INTO edit (uri) VALUES (NEW.uri);
     END;
     """,  # noqa: S608 - made of our own text alone
+    """
+    CREATE TABLE version (
+        uri TEXT NOT NULL, moment_us INTEGER NOT NULL, since_us INTEGER NOT NULL,
+        length INTEGER NOT NULL, sha256 TEXT NOT NULL, media_type TEXT NOT NULL,
+        patch_sha256 TEXT NOT NULL, patch_length INTEGER NOT NULL, patch_type TEXT NOT NULL,
+        former_us INTEGER,
+        PRIMARY KEY (uri, moment_us)
+    ) WITHOUT ROWID;
+    CREATE INDEX version_former ON version (former_us, moment_us) WHERE former_us IS NOT NULL;
+    CREATE TABLE content (
+        sha256 TEXT PRIMARY KEY, length INTEGER NOT NULL, uses INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    """,
 )
 """The schema, step by step: version n of the file is what the first n steps make."""
 

@@ -23,8 +23,9 @@ from resourcesync.adapters.catalogue.rows import (
     from_rows,
     to_row,
 )
+from resourcesync.adapters.catalogue.versions import END_OF_VERSIONS, FileVersions
 from resourcesync.errors import StateError, StorageError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.resources import Change, Resource, without_patches
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Catalogued, Clock
@@ -147,6 +148,10 @@ class FileCatalogue:
         with reading(self._path) as connection:
             yield FileSnapshot(connection)
 
+    def versions(self) -> FileVersions:
+        """Return which versions each resource had; what is written there joins a recording."""
+        return FileVersions(self._connection, self._path)
+
     def forget_edits(self, last: int) -> None:
         """Forget the edits up to a number: the published Resource List has them."""
         with guarded(self._path):
@@ -221,7 +226,9 @@ class FileRecording:
         if self._deletions:
             self.flush()
         row = to_row(resource)
-        self._puts.append((*row, fingerprint))
+        # A patch belongs to the change: it leads to this version from the one before (§14.4).
+        plain = to_row(without_patches(resource)) if resource.patches else row
+        self._puts.append((*plain, fingerprint))
         if kind is not None:
             self._append(kind, row)
         if len(self._puts) >= _BATCH:
@@ -240,6 +247,8 @@ class FileRecording:
         if not self.is_first:
             self._connection.executemany(_EDIT, [(row[0],) for row in self._puts])
         self._connection.executemany(_DELETE, self._deletions)
+        ends = [(self._moment, *deletion) for deletion in self._deletions]
+        self._connection.executemany(END_OF_VERSIONS, ends)
         self._connection.executemany(_LOG, self._log)
         self._puts.clear()
         self._deletions.clear()

@@ -1,0 +1,227 @@
+"""Which versions each resource had, in the catalogue: the ``VersionIndex`` and ``PastVersions``.
+
+What the index writes is written by the catalogue's one connection: it joins the recording that is
+open, so that a version and the change that tells of it are recorded together or not at all.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from resourcesync.adapters.catalogue.database import guarded, reading
+from resourcesync.ports.versions import KeptPatch, Version
+
+_COLUMNS: Final = """
+uri, moment_us, since_us, length, sha256, media_type, patch_sha256, patch_length, patch_type
+"""
+_OF: Final = f"SELECT {_COLUMNS} FROM version WHERE uri = ?"  # noqa: S608 - our own text alone
+_FORMER: Final = """
+SELECT uri, moment_us FROM (
+    SELECT uri, moment_us, former_us,
+        row_number() OVER (PARTITION BY uri ORDER BY moment_us DESC) AS place
+    FROM version WHERE former_us IS NOT NULL
+) WHERE former_us < ? AND place > ?
+"""
+_USE: Final = """
+INSERT INTO content VALUES (?, ?, 1) ON CONFLICT (sha256) DO UPDATE SET uses = uses + 1
+"""
+END_OF_VERSIONS: Final = """
+UPDATE version SET former_us = ? WHERE uri = ? AND former_us IS NULL
+"""
+"""What is to be done when a resource is deleted, or gets a newer version."""
+
+
+class FileVersions:
+    """A ``VersionIndex`` by the connection that writes the catalogue.
+
+    Args:
+        connection: The connection.
+        path: The catalogue's file, for messages.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+
+    def newest(self, uri: str) -> Version | None:
+        """Return the newest version of a resource that is kept."""
+        return self._one(_OF + " ORDER BY moment_us DESC LIMIT 1", uri)
+
+    def find(self, uri: str, moment: int) -> Version | None:
+        """Return one version of a resource."""
+        return self._one(_OF + " AND moment_us = ?", uri, moment)
+
+    def add(self, version: Version) -> None:
+        """Add a version, newer than all others of its resource."""
+        patch = version.patch
+        with self._together():
+            self._connection.execute(END_OF_VERSIONS, (version.moment, version.uri))
+            self._connection.execute(
+                f"INSERT INTO version ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)",  # noqa: S608 - as above
+                (
+                    version.uri,
+                    version.moment,
+                    version.since,
+                    version.length,
+                    version.sha256,
+                    version.media_type,
+                    "" if patch is None else patch.sha256,
+                    0 if patch is None else patch.length,
+                    "" if patch is None else patch.media_type,
+                ),
+            )
+            self._connection.execute(_USE, (version.sha256, version.length))
+            if patch is not None:
+                self._connection.execute(_USE, (patch.sha256, patch.length))
+
+    def recorded_hash(self, uri: str) -> str:
+        """Return the ``hash`` that the catalogue has for a resource; empty for none."""
+        with guarded(self._path):
+            row = self._connection.execute(
+                "SELECT hash FROM resource WHERE uri = ?", (uri,)
+            ).fetchone()
+        return "" if row is None else str(row[0])
+
+    def bytes_kept(self) -> int:
+        """Return the bytes of all that is kept, each content once."""
+        with guarded(self._path):
+            row = self._connection.execute("SELECT ifnull(sum(length), 0) FROM content").fetchone()
+        return int(row[0])
+
+    def drop_oldest(self) -> tuple[str, ...] | None:
+        """Drop the version that was followed by another the longest time ago."""
+        with guarded(self._path):
+            row = self._connection.execute(
+                "SELECT uri, moment_us FROM version WHERE former_us IS NOT NULL"
+                " ORDER BY former_us, moment_us LIMIT 1"
+            ).fetchone()
+        return None if row is None else self._drop([row])
+
+    def drop_former(self, before: int, least: int) -> tuple[str, ...]:
+        """Drop versions that were followed by another, or by a deletion, before a moment."""
+        with guarded(self._path):
+            rows = self._connection.execute(_FORMER, (before, least)).fetchall()
+        return self._drop(rows)
+
+    def drop_kept_before(self, moment: int) -> tuple[str, ...]:
+        """Drop the versions that were kept before a moment; return the contents not needed now."""
+        with guarded(self._path):
+            rows = self._connection.execute(
+                "SELECT uri, moment_us FROM version WHERE moment_us < ?", (moment,)
+            ).fetchall()
+        return self._drop(rows)
+
+    def is_needed(self, sha256: str) -> bool:
+        """Whether a content belongs to a version, or is a patch."""
+        with guarded(self._path):
+            row = self._connection.execute(
+                "SELECT 1 FROM content WHERE sha256 = ?", (sha256,)
+            ).fetchone()
+        return row is not None
+
+    def _one(self, query: str, *values: object) -> Version | None:
+        with guarded(self._path):
+            row = self._connection.execute(query, values).fetchone()
+        return None if row is None else _version(row)
+
+    def _drop(self, rows: Iterable[tuple[Any, ...]]) -> tuple[str, ...]:
+        """Drop versions, all or none; return the contents that nothing needs any more."""
+        gone: list[str] = []
+        with self._together():
+            for row in rows:
+                gone += self._drop_one(row)
+        return tuple(gone)
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        """Do all of it or nothing, within the recording that is open, or for itself."""
+        with guarded(self._path):
+            self._connection.execute("SAVEPOINT versions")
+            try:
+                yield
+            except BaseException:
+                self._connection.execute("ROLLBACK TO versions")
+                raise
+            finally:
+                self._connection.execute("RELEASE versions")
+
+    def _drop_one(self, key: tuple[Any, ...]) -> list[str]:
+        row = self._connection.execute(
+            "DELETE FROM version WHERE uri = ? AND moment_us = ? RETURNING sha256, patch_sha256",
+            key,
+        ).fetchone()
+        names = [(name,) for name in row if name]
+        self._connection.executemany("UPDATE content SET uses = uses - 1 WHERE sha256 = ?", names)
+        gone = [
+            found[0]
+            for name in dict.fromkeys(names)
+            for found in self._connection.execute(
+                "DELETE FROM content WHERE sha256 = ? AND uses < 1 RETURNING sha256", name
+            ).fetchall()
+        ]
+        return list(map(str, gone))
+
+
+class FilePastVersions:
+    """The versions in a catalogue that others may write meanwhile (``PastVersions``).
+
+    Args:
+        path: The catalogue's file. Each question opens it for itself, so any thread may ask.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def find(self, uri: str, moment: int) -> Version | None:
+        """Return one version of a resource.
+
+        Raises:
+            StorageError: The catalogue cannot be read.
+        """
+        return next(iter(self._all(_OF + " AND moment_us = ?", uri, moment)), None)
+
+    def at(self, uri: str, moment: int | None) -> Version | None:
+        """Return the version that a resource had at a moment; see ``PastVersions``.
+
+        Raises:
+            StorageError: The catalogue cannot be read.
+        """
+        if moment is None:
+            return next(iter(self._all(_OF + " ORDER BY moment_us DESC LIMIT 1", uri)), None)
+        query = _OF + " AND since_us <= ? ORDER BY since_us DESC, moment_us DESC LIMIT 1"
+        first = _OF + " ORDER BY since_us, moment_us LIMIT 1"
+        found = self._all(query, uri, moment) or self._all(first, uri)
+        return next(iter(found), None)
+
+    def neighbours(self, version: Version) -> tuple[Version | None, Version | None]:
+        """Return the first and the last version of the same resource."""
+        first = self._all(_OF + " ORDER BY moment_us LIMIT 1", version.uri)
+        return next(iter(first), None), self.at(version.uri, None)
+
+    def versions(self, uri: str, after: int, most: int) -> list[Version]:
+        """Return up to so many versions kept after a moment, oldest first.
+
+        Raises:
+            StorageError: The catalogue cannot be read.
+        """
+        return self._all(_OF + " AND moment_us > ? ORDER BY moment_us LIMIT ?", uri, after, most)
+
+    def _all(self, query: str, *values: object) -> list[Version]:
+        with reading(self._path) as connection:
+            return [_version(row) for row in connection.execute(query, values)]
+
+
+def _version(row: tuple[Any, ...]) -> Version:
+    uri, moment, since, length, sha256, media_type, patch, patch_length, patch_type = row
+    kept = KeptPatch(sha256=patch, length=patch_length, media_type=patch_type) if patch else None
+    return Version(
+        uri=uri,
+        moment=moment,
+        since=since,
+        length=length,
+        sha256=sha256,
+        media_type=media_type,
+        patch=kept,
+    )

@@ -1,0 +1,155 @@
+"""Former versions of a Source's resources: which there were, and their bytes (§14.6, RFC 7089)."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptPatch:
+    """What leads from the version before to a version (§14.4).
+
+    Attributes:
+        sha256: Its digest, which is also its name in the store.
+        length: Its bytes.
+        media_type: Its format.
+    """
+
+    sha256: str
+    length: int
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One version of a resource, whose bytes are kept.
+
+    Attributes:
+        uri: The resource.
+        moment: When it was kept, in microseconds; no two versions of a resource share it.
+        since: Since when the resource is known to have been so, in microseconds: what RFC 7089
+            calls its Memento-Datetime.
+        length: Its bytes.
+        sha256: Its digest, which is also its name in the store.
+        media_type: Its media type; may be empty.
+        patch: What leads to it from the version before, if that is kept too.
+    """
+
+    uri: str
+    moment: int
+    since: int
+    length: int
+    sha256: str
+    media_type: str
+    patch: KeptPatch | None = None
+
+
+class VersionIndex(Protocol):
+    """Which versions each resource had. What is written joins the catalogue's open recording."""
+
+    def newest(self, uri: str) -> Version | None:
+        """Return the newest version of a resource that is kept."""
+        ...
+
+    def find(self, uri: str, moment: int) -> Version | None:
+        """Return one version of a resource."""
+        ...
+
+    def add(self, version: Version) -> None:
+        """Add a version, newer than all others of its resource."""
+        ...
+
+    def recorded_hash(self, uri: str) -> str:
+        """Return the ``hash`` that the catalogue has for a resource; empty for none."""
+        ...
+
+    def bytes_kept(self) -> int:
+        """Return the bytes of all that is kept, each content once."""
+        ...
+
+    def drop_oldest(self) -> tuple[str, ...] | None:
+        """Drop the version that was followed by another the longest time ago.
+
+        Returns:
+            The contents that nothing needs any more; ``None`` when there is no such version.
+        """
+        ...
+
+    def drop_former(self, before: int, least: int) -> tuple[str, ...]:
+        """Drop versions that were followed by another, or by a deletion, before a moment.
+
+        Args:
+            before: That moment, in microseconds.
+            least: So many former versions of each resource stay in any case.
+
+        Returns:
+            The contents that nothing needs any more.
+        """
+        ...
+
+    def drop_kept_before(self, moment: int) -> tuple[str, ...]:
+        """Drop the versions that were kept before a moment; return the contents not needed now."""
+        ...
+
+    def is_needed(self, sha256: str) -> bool:
+        """Whether a content belongs to a version, or is a patch."""
+        ...
+
+
+class VersionStore(Protocol):
+    """The bytes of versions and of patches, by their sha-256."""
+
+    def keep(self, stream: BinaryIO, sha256: str, length: int) -> bool:
+        """Keep the bytes of a stream, unless they are kept; return whether they are these bytes.
+
+        Raises:
+            StorageError: They cannot be read or written. Nothing was kept.
+        """
+        ...
+
+    def holds(self, sha256: str, length: int) -> bool:
+        """Whether a content is there, by its name and length."""
+        ...
+
+    def open(self, sha256: str) -> BinaryIO | None:
+        """Open a content; ``None`` when it is not there."""
+        ...
+
+    def settle(self) -> None:
+        """Make durable what was kept so far: call it before anybody is told of it."""
+        ...
+
+    def remove(self, contents: Iterable[str]) -> None:
+        """Remove contents; it is no error when they are not there."""
+        ...
+
+    def sweep(self, is_needed: Callable[[str], bool], before: int) -> int:
+        """Remove what nothing needs and has been there since before a moment, in microseconds.
+
+        Returns:
+            How many were removed.
+        """
+        ...
+
+
+class PastVersions(Protocol):
+    """The versions of resources, for those who only look."""
+
+    def find(self, uri: str, moment: int) -> Version | None:
+        """Return one version of a resource."""
+        ...
+
+    def at(self, uri: str, moment: int | None) -> Version | None:
+        """Return the version that a resource had at a moment, in microseconds.
+
+        The first for a moment before it; the last for ``None``. ``None`` when none is kept.
+        """
+        ...
+
+    def neighbours(self, version: Version) -> tuple[Version | None, Version | None]:
+        """Return the first and the last version of the same resource."""
+        ...
+
+    def versions(self, uri: str, after: int, most: int) -> list[Version]:
+        """Return up to so many versions kept after a moment, oldest first."""
+        ...
