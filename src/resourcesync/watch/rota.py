@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
-from random import Random
 from typing import Final
 
-from resourcesync.watch.times import Now, Timetable
+from resourcesync.watch.times import Dice, Now, Timetable
 
 FIRST_PAUSE: Final = 900.0
 """Seconds after the first failure of a Source until it is asked again; doubled by each further."""
@@ -134,7 +133,7 @@ class Rota:
         dice: Spreads what would come all at once.
     """
 
-    def __init__(self, dice: Random) -> None:
+    def __init__(self, dice: Dice) -> None:
         self._dice = dice
         self._rows: dict[str, _Row] = {}
 

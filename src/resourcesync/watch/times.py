@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
@@ -30,10 +29,18 @@ class Now(NamedTuple):
     steady: float
 
 
+class Dice(Protocol):
+    """What spreads things, such as ``random.Random``."""
+
+    def uniform(self, a: float, b: float) -> float:
+        """Return any number from ``a`` to ``b``."""
+        ...
+
+
 class Timetable(Protocol):
     """Says when something is due again."""
 
-    def next(self, last: Now, now: Now, dice: Random) -> float:
+    def next(self, last: Now, now: Now, dice: Dice) -> float:
         """Return the moment, by the steady clock, from which it is due again.
 
         Args:
@@ -54,7 +61,7 @@ class Every:
 
     seconds: float
 
-    def next(self, last: Now, now: Now, dice: Random) -> float:
+    def next(self, last: Now, now: Now, dice: Dice) -> float:
         """Return the moment; at once when it is long past (``Timetable``)."""
         spread = min(self.seconds * JITTER, _MOST_JITTER)
         return max(last.steady + self.seconds, now.steady) + dice.uniform(0, spread)
@@ -83,7 +90,7 @@ class Cron:
         object.__setattr__(self, "_zone", _zone_of(zone) if zone else UTC)
         self._after(datetime(2026, 1, 1, tzinfo=UTC))
 
-    def next(self, last: Now, now: Now, dice: Random) -> float:
+    def next(self, last: Now, now: Now, dice: Dice) -> float:
         """Return the moment (``Timetable``); what was missed while nobody watched is due now."""
         due = self._after(datetime.fromtimestamp(last.wall, UTC)).timestamp()
         following = self._after(datetime.fromtimestamp(now.wall, UTC)).timestamp()
