@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, Said
+from tests.support.command_line import FILES, Said, rows
 from tests.support.tiny_source import TinySource, dead_address
 
 
@@ -98,7 +98,17 @@ def test_a_lenient_pull_says_how_many_copies_contradict_the_list(
 ) -> None:
     source.put("/objects/0003.txt", b"other")
 
-    assert run(["pull", source.url, "museum", "--verify", "lenient"]) == 0
+    assert run(["pull", source.url, "museum", "--verify", "lenient"]) == 3
 
-    assert "1 contradict the list, kept and marked unverified" in said.readouterr().out
+    said_by_pull = said.readouterr().out
+    assert "! /objects/0003.txt   the list says 9 B, the Source served 5 B" in said_by_pull
+    assert "; kept (--verify lenient)" in said_by_pull
+    assert "12 updated, 1 here against the list" in said_by_pull
+    assert "1 copy contradict" in said_by_pull
     assert run(["audit", "museum"]) == 1
+    said.readouterr()
+    assert run(["status", "museum", "--check", "--json"]) == 1
+    (mirror,) = [row for row in rows(said) if row["type"] == "mirror"]
+    assert (mirror["state"], mirror["pending"], mirror["contradicting"]) == ("behind", 1, 1)
+    assert run(["pull", "museum", "--verify", "lenient", "--json"]) == 3
+    assert rows(said)[-1]["contradicting"] == 1

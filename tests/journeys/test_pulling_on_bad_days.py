@@ -13,6 +13,7 @@ from resourcesync.errors import (
     TruncatedDocumentError,
 )
 from resourcesync.ports import Request
+from resourcesync.source.policy import Step
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
@@ -108,8 +109,46 @@ def test_lenient_keeps_other_bytes_and_says_that_they_are_unverified(world: Worl
 
     report = world.pull(verify="lenient")
 
-    assert (report.failed, report.unverified, report.contradicting) == (0, 1, 1)
+    assert (report.failed, report.unverified, report.contradicting) == (1, 1, 1)
+    assert report.state is MirrorState.BEHIND
+    assert (report.listed, report.applied, report.pending) == (41, 40, 1)
     assert (world.folder / "objects/0003.html").read_bytes() == b"whatever"
+
+
+def test_what_contradicts_the_list_is_asked_for_again_but_not_put_in_place_twice(
+    world: World,
+) -> None:
+    world.answers[BASE + "objects/0003.html"] = Answer(body=b"whatever")
+    world.pull(verify="lenient")
+    before = (world.folder / "objects/0003.html").stat().st_ino
+
+    for mode in ("auto", "baseline"):
+        report = world.pull(verify="lenient", mode=mode)
+
+        assert (report.state, report.contradicting) == (MirrorState.BEHIND, 1)
+        assert (report.listed, report.unchanged, report.pending) == (41, 40, 1)
+        assert world.asked_resources() == ["objects/0003.html"]
+        assert (world.folder / "objects/0003.html").stat().st_ino == before
+    assert not world.audit(offline=True).in_sync
+
+    del world.answers[BASE + "objects/0003.html"]
+    report = world.pull()
+
+    assert (report.state, report.contradicting, report.updated) == (MirrorState.IN_SYNC, 0, 1)
+    assert world.in_sync()
+
+
+def test_a_list_that_is_mended_takes_the_contradiction_back_without_a_fetch(world: World) -> None:
+    world.answers[BASE + "objects/0003.html"] = Answer(body=b"whatever")
+    world.pull(verify="lenient")
+    world.put("objects/0003.html", "whatever")
+    world.publish(Step.REBASE)
+
+    report = world.pull(verify="lenient")
+
+    assert (report.state, report.contradicting) == (MirrorState.IN_SYNC, 0)
+    assert world.asked_resources() == []
+    assert world.audit().in_sync
 
 
 def test_a_pending_resource_is_not_forgotten_when_other_changes_come(world: World) -> None:

@@ -26,6 +26,8 @@ StorageError
   path-in-the-way    Something of yours is where a copy belongs; move it away.
   local-change       A file was changed while it was replaced; move it away if you want to keep it.
   watch              The system watches no more folders; raise its limit, or publish by the clock.
+StateError
+  catalogue-row      A row of a catalogue cannot be published; `catalogue check` names it.
 DiscontinuityError
   changes-lost       The log of changes does not reach back to the cursor; begin anew.
 SourceUnavailableError
@@ -47,6 +49,8 @@ SourceRefusedError
 BadResponseError
   protocol           The server does not speak HTTP as it should.
   too-big            The response is bigger than allowed.
+VerificationError
+  contradicting      The bytes are not what the list says and are kept (--verify lenient).
 OutOfScopeError
   foreign            The entry is of another origin; --allow-origin if the Source may speak for it.
   mapper             The mapper gives the resource a place that cannot be used.

@@ -43,7 +43,8 @@ _FIELDS: Final = {
         "refused requests resources resources_checked resources_listed same seq sets sized "
         "surplus tolerated total touched tries unchanged unlisted unpatched unproven unprovable "
         "unreached unreadable unsized unverified update updated useful_bytes warnings weak "
-        "was_bytes hashed proven changing rules plugins packages_kept packed_entries packed_bytes"
+        "was_bytes hashed proven changing rules plugins packages_kept packed_entries packed_bytes "
+        "contradicting"
     ),
     "number": "accuracy coverage lag_seconds seconds",
     "flag": (
@@ -95,10 +96,10 @@ EVENTS: Final = {
         sometimes=(
             "mirror mirrors:any sets:any sources:any state mode dry_run lists_only spent pull "
             "resources listed:any unchanged applied pending:any same created updated deleted "
-            "failed refused:any held unlisted verified:count weak unverified linked patched:any "
-            "unpatched requests bytes useful_bytes as_of? audit in_sync at? present accurate "
-            "unproven extra foreign begun coverage? accuracy read_bytes proven? proven_since? "
-            "stopped:any doubted? changes:count cursor? path? mistakes entries tolerated "
+            "failed refused:any held unlisted verified:count weak unverified "
+            "contradicting linked patched:any unpatched requests bytes useful_bytes as_of? audit "
+            "in_sync at? present accurate unproven extra foreign begun coverage? accuracy read_bytes "
+            "proven? proven_since? stopped:any doubted? changes:count cursor? path? mistakes entries tolerated "
             "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
             "touched changing unreadable omitted written url first problems warnings checks "
             "resources_checked resources_listed unreached read_again:any cut_short judged_alone "
@@ -146,7 +147,7 @@ EVENTS: Final = {
         meaning="One of several mirrors: it begins, or its status.",
         always="mirror",
         sometimes=(
-            "source state resources pending refused held counted lag_seconds? as_of? "
+            "source state resources pending contradicting refused held counted lag_seconds? as_of? "
             "in_sync_at? last_run? outcome failures set offered doubted:any"
         ),
     ),

@@ -21,6 +21,7 @@ _FIGURES: Final = {
     "unchanged": ("unchanged", "Listed resources that were here already."),
     "applied": ("applied", "Listed resources that the run brought."),
     "pending": ("pending", "Listed resources that are not here as listed."),
+    "contradicting": ("contradicting", "Copies kept though they contradict the list."),
     "refused": ("refused", "Entries of the Source that cannot be used."),
     "held": ("held_deletions", "Deletions that are held back."),
     "deleted": ("deleted", "Copies that the run deleted."),

@@ -75,7 +75,7 @@ SAFETY: Final = (
         default="strict",
         show_default=True,
         help="Refuse bytes that are not what the list says (strict), or store them and mark them "
-        "unverified (lenient): then copies here may contradict the list.",
+        "unverified (lenient): a copy that contradicts the list is never in sync (exit 3).",
     ),
     option(
         "--dumps",

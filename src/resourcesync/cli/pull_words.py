@@ -82,7 +82,7 @@ class PullWords:
 
     def _item(self, fields: Mapping[str, object]) -> Iterator[Line]:
         status, action = fields.get("status"), str(fields.get("action"))
-        if status in {"error", "impossible"}:
+        if status in {"error", "impossible"} or fields.get("code"):
             yield from self._failure(fields)
         elif status == "ok":
             level = NORMAL if self.itemize else DETAIL
@@ -197,6 +197,7 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "verified": report.verified,
         "weak": report.weak,
         "unverified": report.unverified,
+        "contradicting": report.contradicting,
         "linked": report.linked,
         "patched": report.patched,
         "unpatched": report.unpatched,
@@ -286,9 +287,6 @@ def _proven(report: RunReport) -> str:
 
 def _remarks(report: RunReport) -> Iterator[str]:
     """Yield what is true besides: it does not make the mirror wrong, but is worth knowing."""
-    if report.contradicting:
-        text = f"{words.count(report.contradicting)} contradict the list"
-        yield f"          {text}, kept and marked unverified (--verify lenient)"
     if report.linked:
         linked = words.counted(report.linked, "resource")
         yield f"          {linked} of them not listed, but linked to by what is listed"
@@ -302,7 +300,12 @@ def _remarks(report: RunReport) -> Iterator[str]:
 
 def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> tuple[Line, ...]:
     counts = [f"{words.count(report.updated + report.created)} updated"]
-    names = {"failed": report.failed, "refused": report.refused, "held": report.held}
+    names = {
+        "failed": report.failed - report.contradicting,
+        "here against the list": report.contradicting,
+        "refused": report.refused,
+        "held": report.held,
+    }
     counts += [f"{words.count(number)} {name}" for name, number in names.items() if number]
     wanted = report.resources + report.failed
     right = max(report.resources - report.held, 0)
@@ -331,7 +334,12 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> tuple[Line, 
 
 def _next(report: RunReport, folder: str) -> Iterator[Line]:
     """Say what helps: no run can fetch an entry that cannot be used."""
-    if report.failed or report.held or not report.refused:
+    if report.contradicting:
+        copies = words.counted(report.contradicting, "copy", "copies")
+        yield Line(f"  next   {copies} contradict the list (--verify lenient): ask the Source to")
+        yield Line(f"         mend its list; resourcesync why {folder} URI tells what is wrong")
+    others = report.failed - report.contradicting + report.held
+    if others or not (report.refused or report.contradicting):
         yield Line(f"  next   run it again: resourcesync pull {folder}")
     if report.refused:
         entries = words.counted(report.refused, "entry", "entries")

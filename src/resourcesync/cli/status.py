@@ -311,6 +311,9 @@ def _notes(mirror: MirrorStatus) -> list[str]:
     if mirror.pending:
         waiting = words.counted(mirror.pending, "listed resource")
         notes.append(f"{waiting} not here as listed; the next pull tries again.")
+        if mirror.contradicting:
+            copies = words.counted(mirror.contradicting, "copy", "copies")
+            notes.append(f"{copies} of them kept that contradict the list (--verify lenient).")
         notes += [f"! {failing.uri}   {failing.reason}" for failing in mirror.failures[:3]]
     if mirror.refused:
         notes.append(f"{words.count(mirror.refused)} listed that cannot be used.")
@@ -326,6 +329,7 @@ def fields_of(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "state": status.state.value,
         "resources": status.resources,
         "pending": status.pending,
+        "contradicting": status.contradicting,
         "refused": status.refused,
         "held": status.held,
         "counted": status.is_counted,

@@ -126,6 +126,11 @@ _FIGURES: Final[tuple[tuple[str, str, Callable[[Seen], float | None]], ...]] = (
     ("in_sync_ratio", "Share of the listed resources that are here as listed.", _ratio),
     ("resources", "Resources in the mirror.", lambda it: it.status.resources),
     ("pending", "Listed resources that are not here as listed.", lambda it: it.status.pending),
+    (
+        "contradicting",
+        "Of the pending, those kept though they contradict the list.",
+        lambda it: it.status.contradicting,
+    ),
     ("refused", "Entries of the Source that cannot be used.", lambda it: it.status.refused),
     ("held_deletions", "Deletions that are held back.", lambda it: it.status.held),
     (

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.options import Equipment
+from resourcesync.destination.plan import CONTRADICTING
 from resourcesync.destination.pulling import Pulled
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.reports import RunReport
@@ -40,7 +41,7 @@ def account_of(pulled: Pulled, state: MirrorState, memory: Memory) -> Account:
         memory: Its notes.
     """
     tally, plan = pulled.tally, pulled.plan
-    applied = tally.created + tally.updated
+    applied = tally.created + tally.updated - tally.contradicting
     if pulled.selected is not None:
         unchanged = plan.same + tally.same
         pending = pulled.selected - unchanged - applied
@@ -94,7 +95,7 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
         verified=tally.fixity.get(Fixity.VERIFIED, 0),
         weak=tally.fixity.get(Fixity.WEAK, 0),
         unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
-        contradicting=tally.contradicting,
+        contradicting=state.pending_coded(CONTRADICTING),
         linked=state.linked_count(),
         patched=tally.patched,
         unpatched=tally.unpatched,

@@ -10,6 +10,7 @@ from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.doubting import Doubts, as_listed
 from resourcesync.destination.mapping import normalise
 from resourcesync.destination.plan import (
+    CONTRADICTING,
     DAMAGED,
     FILTERED,
     Listed,
@@ -28,7 +29,7 @@ from resourcesync.ports.linking import PatchRow
 from resourcesync.ports.mirror import Copy, Fixity, Pending, Refused, Task, TrashRow
 
 Findings = Callable[[], Iterable[Finding]]
-_DISAGREEING: Final = frozenset({"hash-mismatch", "length-mismatch"})
+_DISAGREEING: Final = frozenset({"hash-mismatch", "length-mismatch", CONTRADICTING})
 
 
 class Verdict(StrEnum):

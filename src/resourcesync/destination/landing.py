@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from resourcesync.destination.budget import Budget
-from resourcesync.destination.plan import Fetch, Listed, forgotten
+from resourcesync.destination.plan import CONTRADICTING, Fetch, Listed, forgotten
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.tasks import pending_fetch
 from resourcesync.errors import DiskFullError, StorageError
@@ -74,6 +74,7 @@ class Ready:
         counts: Whether it is news: not so when the Source said that our copy is still good.
         local: Whether the bytes are those of another copy here, and were not fetched.
         patched: Bytes of the patch that made it of the copy before; ``None`` when none did.
+        contradicts: How the bytes are not what the list says, where they are kept all the same.
     """
 
     fetch: Fetch
@@ -82,6 +83,7 @@ class Ready:
     counts: bool = True
     local: bool = False
     patched: int | None = None
+    contradicts: str = ""
 
 
 class Landing:
@@ -162,23 +164,9 @@ class Landing:
 
     def fail(self, fetch: Fetch, code: str, reason: str, tries: int) -> None:
         """Take a resource that could not be had; the copy that is here stays."""
-        listed, policy = fetch.listed, self._policy
+        listed = fetch.listed
         self.tally.failed += 1
-        if len(self.tally.failures) < _KEPT_FAILURES:
-            self.tally.failures.append(
-                Failing(uri=listed.uri, code=code, reason=reason, tries=tries)
-            )
-        self._failed.append(
-            pending_fetch(
-                listed,
-                known=self._state.pending_of(listed.uri),
-                now=self.now(),
-                at=policy.at,
-                generation=policy.generation,
-                code=code,
-                reason=reason,
-            )
-        )
+        self._failed.append(self._still_to_fetch(listed, code, reason, tries))
         self._report(
             "item",
             {
@@ -191,6 +179,22 @@ class Landing:
                 "tries": tries,
                 "kept": not fetch.creates,
             },
+        )
+
+    def _still_to_fetch(self, listed: Listed, code: str, reason: str, tries: int) -> Pending:
+        """Return the task of a resource that is not here as listed; the report names the first."""
+        if len(self.tally.failures) < _KEPT_FAILURES:
+            self.tally.failures.append(
+                Failing(uri=listed.uri, code=code, reason=reason, tries=tries)
+            )
+        return pending_fetch(
+            listed,
+            known=self._state.pending_of(listed.uri),
+            now=self.now(),
+            at=self._policy.at,
+            generation=self._policy.generation,
+            code=code,
+            reason=reason,
         )
 
     def patch_failed(self, fetch: Fetch, reason: str) -> None:
@@ -271,6 +275,11 @@ class Landing:
             for ready in installed
             if ready.patched is not None
         )
+        failed += (
+            self._still_to_fetch(ready.fetch.listed, CONTRADICTING, ready.contradicts, 1)
+            for ready in installed
+            if ready.contradicts
+        )
         if installed or refused or failed or settled or patched:
             self._state.commit(
                 Step(
@@ -292,7 +301,10 @@ class Landing:
             tally.updated += 1
         tally.useful += copy.length if ready.staged is not None else 0
         tally.patched += ready.patched is not None
+        tally.contradicting += bool(ready.contradicts)
         tally.fixity[copy.fixity] = tally.fixity.get(copy.fixity, 0) + 1
+        code, reason = CONTRADICTING, ready.contradicts
+        contradiction = {"code": code, "reason": reason} if reason else {}
         self._report(
             "item",
             {
@@ -308,6 +320,7 @@ class Landing:
                 "adopted": ready.staged is None,
                 "local": ready.local,
                 "patched": ready.patched,
+                **contradiction,
             },
         )
 

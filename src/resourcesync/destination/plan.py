@@ -22,6 +22,9 @@ ALTERED: Final = "altered"
 DAMAGED: Final = "damaged"
 """In ``Pending.code``: an audit found that the file is not what was put there."""
 
+CONTRADICTING: Final = "contradicting"
+"""In ``Pending.code``: bytes are kept that are not what the list says (``--verify lenient``)."""
+
 NOT_KNOWN_GOOD: Final = "its content is not known to be good"
 
 _NOT_HERE: Final = frozenset({FILTERED, ChangeKind.DELETED})
@@ -316,6 +319,17 @@ def judge_bytes(
         strong = any(claim.algorithm in STRONG for claim in claims)
         return (Fixity.VERIFIED if strong else Fixity.WEAK), None
     return (Fixity.WEAK if listed.length is not None else Fixity.UNVERIFIED), None
+
+
+def difference(wrong: tuple[str, str, str]) -> str:
+    """Say what is wrong with received bytes, in the terms of ``judge_bytes``."""
+    _, expected, actual = wrong
+    return f"the list says {expected}, the Source served {actual}"
+
+
+def has_bytes(copy: Copy | None, digests: str) -> bool:
+    """Whether a copy has these very bytes, and nobody doubts it."""
+    return copy is not None and copy.digests == digests and not is_doubted(copy)
 
 
 def algorithms_for(listed: Listed, own: str) -> tuple[str, ...]:

@@ -79,7 +79,8 @@ class RunReport:
         held: Deletions that wait for a second list or for the operator.
         unlisted: Resources here that the Source lists no more and that policy keeps.
         verified, weak, unverified: How the resources fetched in this run were proven.
-        contradicting: Of the unverified, those whose bytes are not what the list says.
+        contradicting: Of the pending, those of which bytes are kept that are not what the list
+            says (``verify="lenient"``).
         linked: Of the resources here, those that are not listed, but that listed entries link to.
         patched: Resources that were made of the copy before by a patch.
         unpatched: Patches that were of no use; their resources were fetched whole.
@@ -217,6 +218,8 @@ class MirrorStatus:
         state: One of the six words.
         resources: Copies here.
         pending: Listed resources that are not here as listed.
+        contradicting: Of the pending, those of which bytes are kept that are not what the list
+            says (``verify="lenient"``).
         refused: Entries of the Source that cannot be used.
         held: Deletions on hold.
         as_of: The Source's time up to which the mirror is complete, UTC.
@@ -233,6 +236,7 @@ class MirrorStatus:
     state: MirrorState
     resources: int = 0
     pending: int = 0
+    contradicting: int = 0
     refused: int = 0
     held: int = 0
     as_of: datetime | None = None

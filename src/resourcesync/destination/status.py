@@ -3,6 +3,7 @@
 from itertools import islice
 
 from resourcesync.destination.memory import Memory
+from resourcesync.destination.plan import CONTRADICTING
 from resourcesync.destination.reports import Failing, MirrorStatus
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.model.timestamps import from_microseconds
@@ -32,6 +33,7 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
         state=Word.SYNCING if running else _word(memory, pending),
         resources=state.count(),
         pending=pending,
+        contradicting=state.pending_coded(CONTRADICTING),
         refused=memory.refused,
         held=state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL),
         as_of=memory.as_of,

@@ -19,8 +19,11 @@ from resourcesync.destination.places import (
     part_name,
 )
 from resourcesync.destination.plan import (
+    CONTRADICTING,
     Fetch,
     algorithms_for,
+    difference,
+    has_bytes,
     judge_bytes,
     whole,
 )
@@ -318,15 +321,17 @@ class Transfer:
         fixity, wrong = judge_bytes(fetch.listed, length, digests)
         if wrong is not None and not (self._policy.lenient and own):
             staged.discard()
-            code, expected, actual = wrong
-            reason = f"the list says {expected}, the Source served {actual}"
-            self._go_on(attempt.failed(code, reason, mismatch=True, tries=1))
+            self._go_on(attempt.failed(wrong[0], difference(wrong), mismatch=True, tries=1))
             return
-        self._landing.tally.contradicting += wrong is not None
         listed = fetch.listed if wrong is None else fetch.listed._replace(hash="")
         # What another server said of its copy means nothing to this one.
         copy = self._landing.copy(listed, length, digests, headers if own else {}, fixity)
-        self._landing.add(Ready(fetch, copy, staged))
+        contradicts = "" if wrong is None else f"{difference(wrong)}; kept (--verify lenient)"
+        if contradicts and has_bytes(fetch.before, digests):
+            staged.discard()
+            self._landing.fail(fetch, CONTRADICTING, contradicts, 1)
+        else:
+            self._landing.add(Ready(fetch, copy, staged, contradicts=contradicts))
 
     def _take_patch(self, attempt: Attempt, patch: Staged) -> None:
         fetch = attempt.fetch

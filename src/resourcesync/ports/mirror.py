@@ -151,7 +151,8 @@ class Step:
 
     Attributes:
         doubted: Copies whose files are about to change; what is pending for them stays pending.
-        installed: Copies that are in place now (their pending rows end).
+        installed: Copies that are in place now (their pending rows end; then those of this step
+            are written).
         removed: URIs whose copies are gone (their pending rows end).
         pending: Rows to write; ``first`` and ``first_at`` of an existing row are kept.
         outdated: Forget the pending rows of readings older than this generation.
@@ -240,6 +241,10 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, Protocol):
 
     def pending_here(self, task: Task) -> int:
         """Count a task's rows whose URI has a copy."""
+        ...
+
+    def pending_coded(self, code: str) -> int:
+        """Count the rows that are not done for this reason, by its stable word."""
         ...
 
     def document(self, uri: str, from_: int | None = None) -> SeenDocument | None:

@@ -245,6 +245,12 @@ class SqliteMirrorState(MirrorLogs):
             ).fetchone()
         return int(row[0])
 
+    def pending_coded(self, code: str) -> int:
+        """Count the rows that are not done for this reason, by its stable word."""
+        with self._guard():
+            row = self._db.execute("SELECT count(*) FROM pending WHERE code = ?", (code,))
+            return int(row.fetchone()[0])
+
     def document(self, uri: str, from_: int | None = None) -> SeenDocument | None:
         """Return what is known of a document: of one ``from``, or the one read last."""
         columns = "uri, from_, until, entries, prefix, etag, last_modified"
