@@ -96,17 +96,17 @@ EVENTS: Final = {
         sometimes=(
             "mirror mirrors:any sets:any sources:any state mode dry_run lists_only spent pull "
             "resources listed:any unchanged applied pending:any same created updated deleted "
-            "failed refused:any held unlisted verified:count weak unverified "
-            "contradicting linked patched:any unpatched requests bytes useful_bytes as_of? audit "
-            "in_sync at? present accurate unproven extra foreign begun coverage? accuracy read_bytes "
-            "proven? proven_since? stopped:any doubted? changes:count cursor? path? mistakes entries tolerated "
-            "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
-            "touched changing unreadable omitted written url first problems warnings checks "
-            "resources_checked resources_listed unreached read_again:any cut_short judged_alone "
-            "errors advice evidence:text out copies source missing damaged stopped_by verdict "
-            "uri reason is_there is_altered asked trouble finding:any set_aside via here:any "
-            "trash:any last_change:any rules plugins others packages:any packages_kept "
-            "packed_entries packed_bytes"
+            "failed refused:any held unlisted verified:count weak unverified contradicting linked "
+            "patched:any unpatched requests bytes useful_bytes as_of? audit in_sync at? present "
+            "accurate unproven extra foreign begun coverage? accuracy read_bytes proven? "
+            "proven_since? stopped:any doubted? changes:count cursor? path? mistakes entries "
+            "tolerated from_dialect files equal different only_a only_b documents:any not_fetched "
+            "hashed touched changing unreadable omitted written url first problems warnings "
+            "checks resources_checked resources_listed unreached read_again:any cut_short "
+            "judged_alone errors advice evidence:text out copies source missing damaged "
+            "stopped_by verdict uri reason is_there is_altered asked trouble finding:any "
+            "set_aside via here:any trash:any last_change:any rules plugins others packages:any "
+            "packages_kept packed_entries packed_bytes"
         ),
     ),
     "error": Event(
