@@ -207,7 +207,7 @@ def test_a_mistake_in_a_table_is_told_with_file_table_and_key(
     ("text", "message"),
     [
         ("[mirors.a]\n", "unknown key `mirors` at the top"),
-        ("[defaults]\nevery = '5m'\n", "unknown key `every` in [defaults]"),
+        ("[defaults]\nevrey = '5m'\n", "unknown key `evrey` in [defaults]"),
         ("[defaults]\nauth = 'x'\n[auth.x]\ntype = 'bearer'\n", "unknown key `auth` in [defaults]"),
         ("defaults = 5\n", "`defaults` must be a table"),
         ("mirror = 5\n", "`mirror` must be a table"),

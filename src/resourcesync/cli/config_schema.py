@@ -7,6 +7,7 @@ import click
 
 from resourcesync import config
 from resourcesync.cli import configured, configured_sources, options
+from resourcesync.cli.watch_options import SERVICE_KEYS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -71,6 +72,10 @@ def config_schema() -> Schema:
                     }
                 },
                 "additionalProperties": False,
+            },
+            "watch": {
+                "description": "How `resourcesync watch` works.",
+                **_table(SERVICE_KEYS),
             },
             "source": {
                 "description": "Each published tree or catalogue by its name.",

@@ -1,7 +1,7 @@
 """What the configuration file says of mirrors, in the terms of the options of ``pull``."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.core import ParameterSource
 
 from resourcesync import config
 from resourcesync.cli import mirror_folders, options
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.configured_tables import Setting, mistakes, read_setting
+from resourcesync.cli.configured_values import on_the_way, without_rivals
 from resourcesync.cli.pull_options import KEYS
 from resourcesync.cli.setting_values import converted
+from resourcesync.cli.watch_options import SERVICE_KEYS, WATCH_KEYS
 from resourcesync.config import files
 from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
@@ -25,21 +26,21 @@ if TYPE_CHECKING:
     from resourcesync.wiring.credentials import Credentials
     from resourcesync.wiring.mirrors import Network
 
-TABLES: Final = ("defaults", "mirror", "source", "auth")
+TABLES: Final = ("defaults", "mirror", "source", "auth", "watch")
 
 NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
-_GIVEN: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-_RIVALS: Final = frozenset({"set", "all_sets"})
 _MAX_LAG: Final = click.Option(["--max-lag"], type=options.DURATION)
 MIRROR_KEYS: Final = {
     "source": click.Option(["--source"]),
     "dest": click.Option(["--dest"]),
     "max_lag": _MAX_LAG,
+    **WATCH_KEYS,
     **KEYS,
 }
 DEFAULT_KEYS: Final = {
     **{name: option for name, option in KEYS.items() if name != "auth"},
     "max_lag": _MAX_LAG,
+    **WATCH_KEYS,
 }
 """No secret by default: it would go to the Source of every mirror."""
 
@@ -88,6 +89,7 @@ class Configuration:
         for error in () if file is None else _shared_mistakes(file):
             raise error
         self.defaults: Mapping[str, Setting] = self._settings(("defaults",), DEFAULT_KEYS)
+        self.service: Mapping[str, Setting] = self._settings(("watch",), SERVICE_KEYS)
         self.names: tuple[str, ...] = tuple(self._table("mirror"))
 
     def _table(self, *names: str) -> Mapping[str, object]:
@@ -116,11 +118,11 @@ class Configuration:
         if not NAME.fullmatch(name):
             raise self.file.wrong(("mirror",), name, "is no name: use letters, digits, . _ -")
         told = dict(_overridden(name))
-        own = {**_without_rivals(self._settings(table, MIRROR_KEYS), told), **told}
+        own = {**without_rivals(self._settings(table, MIRROR_KEYS), told), **told}
         for key in ("source", "dest"):
             if key not in own:
                 raise self.file.wrong(table, key, "is missing")
-        settings = {**_without_rivals(self.defaults, own), **own}
+        settings = {**without_rivals(self.defaults, own), **own}
         self._check(table, settings)
         dest = mirror_folders.folder_of(self.file, table, str(own["dest"].value))
         mirror_folders.check_alone(self.file, name, dest, self._folders)
@@ -150,6 +152,8 @@ class Configuration:
                 raise self.file.wrong(table, key, f"names [auth.{auth.value}], which is not there")
         if "set" in settings and "all_sets" in settings and settings["all_sets"].value:
             raise self.file.wrong(table, "all_sets", "and `set`: choose one")
+        if "every" in settings and "cron" in settings:
+            raise self.file.wrong(table, "cron", "and `every`: choose one")
 
     def folder(self, place: str) -> Path:
         """Return the folder of a mirror that is named, or that is a folder itself.
@@ -311,57 +315,6 @@ def network_of(values: Mapping[str, Any], credentials: "tuple[Credentials, ...]"
     )
 
 
-def given_options() -> frozenset[str]:
-    """Return the options that the command line or the environment of the running command has."""
-    context = click.get_current_context()
-    return frozenset(it for it in context.params if context.get_parameter_source(it) in _GIVEN)
-
-
-def merged(
-    values: Mapping[str, Any], settings: Mapping[str, Setting], given: frozenset[str]
-) -> dict[str, Any]:
-    """Return the values of a command's options; what is not given comes from the configuration.
-
-    Args:
-        values: The options, as click understood them.
-        settings: What the configuration says.
-        given: Those that the command line or the environment has.
-    """
-    hidden = given | _given_way_to(given)
-    found = {
-        name: setting.value
-        for name, setting in settings.items()
-        if name in values and name not in hidden
-    }
-    # A file's proxy does not get the secret that another of its tables has for another proxy.
-    gone = {"proxy_auth": None} if "proxy" in found and "proxy_auth" not in given else {}
-    return {**values, **gone, **found}
-
-
-def on_the_way(settings: Mapping[str, Setting], way: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of settings, and of the options of ``options.WAY`` that were given."""
-    hidden = _given_way_to(way.keys())
-    values = {name: it.value for name, it in settings.items() if name not in hidden}
-    return {**values, **way}
-
-
-def _given_way_to(names: Collection[str]) -> frozenset[str]:
-    """Return what does not count any more, once some settings are given nearer by.
-
-    The secret of one proxy is nothing for another one.
-    """
-    rivals = _RIVALS if _RIVALS.intersection(names) else frozenset()
-    return rivals | {"proxy_auth"} if "proxy" in names else rivals
-
-
-def _without_rivals(
-    defaults: Mapping[str, Setting], own: Mapping[str, Setting]
-) -> dict[str, Setting]:
-    """Return the defaults without those that say the opposite of what the mirror says."""
-    hidden = _given_way_to(own.keys())
-    return {name: setting for name, setting in defaults.items() if name not in hidden}
-
-
 def _shared_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
     """Yield what is wrong for all mirrors: then none of them can be understood."""
     for key in file.tables:
@@ -373,6 +326,7 @@ def _shared_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
         except ConfigurationError as error:
             yield error
     yield from mistakes(file, ("defaults",), DEFAULT_KEYS)
+    yield from mistakes(file, ("watch",), SERVICE_KEYS)
 
 
 def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, Setting]]:

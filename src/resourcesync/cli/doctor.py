@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from resourcesync.cli import configured, options, words
+from resourcesync.cli import configured, configured_values, options, words
 from resourcesync.cli.configured import Configuration
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
@@ -105,7 +105,7 @@ def _asked(target: str | None, configuration: Configuration, way: Mapping[str, A
     if target is not None and target in configuration.names:
         mirror = configuration.mirror(target)
         settings, address = mirror.settings, mirror.source
-    network = configured.network_of(configured.on_the_way(settings, way))
+    network = configured.network_of(configured_values.on_the_way(settings, way))
     return _Asked(network, folder, address)
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from resourcesync.cli import configured, options
+from resourcesync.cli import configured, configured_values, options
 from resourcesync.cli.job import Job
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ class Asking:
         if target not in self.configuration.names:
             return target, self
         mirror = self.configuration.mirror(target)
-        given = configured.given_options()
-        values = configured.merged(self.values, mirror.settings, given)
+        given = configured_values.given_options()
+        values = configured_values.merged(self.values, mirror.settings, given)
         return mirror.source, replace(self, values=values)
 
     def network(self, source: str = "") -> "Network":
@@ -91,7 +91,7 @@ def asking_options(function: Callable[..., Job]) -> Callable[..., Job]:
         own = {name: values.pop(name) for name in _NAMES}
         # A header of the defaults is for the mirrors: here it might go to two Sources.
         defaults = {k: it for k, it in configuration.defaults.items() if k != "header"}
-        chosen = configured.merged(own, defaults, configured.given_options())
+        chosen = configured_values.merged(own, defaults, configured_values.given_options())
         return function(asking=Asking(configuration=configuration, values=chosen), **values)
 
     return options.with_options(options.ASKING, (options.CONFIG,))(asked)

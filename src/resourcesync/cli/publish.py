@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from resourcesync.cli import configured, options, publish_options, words
+from resourcesync.cli import configured, configured_values, options, publish_options, words
 from resourcesync.cli.configured_sources import CATALOGUE, ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
@@ -59,7 +59,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     tree: Path | None = values.pop("tree")
     every: bool = values.pop("all")
     sources = ConfiguredSources(files.find(values.pop("config")))
-    given = configured.given_options()
+    given = configured_values.given_options()
     if every or tree is None:
         _check_all(tree, values, sources, every=every)
         return _job_of_all(sources, values, given, output)
@@ -86,7 +86,7 @@ def _target(
     if str(tree) not in sources.names:
         return tree, values
     source = sources.source(str(tree))
-    return source.path, configured.merged(values, source.settings, given)
+    return source.path, configured_values.merged(values, source.settings, given)
 
 
 def _check_all(

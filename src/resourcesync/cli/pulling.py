@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from resourcesync import config
-from resourcesync.cli import configured
+from resourcesync.cli import configured_values
 from resourcesync.cli.configured import Configuration
 from resourcesync.cli.output import Outcome, Screen
 
@@ -90,7 +90,7 @@ class Chosen:
     def __init__(self, configuration: Configuration, values: Mapping[str, Any]) -> None:
         self.configuration = configuration
         self._values = values
-        self._given = configured.given_options()
+        self._given = configured_values.given_options()
 
     def target(self, place: str) -> Target:
         """Return the mirror that a name or a folder means.
@@ -101,7 +101,7 @@ class Chosen:
         if place not in self.configuration.names:
             return self.follower(None, Path(place))
         mirror = self.configuration.mirror(place)
-        values = configured.merged(self._values, mirror.settings, self._given)
+        values = configured_values.merged(self._values, mirror.settings, self._given)
         return Target(
             name=place,
             address=mirror.source,
@@ -112,7 +112,7 @@ class Chosen:
 
     def follower(self, address: str | None, folder: Path) -> Target:
         """Return the mirror in a folder, of a Source or of the one that it remembers."""
-        values = configured.merged(self._values, self.configuration.defaults, self._given)
+        values = configured_values.merged(self._values, self.configuration.defaults, self._given)
         arguments = Arguments(**values)
         return Target(name=str(folder), address=address, folder=folder, arguments=arguments)
 

@@ -15,7 +15,7 @@ from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
 from resourcesync.destination.mappers import TREE, check_mapper
 from resourcesync.destination.mapping import Profile, origin
-from resourcesync.destination.memory import Identity, Memory
+from resourcesync.destination.memory import AUDITED, Identity, Memory
 from resourcesync.destination.options import Equipment, Filters, PullOptions
 from resourcesync.destination.patch_links import Largest
 from resourcesync.destination.plan import ABSENT
@@ -36,7 +36,7 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.model.timestamps import format_w3c, to_microseconds
-from resourcesync.ports.mirror import Refused, SeenDocument, Task
+from resourcesync.ports.mirror import Refused, SeenDocument, Step, Task
 
 _log = logging.getLogger(__name__)
 _MOVED: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
@@ -374,4 +374,6 @@ class Destination:
             self._tell_source(pull)
         audit = Audit(pull, method, kept=kept)
         report = audit.run(new_run(), offline=offline, rolling=rolling)
+        moment = to_microseconds(clock.now())
+        self._equipment.state.commit(Step(notes={AUDITED: str(moment)}))
         return replace(report, seconds=clock.monotonic() - started)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -23,6 +23,9 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.mirror import MirrorState, Step
 
 T = TypeVar("T")
+
+AUDITED: Final = "audited"
+"""The note that tells when the last audit came to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +122,11 @@ class Memory:
     def swept_entries(self) -> int:
         """How many entries that Resource List had."""
         return self._number("swept-entries") or 0
+
+    @property
+    def audited_at(self) -> int | None:
+        """When the last audit came to its end, microseconds."""
+        return self._number(AUDITED)
 
     @property
     def found_at(self) -> int | None:
