@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from resourcesync.errors import DigestMismatchError, LengthMismatchError
 from resourcesync.model.digests import Digest, usable
 
-__all__ = ["checked", "running_digest"]
+__all__ = ["check_whole", "checked", "running_digest"]
 
 
 def running_digest(digests: Sequence[Digest]) -> tuple[Digest, "hashlib._Hash"] | None:
@@ -40,6 +40,22 @@ def checked(
     if length is not None and total != length:
         raise wrong_length(uri, length, f"{total:,} bytes")
     if running is not None:
+        check_digest(uri, running[0], running[1].hexdigest())
+
+
+def check_whole(data: bytes, *, uri: str, length: int | None, digests: Sequence[Digest]) -> None:
+    """Hold bytes that are all here against the same; quickest for one sha-256.
+
+    Raises:
+        LengthMismatchError, DigestMismatchError: As `checked` does.
+    """
+    if length is not None and len(data) != length:
+        raise wrong_length(uri, length, f"{len(data):,} bytes")
+    if len(digests) == 1 and digests[0] == ("sha-256", hashlib.sha256(data).hexdigest()):
+        return
+    running = running_digest(digests)
+    if running is not None:
+        running[1].update(data)
         check_digest(uri, running[0], running[1].hexdigest())
 
 

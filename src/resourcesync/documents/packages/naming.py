@@ -23,6 +23,10 @@ MAX_PATH: Final = 4096
 _MAX_TAIL: Final = 64
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _ODD: Final = re.compile(r"[\x00-\x1f\x7f\\]")
+_plain: Final = re.compile(
+    r"(?:[A-Za-z0-9_-][A-Za-z0-9._-]*/)+[A-Za-z0-9_-][A-Za-z0-9._-]*"
+).fullmatch
+_ends_plainly: Final = re.compile(r"[^?#]*/(\w[\w.-]{0,62}\w)", re.ASCII).fullmatch
 
 
 def member_name(path: str) -> str:
@@ -36,6 +40,8 @@ def member_name(path: str) -> str:
             backslash or a control character, or means the manifest itself.
     """
     name = path.removeprefix("/")
+    if _plain(name) and len(path) <= MAX_PATH:  # nearly every path
+        return name
     if not name or len(path) > MAX_PATH:
         raise ValueError("the path is empty or too long")
     if _ODD.search(name) is not None:
@@ -69,6 +75,9 @@ def find_clash(names: Sequence[str]) -> tuple[str, str] | None:
 
 def new_path(index: int, uri: str) -> str:
     """Return the path for the entry at ``index`` (from 0) of a manifest."""
+    plain = _ends_plainly(uri)
+    if plain:  # nearly every file
+        return f"/resources/{index // 1000:02}/{index:05}-{plain[1]}"
     way = uri.partition("#")[0].partition("?")[0].rstrip("/")
     tail = unquote(way.rpartition("/")[2], errors="replace")
     tail = _UNSAFE.sub("-", tail)[-_MAX_TAIL:].strip(".-")

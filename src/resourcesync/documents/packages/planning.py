@@ -1,13 +1,14 @@
 """Which entries go into which package, and where each stands in it."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+from typing import Any, Final
 
 from resourcesync.documents.packages.naming import new_path
 from resourcesync.documents.writing import render, write
 from resourcesync.model.capabilities import Header
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.resources import Change, Resource, many_resources
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, ChangeKind
 
 __all__ = ["ManifestEntry", "PackageSize", "content_of", "plan_packages"]
@@ -60,20 +61,19 @@ def plan_packages(
     """
     package = _Growing(header, size)
     for entry in entries:
-        length = length_of(entry)
-        if not package.has_room(entry, length):
-            yield package.entries
+        if not package.take(entry):
+            yield package.placed()
             package = _Growing(header, size)
-        package.add(entry, length)
-    if package.entries:
-        yield package.entries
+            package.take(entry)
+    if package:
+        yield package.placed()
 
 
 class _Growing:
     """A package while it is planned."""
 
     def __init__(self, header: Header, size: PackageSize) -> None:
-        self.entries: list[ManifestEntry] = []
+        self._entries: list[ManifestEntry] = []
         self._header = header
         self._size = size
         self._content = 0
@@ -82,28 +82,33 @@ class _Growing:
         self._measured = 0
         self._most = 0  # a bound for the others
 
-    def has_room(self, entry: ManifestEntry, length: int) -> bool:
-        """Whether the entry may go into this package; the first one always may."""
-        if not self.entries:
-            return True
-        if (
-            len(self.entries) >= self._size.max_entries
-            or self._content + length > self._size.max_bytes
-        ):
-            return False
-        more = _most_text(entry, self._header)
-        if self._text + self._most + more > self._size.max_manifest:
-            # The bounds are generous, but measuring means writing: so that only where it matters.
-            tail = self.entries[self._measured :]
-            self._text += sum(map(len, write(self._header, tail))) - self._frame
-            self._measured, self._most = len(self.entries), 0
-        return self._text + self._most + more <= self._size.max_manifest
+    def __bool__(self) -> bool:
+        return bool(self._entries)
 
-    def add(self, entry: ManifestEntry, length: int) -> None:
-        """Put the entry into this package."""
+    def placed(self) -> list[ManifestEntry]:
+        """Return the entries, each with its path."""
+        return _placed(self._entries)
+
+    def take(self, entry: ManifestEntry) -> bool:
+        """Put the entry into this package, if it has room; for the first it always has."""
+        length, text = length_of(entry), _most_text(entry, self._header)
+        if self._entries and not self._has_room(length, text):
+            return False
+        self._entries.append(entry)
         self._content += length
-        self._most += _most_text(entry, self._header)
-        self.entries.append(_placed(entry, len(self.entries)))
+        self._most += text
+        return True
+
+    def _has_room(self, length: int, text: int) -> bool:
+        size = self._size
+        if len(self._entries) >= size.max_entries or self._content + length > size.max_bytes:
+            return False
+        if self._text + self._most + text > size.max_manifest:
+            # The bounds are generous, but measuring means writing: so that only where it matters.
+            tail = _placed(self._entries[self._measured :], self._measured)
+            self._text += sum(map(len, write(self._header, tail))) - self._frame
+            self._measured, self._most = len(self._entries), 0
+        return self._text + self._most + text <= size.max_manifest
 
 
 _MARKUP: Final = 512
@@ -116,9 +121,11 @@ def _most_text(entry: ManifestEntry, header: Header) -> int:
     """Return a bound for the bytes that an entry takes in its manifest."""
     resource = entry if isinstance(entry, Resource) else entry.resource
     if resource.links or resource.extra or resource.foreign:
-        return _MARKUP + len(render(_placed(entry, 0), header))
+        return _MARKUP + len(render(_placed([entry])[0], header))
     free = len(resource.uri) + len(resource.media_type) + len(resource.encoding)
-    free += len(resource.changefreq) + sum(len(str(digest)) for digest in resource.digests)
+    free += len(resource.changefreq)
+    for algorithm, value in resource.digests:
+        free += len(algorithm) + len(value) + 1
     return _MARKUP + _ESCAPED * free
 
 
@@ -143,9 +150,24 @@ def length_of(entry: ManifestEntry) -> int:
     return resource.length
 
 
-def _placed(entry: ManifestEntry, index: int) -> ManifestEntry:
-    resource = content_of(entry)
-    if isinstance(entry, Resource):
-        return replace(entry, path=new_path(index, entry.uri))
-    path = "" if resource is None else new_path(index, entry.uri)
-    return replace(entry, resource=replace(entry.resource, path=path))
+def _placed(entries: Sequence[ManifestEntry], first: int = 0) -> list[ManifestEntry]:
+    """Return the entries with the paths of those at ``first`` and after it."""
+    if not entries:
+        return []
+    paths = [
+        new_path(index, entry.uri) if content_of(entry) is not None else ""
+        for index, entry in enumerate(entries, first)
+    ]
+    resources = [it if isinstance(it, Resource) else it.resource for it in entries]
+    columns: dict[str, Iterable[Any]] = dict(
+        zip(_FIELDS, zip(*map(_values_of, resources), strict=True), strict=True)
+    )
+    placed = many_resources(len(resources), {**columns, "path": paths})
+    return [
+        resource if isinstance(entry, Resource) else replace(entry, resource=resource)
+        for entry, resource in zip(entries, placed, strict=True)
+    ]
+
+
+_FIELDS: Final = tuple(it.name for it in fields(Resource))
+_values_of: Final = attrgetter(*_FIELDS)

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Final, NamedTuple
 
+from resourcesync.documents.packages.members import WIDE_MARGIN, MemberWriter
 from resourcesync.documents.packages.records import FULL32
-from resourcesync.documents.packages.writing import WIDE_MARGIN, MemberWriter, end_records
+from resourcesync.documents.packages.writing import end_records
 
 __all__ = ["ZipMember", "write_zip"]
 
