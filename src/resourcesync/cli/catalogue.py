@@ -1,12 +1,14 @@
 """``resourcesync catalogue``: tell a Source what became of its resources, without a folder."""
 
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from resourcesync.cli import options, words
+from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputLostError, OutputOptions, Screen
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("catalogue")
-@click.argument("action", type=click.Choice(["import", "post", "export"]))
+@click.argument("action", type=click.Choice(["import", "post", "export", "check"]))
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("lines", default="-", metavar="[LINES|-]")
 @option("--add", is_flag=True, help="For import: what is not told is not gone.")
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
     metavar="NUMBER",
     help="For export --changes: only those after this one.",
 )
+@option(
+    "--set-aside",
+    is_flag=True,
+    help="For check: move the rows that it names away, so that the others can be published.",
+)
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Read and write a catalogue that other programs fill, as lines of JSON.
@@ -38,17 +45,25 @@ def command(output: OutputOptions, **values: Any) -> Job:
     import  LINES tell of all resources as they are
     post    LINES tell what became of some: "change" is created, updated or deleted
     export  write the resources, or the changes, to standard output
+    check   name the rows that cannot be published
 
     FILE is the catalogue; it is made when it is not there. A line is such as
     {"uri": "https://example.org/a", "length": 12, "hash": "md5:…", "change": "updated"}; the
     names are those of the specification. Then: resourcesync publish catalogue:FILE.
     """  # noqa: D301 - click's mark for lines that are not to be filled
     action = values["action"]
-    for flag, of in (("add", "import"), ("changes", "export"), ("after", "export")):
+    for flag, of in (
+        ("add", "import"),
+        ("changes", "export"),
+        ("after", "export"),
+        ("set_aside", "check"),
+    ):
         if values[flag] and action != of:
-            raise click.UsageError(f"--{flag} is for {of}")
+            raise click.UsageError(f"--{flag.replace('_', '-')} is for {of}")
     if action == "export" and (values["lines"] != "-" or output.json):
         raise click.UsageError("export writes lines of JSON to standard output, and nothing else")
+    if action == "check" and values["lines"] != "-":
+        raise click.UsageError("check reads FILE alone")
 
     def work(screen: Screen) -> Outcome:
         return _ACTIONS[action](values, screen)
@@ -57,6 +72,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         command="catalogue",
         output=output,
         work=work,
+        words=_row_words,
         subject=values["file"].name,
         fields={"action": action, "catalogue": str(values["file"])},
     )
@@ -103,7 +119,41 @@ def _export(values: dict[str, Any], screen: Screen) -> Outcome:
     return Outcome(says_exit=False)
 
 
-_ACTIONS = {"import": _import, "post": _post, "export": _export}
+def _check(values: dict[str, Any], screen: Screen) -> Outcome:
+    from resourcesync.wiring import catalogue_rows, machine  # noqa: PLC0415 - help stays quick
+
+    file, found = values["file"], 0
+    rows = catalogue_rows.bad_rows(file)
+    if values["set_aside"]:
+        rows = catalogue_rows.set_aside(file, machine.system_clock())
+    for row in rows:
+        found += 1
+        place = f"{row.table} {row.number}" if row.number else row.table
+        screen.report("row", {"place": place, "uri": row.uri, "reason": row.reason})
+    fields = {"rows": found}
+    if not found:
+        return Outcome(closing=(Line("Every row can be published", level=QUIET),), fields=fields)
+    said = words.counted(found, "row")
+    if values["set_aside"]:
+        kept = Line(f"{said}; kept in the table set_aside, their resources told anew", "Set aside")
+        again = Line(f"resourcesync publish catalogue:{file}", "Next")
+        return Outcome(closing=(kept, again), fields=fields)
+    return Outcome(
+        exit=ExitCode.FINDINGS,
+        closing=(
+            Line(f"{said} cannot be published", "Found"),
+            Line(f"correct them, or: resourcesync catalogue check {file} --set-aside", "Next"),
+        ),
+        fields=fields,
+    )
+
+
+def _row_words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+    if event == "row":
+        yield Line(f"{fields['place']}  {fields['uri']}  {fields['reason']}", "!", QUIET)
+
+
+_ACTIONS = {"import": _import, "post": _post, "export": _export, "check": _check}
 
 
 def _counts(done: "list[Posted]") -> dict[str, int]:

@@ -59,7 +59,7 @@ _FIELDS: Final = {
     "texts": "documents mirrors profiles set_aside targets via written",
     "flags": "branches",
     "rows": "evidence failures differences",
-    "table": "algorithms changes error media_types schema",
+    "table": "algorithms changes error failed_run media_types schema",
     "any": "value",
 }
 _KIND_OF: Final = {name: kind for kind, names in _FIELDS.items() for name in names.split()}
@@ -106,7 +106,7 @@ EVENTS: Final = {
             "judged_alone errors advice evidence:text out copies source missing damaged "
             "stopped_by verdict uri reason is_there is_altered asked trouble finding:any "
             "set_aside via here:any trash:any last_change:any rules plugins others packages:any "
-            "packages_kept packed_entries packed_bytes"
+            "packages_kept packed_entries packed_bytes rows:count"
         ),
     ),
     "error": Event(
@@ -148,7 +148,7 @@ EVENTS: Final = {
         always="mirror",
         sometimes=(
             "source state resources pending contradicting refused held counted lag_seconds? as_of? "
-            "in_sync_at? last_run? outcome failures set offered doubted:any"
+            "in_sync_at? last_run? outcome failed_run? failures set offered doubted:any"
         ),
     ),
     "sets": Event(
@@ -252,6 +252,10 @@ EVENTS: Final = {
         meaning="A watched tree was published; the documents come before it, as `written`.",
         always="url first resources bytes hashed created updated deleted touched changing"
         " unreadable omitted written seconds",
+    ),
+    "row": Event(
+        meaning="A row of a catalogue that cannot be published.",
+        always="place uri reason",
     ),
     "step": Event(
         meaning="A step of the demonstration; its other fields are those of what it did.",

@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, Final, NamedTuple, Protocol
 
 from resourcesync.model.resources import Change, Resource
+
+BAD_ROW: Final = "catalogue-row"
+"""The code of errors that one row of a catalogue is the reason of."""
 
 
 class Original(NamedTuple):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from resourcesync.errors import StateError
+from resourcesync.ports.catalogue import BAD_ROW
 
 T = TypeVar("T")
 
@@ -33,5 +34,5 @@ def _check(render: Callable[[Sequence[Any]], T], entry: Any) -> None:
         raise StateError(
             f"the catalogue says of {entry.uri!r:.300} what cannot be published: {error!s:.300}",
             evidence=(("kept", "what was published before"),),
-            hint="correct what is said of it in the tables resource and change of the catalogue",
+            code=BAD_ROW,
         ) from error

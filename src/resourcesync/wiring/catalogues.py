@@ -22,6 +22,7 @@ from resourcesync.source.ledger import read_record
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from resourcesync.wiring import publishing
+from resourcesync.wiring.catalogue_rows import naming_the_remedy
 from resourcesync.wiring.publishing import Asked, Published, Settings
 
 BATCH: Final = 10_000
@@ -135,7 +136,7 @@ def _existing(path: Path) -> Iterator[PostedCatalogue]:
         raise ConfigurationError(
             f"there is no catalogue {path}", hint=f"resourcesync catalogue import {path} FILE"
         )
-    with PostedCatalogue(path) as catalogue:
+    with naming_the_remedy(path), PostedCatalogue(path) as catalogue:
         yield catalogue
 
 
@@ -163,7 +164,7 @@ def publish(
         )
     for name in {"url", "described_by"} & {name for name, value in chosen.items() if value}:
         publishing.check_address(str(chosen[name]))
-    with closing(FileCatalogue(path, clock)) as catalogue:
+    with naming_the_remedy(path), closing(FileCatalogue(path, clock)) as catalogue:
         if catalogue.note(publishing.NOTE) is not None:
             raise ConfigurationError(
                 f"{path} is the catalogue of a folder", hint="resourcesync publish FOLDER"

@@ -24,6 +24,7 @@ from resourcesync.source.policy import ChangeLists, Policy, Step
 from resourcesync.source.publisher import Publication, Publisher
 from resourcesync.source.scan import ScanReport, scan
 from resourcesync.wiring import robots
+from resourcesync.wiring.catalogue_rows import naming_the_remedy
 from resourcesync.wiring.rehearsing import Unrecorded
 
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ def _is_told(omission: Omission) -> bool:
 def _catalogue(root: Path, clock: Clock, *, dry_run: bool) -> Iterator[Catalogue]:
     path = root / CATALOGUE
     if not dry_run:
-        with closing(FileCatalogue(path, clock)) as catalogue:
+        with naming_the_remedy(path), closing(FileCatalogue(path, clock)) as catalogue:
             yield catalogue
     elif path.exists():
         with closing(FileCatalogue(path, clock)) as catalogue:

@@ -7,6 +7,7 @@ Tables, for those who read it with other tools (open it read-only):
 - ``moment``: one row once something was recorded: the latest moment that was given away.
 - ``note``: the publisher's bookkeeping.
 - ``edit``: the URIs of resources that were written or removed since the last Resource List.
+- ``set_aside``: rows that could not be published, as they were.
 - ``post``: takes what other programs have to tell, one row for each change.
 - ``version``: the versions of each resource whose bytes are kept; ``former_us`` is when another
   version, or a deletion, followed.
@@ -24,6 +25,7 @@ from typing import Final
 from urllib.parse import quote
 
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
+from resourcesync.ports.catalogue import BAD_ROW
 
 _APPLICATION_ID: Final = 0x52534331  # "RSC1"
 _COLUMNS: Final = """
@@ -108,6 +110,12 @@ _MIGRATIONS: Final = (
     CREATE TABLE content (
         sha256 TEXT PRIMARY KEY, length INTEGER NOT NULL, uses INTEGER NOT NULL
     ) WITHOUT ROWID;
+    """,
+    """
+    CREATE TABLE set_aside (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, taken_us INTEGER NOT NULL, reason TEXT NOT NULL,
+        seq, change, datetime_us, uri, lastmod_us, length, hash, media_type, more
+    );
     """,
 )
 """The schema, step by step: version n of the file is what the first n steps make."""
@@ -202,6 +210,12 @@ def _translated(path: Path, error: sqlite3.Error) -> StorageError:
             f"{path} is damaged: {error}",
             evidence=(("kept", "the published documents are as they were"),),
             hint=f"delete {path}: the next publish starts a new Resource List",
+        )
+    if "decode to UTF-8" in str(error):
+        return StateError(
+            f"{path} has a row that is not UTF-8: {error!s:.300}",
+            evidence=(("kept", "what was published before"),),
+            code=BAD_ROW,
         )
     return StorageError(f"{path}: {error}")
 

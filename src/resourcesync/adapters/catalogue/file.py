@@ -21,6 +21,7 @@ from resourcesync.adapters.catalogue.rows import (
     change_from_row,
     from_row,
     from_rows,
+    moment_of,
     to_row,
 )
 from resourcesync.adapters.catalogue.versions import END_OF_VERSIONS, FileVersions
@@ -29,6 +30,7 @@ from resourcesync.model.resources import Change, Resource, without_patches
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Catalogued, Clock
+from resourcesync.ports.catalogue import BAD_ROW
 
 LOCK_NAME: Final = "publish.lock"
 _USUAL_NAME: Final = "catalogue.db"
@@ -177,12 +179,16 @@ class FileCatalogue:
 
 
 def latest_moment(connection: sqlite3.Connection) -> int | None:
-    """Return the latest moment that was given away, ``None`` before the first."""
-    found: int | None = connection.execute(
+    """Return the latest moment that was given away, ``None`` before the first.
+
+    Raises:
+        StateError: Another program wrote what is no time.
+    """
+    found: object = connection.execute(
         "SELECT max(latest) FROM (SELECT latest_us AS latest FROM moment"
         " UNION ALL SELECT max(datetime_us) FROM change)"
     ).fetchone()[0]
-    return found
+    return None if found is None else to_microseconds(moment_of(found, "the latest change"))
 
 
 class FileRecording:
@@ -311,14 +317,14 @@ class FileSnapshot:
         before = self._connection.execute(_BEFORE, (after,)).fetchone()
         last: int | None = None if before is None else before[0]
         for number, kind, moment, *row in self._connection.execute(_CHANGES, (after,)):
-            if last is not None and moment <= last:
+            if last is not None and type(moment) is int and moment <= last:
                 raise StateError(
                     f"change {number} is not later than the one before it",
                     evidence=(("uri", row[0]), ("kept", "what was published before")),
-                    hint="post changes as docs/reference/catalogue-schema.md tells",
+                    code=BAD_ROW,
                 )
+            yield number, change_from_row(number, kind, moment, tuple(row))
             last = moment
-            yield number, change_from_row(kind, moment, tuple(row))
 
     def count(self, most: int | None = None) -> int:
         """Return the number of resources, or ``most`` when there are more."""

@@ -13,6 +13,7 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.catalogue import BAD_ROW
 
 Row = tuple[Any, ...]
 """``uri, lastmod_us, length, hash, media_type, more``: what both tables keep of a resource."""
@@ -64,6 +65,7 @@ def _unclear(uri: object, error: Exception, more: object) -> StateError:
     return StateError(
         f"the catalogue says of {uri!s:.300} what cannot be understood: {error!s:.300}",
         evidence=(*((("more", str(more)[:200]),) if more else ()), _KEPT),
+        code=BAD_ROW,
     )
 
 
@@ -93,7 +95,8 @@ def from_rows(rows: Sequence[Row]) -> Sequence[Resource]:
     """
     columns = list(zip(*rows, strict=True))
     if any(not _TYPES[at].issuperset(map(type, column)) for at, column in enumerate(columns)):
-        _refuse(rows)
+        for row in rows:
+            check_types(row)
     uris, lastmods, lengths, hashes, media_types, more = columns
     try:
         moments = [_from_time(lastmod) for lastmod in lastmods]
@@ -110,18 +113,23 @@ def from_rows(rows: Sequence[Row]) -> Sequence[Resource]:
     )
 
 
-def _refuse(rows: Sequence[Row]) -> None:
-    """Name the first row with a value that cannot be published."""
-    for row in rows:
-        for name, types, value in zip(_NAMES, _TYPES, row, strict=True):
-            if type(value) not in types:
-                raise StateError(
-                    f"the catalogue has a {name} of {row[0]!r} that cannot be published: {value!r}",
-                    evidence=(("kept", "what was published before"),),
-                )
+def check_types(row: Row) -> None:
+    """Refuse a row with a value of a type that cannot be published.
+
+    Raises:
+        StateError: It has one.
+    """
+    for name, types, value in zip(_NAMES, _TYPES, row, strict=True):
+        if type(value) not in types:
+            raise StateError(
+                f"the catalogue has a {name} of {row[0]!r:.300} that cannot be published:"
+                f" {value!r:.300}",
+                evidence=(_KEPT,),
+                code=BAD_ROW,
+            )
 
 
-def change_from_row(kind: str, moment: int, row: Row) -> Change:
+def change_from_row(number: int, kind: object, moment: object, row: Row) -> Change:
     """Return the change of a row.
 
     Raises:
@@ -129,10 +137,30 @@ def change_from_row(kind: str, moment: int, row: Row) -> Change:
     """
     if kind not in _KINDS:
         raise StateError(
-            f"the catalogue has a change of {row[0]} that is called {kind!r}",
-            evidence=(("known", ", ".join(_KINDS)), ("kept", "what was published before")),
+            f"change {number} in the catalogue, of {row[0]!s:.300}, is called {kind!r:.300}",
+            evidence=(("known", ", ".join(_KINDS)), _KEPT),
+            code=BAD_ROW,
         )
-    return Change(kind=_KINDS[kind], time=from_microseconds(moment), resource=from_row(row))
+    time = moment_of(moment, f"change {number}, of {row[0]!s:.300},")
+    return Change(kind=_KINDS[str(kind)], time=time, resource=from_row(row))
+
+
+def moment_of(value: object, what: str) -> datetime:
+    """Return a time that a row must have.
+
+    Raises:
+        StateError: It is none.
+    """
+    try:
+        if type(value) is int:
+            return from_microseconds(value)
+    except _BAD:
+        pass
+    raise StateError(
+        f"{what} has a time in the catalogue that is none: {value!r:.300}",
+        evidence=(_KEPT,),
+        code=BAD_ROW,
+    )
 
 
 @lru_cache(maxsize=1_024)  # many files share the second of their last change

@@ -1,0 +1,58 @@
+"""Rows of a catalogue that cannot be published: found, named, set aside."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from resourcesync.adapters.catalogue import FileCatalogue, aside
+from resourcesync.adapters.catalogue.aside import BadRow
+from resourcesync.errors import ConfigurationError, StateError
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import BAD_ROW
+from resourcesync.source.saying import fault_of
+
+AT_ONCE: Final = 10_000
+"""Rows of one transaction."""
+
+
+@contextmanager
+def naming_the_remedy(path: Path) -> Iterator[None]:
+    """Add what mends it to the error that names a row."""
+    try:
+        yield
+    except StateError as error:
+        if error.code == BAD_ROW:
+            error.hint = f"resourcesync catalogue check {path}"
+        raise
+
+
+def bad_rows(path: Path) -> Iterator[BadRow]:
+    """Yield the rows of a catalogue that cannot be published; nothing is written.
+
+    Raises:
+        ConfigurationError: There is no such catalogue.
+        StorageError: It cannot be read.
+    """
+    if not path.is_file():
+        raise ConfigurationError(f"there is no catalogue {path}")
+    yield from aside.bad_rows(path, fault_of)
+
+
+def set_aside(path: Path, clock: Clock) -> Iterator[BadRow]:
+    """Set aside the rows that cannot be published, some thousand at a time; yield each.
+
+    What was yielded is set aside, whatever comes after it.
+
+    Raises:
+        ConfigurationError: There is no such catalogue.
+        LockedError: Another run is publishing it.
+        StorageError: It cannot be read or written.
+    """
+    if not path.is_file():
+        raise ConfigurationError(f"there is no catalogue {path}")
+    with closing(FileCatalogue(path, clock)):  # nobody publishes meanwhile
+        while rows := list(islice(bad_rows(path), AT_ONCE)):
+            aside.set_aside(path, rows, clock.now(), fault_of)
+            yield from rows
