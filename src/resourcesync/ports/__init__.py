@@ -28,6 +28,7 @@ from resourcesync.ports.copies import (
 from resourcesync.ports.fetching import (
     Failure,
     Fetcher,
+    Message,
     Part,
     Purpose,
     Request,
@@ -45,6 +46,7 @@ __all__ = [
     "Fetcher",
     "Installation",
     "Look",
+    "Message",
     "Omission",
     "Original",
     "Originals",

@@ -14,6 +14,8 @@ class Purpose(StrEnum):
     DISCOVERY = "discovery"
     DOCUMENT = "document"
     RESOURCE = "resource"
+    MESSAGE = "message"
+    """WebSub: whatever is answered ends it; no redirect is followed and no robots.txt is asked."""
 
 
 class Sink(Protocol):
@@ -46,13 +48,27 @@ class Part:
     validator: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What a POST says.
+
+    Attributes:
+        body: The bytes.
+        fields: Header fields that belong to them, ``Content-Type`` among them.
+    """
+
+    body: bytes
+    fields: tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Request:
-    """One thing to fetch with GET.
+    """One thing to fetch with GET, or a message to send with POST.
 
     Attributes:
         uri: Absolute http or https URI, sent as written.
-        sink: Takes the body of a 200 answer. It never sees the body of any other status.
+        sink: Takes the body of a 200 answer (of any 2xx for ``Purpose.MESSAGE``). It never sees
+            the body of any other status, nor of the answer to a POST.
         purpose: Why; decides limits, compression (documents only) and secrets.
         etag: Send ``If-None-Match`` with this value when not empty.
         last_modified: Send ``If-Modified-Since`` with this value when not empty.
@@ -62,6 +78,7 @@ class Request:
             restarted when it sends something else.
         on_start: Told the validator of a body that begins at its first byte, before that byte;
             empty when nothing could tell later that it is still the same body.
+        message: What to send with POST; only for ``Purpose.MESSAGE``.
     """
 
     uri: str
@@ -73,6 +90,7 @@ class Request:
     uncached: bool = False
     part: Part | None = None
     on_start: Callable[[str], None] | None = None
+    message: Message | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,7 +99,7 @@ class Response:
 
     Attributes:
         request: What was asked.
-        status: 200 or 304.
+        status: 200 or 304; any status for ``Purpose.MESSAGE``.
         uri: Where the answer came from, after redirects.
         headers: The final answer's fields, names in lower case; the first value counts, but
             ``link`` joins all of them with commas.

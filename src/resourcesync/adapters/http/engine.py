@@ -61,6 +61,12 @@ class Engine:
             # To libcurl all http by a proxy is one host, that may prove to take many requests at
             # a time: each would wait for the whole of the first one.
             curl.setopt(pycurl.PIPEWAIT, int(errand.uri.startswith("https:")))
+        message = errand.request.message
+        if message is not None:
+            curl.setopt(pycurl.POSTFIELDS, message.body)
+        elif transfer.posts:
+            curl.setopt(pycurl.HTTPGET, 1)
+        transfer.posts = message is not None
         if transfer.headers is not headers:
             curl.setopt(pycurl.HTTPHEADER, headers)
             transfer.headers = headers

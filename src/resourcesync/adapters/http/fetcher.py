@@ -50,11 +50,13 @@ class CurlFetcher:
         self._engines: list[Engine] = []
         self._counts = Counts()
 
-    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+    def fetch(self, requests: Iterable[Request | None]) -> Iterator[Response | Failure]:
         """Carry out the requests; yield each outcome as it comes, in no order.
 
         At most ``jobs`` requests and a few more are taken ahead of their outcomes. Time that the
-        caller takes between two outcomes is not counted against any server.
+        caller takes between two outcomes is not counted against any server. ``None`` in the place
+        of a request means that there is none for the moment: it is asked for again soon, while
+        others are in flight.
         """
         engine = self._engines.pop() if self._engines else Engine(self._settings, self._clock)
         run = Run(self._settings, self._clock, self._random, self._origins, engine, self._counts)

@@ -15,6 +15,8 @@ from resourcesync.ports import Purpose
 
 _REMEMBERED = 1024
 _FAILURES_IN_A_ROW = 8
+_AS_IT_IS = frozenset({Purpose.RESOURCE, Purpose.MESSAGE})
+"""What is asked for in no coding of the transfer."""
 
 
 class Origin:
@@ -50,14 +52,14 @@ class Origin:
     def headers(self, errand: Errand) -> list[str]:
         """Return the fields to send; the same list for all requests that need the same."""
         request = errand.request
-        key = (request.purpose is Purpose.RESOURCE, errand.crossed)
+        key = (request.purpose in _AS_IT_IS, errand.crossed)
         usual = self._usual.get(key)
         if usual is None:
             coding = "identity" if key[0] else "gzip"
             secrets = [] if errand.crossed else self._secrets
             usual = [f"Accept-Encoding: {coding}", *self._from, *secrets]
             self._usual[key] = usual
-        if not (request.uncached or errand.conditional or errand.part):
+        if not (request.uncached or errand.conditional or errand.part or request.message):
             return usual
         return [*usual, *_special(errand)]
 
@@ -79,6 +81,8 @@ def _special(errand: Errand) -> list[str]:
         fields.append(f"If-Modified-Since: {request.last_modified}")
     if errand.part is not None:
         fields += range_fields(errand.part)
+    if request.message is not None:  # libcurl would wait a second for leave to send a long one
+        fields += ["Expect:", *(f"{name}: {value}" for name, value in request.message.fields)]
     return fields
 
 

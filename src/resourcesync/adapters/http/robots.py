@@ -1,7 +1,5 @@
 """What an origin's ``robots.txt`` asks of us (RFC 9309)."""
 
-from dataclasses import dataclass
-
 from protego import Protego
 
 from resourcesync.errors import (
@@ -11,6 +9,7 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.ports import Purpose
+from resourcesync.values import dataclass
 
 AGENT = "resourcesync"
 """Our product token: the name that rules for us are under."""

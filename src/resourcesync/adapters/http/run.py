@@ -38,6 +38,8 @@ _AHEAD = 16
 _AT_ONCE = 64
 _LONGEST_NAP = 0.5
 _STILL = 0.02
+_SOON = 0.02
+"""Seconds until requests are asked for again, where there are none for the moment."""
 _BURST = 0.05
 _SHARE = 16 * 1024
 _LANES = 2048
@@ -77,6 +79,7 @@ class Run:
         self._busy: dict[Lane, None] = {}
         self._done: deque[Outcome] = deque()
         self._open = 0
+        self._is_asked_soon = False
         self._seen = clock.monotonic()
         self._sweep_at = self._seen
         self._affordable_at = self._seen
@@ -86,8 +89,8 @@ class Run:
         if settings.bandwidth:  # so that each transfer has enough of it not to look stalled
             self._jobs = min(settings.jobs, max(1, settings.bandwidth // _SHARE))
 
-    def outcomes(self, requests: Iterator[Request]) -> Iterator[Outcome]:
-        """Yield the outcome of every request."""
+    def outcomes(self, requests: Iterator[Request | None]) -> Iterator[Outcome]:
+        """Yield the outcome of every request; ``None`` among them means: ask again soon."""
         more = True
         while True:
             more = more and self._take(requests)
@@ -108,12 +111,17 @@ class Run:
 
     # --- taking and sending ---------------------------------------------------------------------
 
-    def _take(self, requests: Iterator[Request]) -> bool:
+    def _take(self, requests: Iterator[Request | None]) -> bool:
         """Take requests ahead of what is in flight; whether there may be more."""
+        self._is_asked_soon = False
         while self._open < self._settings.jobs + _AHEAD and len(self._done) < _AT_ONCE:
-            request = next(requests, None)
-            if request is None:
+            try:
+                request = next(requests)
+            except StopIteration:
                 return False
+            if request is None:
+                self._is_asked_soon = True
+                break
             self._open += 1
             try:
                 errand = Errand(request, read_address(request.uri))
@@ -166,7 +174,7 @@ class Run:
 
     def _is_ruled_out(self, lane: Lane, errand: Errand, now: float) -> bool:
         """Whether ``robots.txt`` forbids an errand, or must be asked first."""
-        if self._settings.robots == "ignore" or errand.for_robots:
+        if self._settings.robots == "ignore" or errand.for_robots or _is_message(errand):
             return False
         origin = lane.origin
         if origin.rules is None or now >= origin.rules_until:
@@ -230,7 +238,7 @@ class Run:
                 transfer.stood_still(still)
 
     def _wait(self, now: float) -> None:
-        until = now + self._nap
+        until = now + (_SOON if self._is_asked_soon else self._nap)
         if len(self._engine.active) < self._jobs:
             for lane in self._busy:
                 wake = lane.wake_at()
@@ -255,7 +263,7 @@ class Run:
                 self._try_again(lane, errand, error, now)
             else:
                 self._fail(errand, error)
-        elif head is not None and head.status in REDIRECTS:
+        elif head is not None and head.status in REDIRECTS and not _is_message(errand):
             self._redirect(errand, transfer, head.fields.get("location", ""), now)
         elif head is not None:
             self._succeed(errand, head, transfer.received)
@@ -329,7 +337,7 @@ class Run:
         self._conclude(
             Response(
                 request=errand.request,
-                status=_NOT_MODIFIED if head.status == _NOT_MODIFIED else _OK,
+                status=head.status if head.status == _NOT_MODIFIED or _is_message(errand) else _OK,
                 uri=errand.uri,
                 headers=head.fields,
                 received=received,
@@ -373,3 +381,7 @@ class Run:
     def _conclude(self, outcome: Outcome) -> None:
         self._open -= 1
         self._done.append(outcome)
+
+
+def _is_message(errand: Errand) -> bool:
+    return errand.request.purpose is Purpose.MESSAGE

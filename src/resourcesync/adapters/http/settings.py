@@ -16,6 +16,7 @@ BODY_LIMITS: Mapping[Purpose, int] = {
     Purpose.DISCOVERY: MIB,
     Purpose.DOCUMENT: 64 * MIB,
     Purpose.RESOURCE: 16 * GIB,
+    Purpose.MESSAGE: 4 * KIB,
 }
 
 _POSITIVE = (

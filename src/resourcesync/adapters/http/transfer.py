@@ -22,6 +22,7 @@ _STOP = 0
 _IDENTITY = ("", "identity")
 _GZIP = ("gzip", "x-gzip")
 _OK = 200
+_SUCCESS = range(200, 300)
 _PARTIAL = 206
 _NO_SUCH_RANGE = 416
 _NOT_MODIFIED = 304
@@ -33,6 +34,7 @@ class Transfer:
     Attributes:
         curl: The easy handle, which appends to ``lines`` and calls ``on_body``.
         headers: The list of fields that the easy handle was last given.
+        posts: Whether the easy handle was last told to send a message.
         lines: The lines of the head as libcurl gives them, which bounds them to 300 KiB for a head
             and 5,000 in all; of interim heads and of trailers too.
         private: Whether addresses that are not public may be connected.
@@ -69,6 +71,7 @@ class Transfer:
         "head",
         "headers",
         "lines",
+        "posts",
         "private",
         "received",
         "wait",
@@ -78,6 +81,7 @@ class Transfer:
     def __init__(self, curl: Any, settings: FetchSettings) -> None:  # PycURL has no types
         self.curl = curl
         self.headers: list[str] | None = None
+        self.posts = False
         self.private = False
         self.lines: list[bytes] = []
         self._settings = settings
@@ -128,8 +132,11 @@ class Transfer:
 
     def _judge(self, head: Head) -> None:
         """Decide what becomes of the body that follows a head."""
-        part = self.errand.part
-        if head.status == _OK:
+        part, request = self.errand.part, self.errand.request
+        if request.purpose is Purpose.MESSAGE:
+            if head.status in _SUCCESS and request.message is None:
+                self._accept(head)
+        elif head.status == _OK:
             try:
                 self._start_anew(head, part)
             except StorageError as error:
@@ -245,6 +252,8 @@ class Transfer:
         return proxies.named(verdicts.status_error(head, uri, self.wait), proxy)
 
     def _was_asked_for(self, status: int) -> bool:
+        if self.errand.request.purpose is Purpose.MESSAGE:
+            return True
         return status in verdicts.REDIRECTS or (status == _NOT_MODIFIED and self.errand.conditional)
 
     def _broken(self, number: int, text: str) -> SourceError:

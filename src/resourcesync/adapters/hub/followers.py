@@ -1,0 +1,128 @@
+"""What a subscriber remembers: the ``FollowerStore`` port as a SQLite file.
+
+One table, ``follower``: a row for each channel that a mirror follows.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+from resourcesync.adapters.hub.database import Database
+from resourcesync.ports.subscriptions import Follower, Following
+
+_APPLICATION_ID: Final = 0x52535331  # "RSS1"
+_SCHEMA: Final = (
+    """
+    CREATE TABLE follower (
+        name TEXT NOT NULL, topic TEXT NOT NULL, hub TEXT NOT NULL, state TEXT NOT NULL,
+        token TEXT NOT NULL, secret BLOB NOT NULL, next_token TEXT NOT NULL,
+        next_secret BLOB NOT NULL, former_token TEXT NOT NULL, lease_until_us INTEGER NOT NULL,
+        attempts INTEGER NOT NULL, due_us INTEGER NOT NULL, PRIMARY KEY (name, topic)
+    ) WITHOUT ROWID;
+    CREATE INDEX follower_token ON follower (token);
+    CREATE INDEX follower_next ON follower (next_token);
+    CREATE INDEX follower_former ON follower (former_token);
+    """,
+)
+_COLUMNS: Final = (
+    "name, topic, hub, state, token, secret, next_token, next_secret, former_token,"
+    " lease_until_us, attempts, due_us"
+)
+
+
+class FileFollowers:
+    """The memory of a subscriber in one file; for several threads.
+
+    Args:
+        path: The file.
+
+    Raises:
+        StateError: It is damaged, of another kind, or from a newer version.
+        StorageError: It cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path, _APPLICATION_ID, _SCHEMA)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def followers(self) -> list[Follower]:
+        """Return all subscriptions."""
+        with self._database.reading() as connection:
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM follower").fetchall()  # noqa: S608
+        return [_follower(row) for row in rows]
+
+    def find_token(self, token: str) -> Follower | None:
+        """Return the subscription that has a token, in use, asked for or former."""
+        if not token:
+            return None
+        text = (
+            f"SELECT {_COLUMNS} FROM follower"  # noqa: S608 - made of our own text alone
+            " WHERE token = :it OR next_token = :it OR former_token = :it"
+        )
+        with self._database.reading() as connection:
+            row = connection.execute(text, {"it": token}).fetchone()
+        return None if row is None else _follower(row)
+
+    def save(self, follower: Follower, before: Follower | None = None) -> bool:
+        """Store a subscription in the place of the one of that name and topic."""
+        with self._database.writing() as connection:
+            if before is not None:
+                row = connection.execute(
+                    f"SELECT {_COLUMNS} FROM follower"  # noqa: S608 - made of our own text alone
+                    " WHERE name = ? AND topic = ?",
+                    (before.name, before.topic),
+                ).fetchone()
+                if row is None or _follower(row) != before:
+                    return False
+            marks = ", ".join("?" * len(_row(follower)))
+            connection.execute(
+                f"INSERT OR REPLACE INTO follower ({_COLUMNS}) VALUES ({marks})",  # noqa: S608
+                _row(follower),
+            )
+        return True
+
+    def remove(self, follower: Follower) -> None:
+        """Forget a subscription."""
+        with self._database.writing() as connection:
+            connection.execute(
+                "DELETE FROM follower WHERE name = ? AND topic = ?",
+                (follower.name, follower.topic),
+            )
+
+
+def _row(it: Follower) -> tuple[object, ...]:
+    return (
+        it.name,
+        it.topic,
+        it.hub,
+        it.state.value,
+        it.token,
+        it.secret,
+        it.next_token,
+        it.next_secret,
+        it.former_token,
+        it.lease_until,
+        it.attempts,
+        it.due,
+    )
+
+
+def _follower(row: tuple[Any, ...]) -> Follower:
+    name, topic, hub, state, *rest = row
+    token, secret, next_token, next_secret, former, lease_until, attempts, due = rest
+    return Follower(
+        name=name,
+        topic=topic,
+        hub=hub,
+        state=Following(state),
+        token=token,
+        secret=secret,
+        next_token=next_token,
+        next_secret=next_secret,
+        former_token=former,
+        lease_until=lease_until,
+        attempts=attempts,
+        due=due,
+    )

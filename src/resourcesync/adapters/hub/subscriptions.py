@@ -1,0 +1,322 @@
+"""What a hub remembers: the ``HubStore`` port as a SQLite file.
+
+Tables: ``topic`` (what is served, and the number of its newest payload), ``payload`` (what was
+told), ``subscription`` (who is told, and how far each is), ``intent`` (who has yet to confirm),
+``moment`` (the latest time). A payload is owed to every subscription whose ``delivered`` is less
+than its number: accepting one is one row, however many subscribers there are.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Any, Final
+
+from resourcesync.adapters.hub.database import Database
+from resourcesync.ports.subscriptions import Intent, Payload, Settled, Subscription
+
+_APPLICATION_ID: Final = 0x52534831  # "RSH1"
+_SCHEMA: Final = (
+    """
+    CREATE TABLE topic (name TEXT PRIMARY KEY, latest INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE payload (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, topic TEXT NOT NULL, media_type TEXT NOT NULL,
+        body BLOB NOT NULL, digest BLOB NOT NULL, accepted_us INTEGER NOT NULL
+    );
+    CREATE INDEX payload_topic ON payload (topic, number);
+    CREATE TABLE subscription (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, topic TEXT NOT NULL, callback TEXT NOT NULL,
+        origin TEXT NOT NULL, secret BLOB NOT NULL, expires_us INTEGER NOT NULL,
+        delivered INTEGER NOT NULL, attempts INTEGER NOT NULL DEFAULT 0,
+        due_us INTEGER NOT NULL DEFAULT 0, UNIQUE (topic, callback)
+    );
+    CREATE INDEX subscription_owed ON subscription (topic, delivered);
+    CREATE TABLE intent (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, mode TEXT NOT NULL, topic TEXT NOT NULL,
+        callback TEXT NOT NULL, origin TEXT NOT NULL, secret BLOB NOT NULL,
+        lease INTEGER NOT NULL, echo TEXT NOT NULL, asked_us INTEGER NOT NULL,
+        attempts INTEGER NOT NULL DEFAULT 0, due_us INTEGER NOT NULL DEFAULT 0
+    );
+    CREATE INDEX intent_callback ON intent (topic, callback, number);
+    CREATE TABLE moment (one INTEGER PRIMARY KEY CHECK (one = 1), latest_us INTEGER NOT NULL);
+    """,
+)
+_MOST_PAYLOADS: Final = 100
+_MOST_BYTES: Final = 4 * 1024 * 1024
+_REMEMBERED: Final = 1_000
+_SUBSCRIPTION: Final = "number, topic, callback, origin, secret, expires_us, delivered, attempts"
+_INTENT: Final = "number, mode, topic, callback, secret, lease, echo, asked_us, attempts"
+_FIRST: Final = "number IN (SELECT min(number) FROM intent GROUP BY topic, callback)"
+_DUE: Final = f"""
+    SELECT {_SUBSCRIPTION} FROM subscription JOIN topic ON topic.name = topic
+    WHERE delivered < latest AND due_us <= :now AND expires_us > :now
+        AND (attempts > 0) = :late
+        AND number NOT IN (SELECT value FROM json_each(:busy))
+        AND origin NOT IN (SELECT value FROM json_each(:full))
+    ORDER BY due_us, number LIMIT :most
+"""  # noqa: S608 - made of our own text alone
+_NEXT_DUE: Final = f"""
+    SELECT min(due) FROM (
+        SELECT min(due_us) AS due FROM intent WHERE {_FIRST} UNION ALL
+        SELECT min(due_us) FROM subscription JOIN topic ON topic.name = topic
+        WHERE delivered < latest AND expires_us > ?
+    )
+"""  # noqa: S608 - made of our own text alone
+_OWED: Final = """
+    SELECT number, media_type, body FROM (
+        SELECT number, media_type, body, sum(length(body)) OVER (ORDER BY number DESC) AS size
+        FROM payload WHERE topic = ? AND number > ? AND body <> x''
+    ) WHERE size <= ? OR size = length(body) ORDER BY number
+"""
+
+
+class FileHub:
+    """The memory of a hub in one file; for several threads.
+
+    Args:
+        path: The file.
+
+    Raises:
+        StateError: It is damaged, of another kind, or from a newer version.
+        StorageError: It cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path, _APPLICATION_ID, _SCHEMA)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def latest(self) -> int:
+        """Return the latest moment that was stored, 0 at first."""
+        return self._number("SELECT ifnull(max(latest_us), 0) FROM moment")
+
+    # --- wishes ---------------------------------------------------------------------------------
+
+    def add_intent(self, intent: Intent) -> None:
+        """Remember a wish; those of one receiver for one topic are confirmed in their order."""
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT INTO intent (mode, topic, callback, origin, secret, lease, echo, asked_us)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    intent.mode,
+                    intent.topic,
+                    intent.callback,
+                    _origin(intent.callback),
+                    intent.secret,
+                    intent.lease,
+                    intent.echo,
+                    intent.asked,
+                ),
+            )
+
+    def count_intents(self) -> int:
+        """Return how many wishes wait to be confirmed."""
+        return self._number("SELECT count(*) FROM intent")
+
+    def has_intent(self, topic: str, callback: str) -> bool:
+        """Whether a wish of that receiver waits to be confirmed."""
+        text = "SELECT count(*) FROM intent WHERE topic = ? AND callback = ?"
+        return self._number(text, topic, callback) > 0
+
+    def due_intents(self, now: int, most: int, busy: Collection[int]) -> list[Intent]:
+        """Return the first wish of each receiver that may be asked now, but for the busy ones."""
+        text = (
+            f"SELECT {_INTENT} FROM intent WHERE due_us <= ? AND {_FIRST}"  # noqa: S608 - our own
+            " AND number NOT IN (SELECT value FROM json_each(?)) ORDER BY number LIMIT ?"
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(text, (now, json.dumps(list(busy)), most)).fetchall()
+        return [_intent(row) for row in rows]
+
+    def confirm(self, intent: Intent, expires: int) -> None:
+        """Subscribe, or end a subscription, as was wished; what is told begins with the next."""
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM intent WHERE number = ?", (intent.number,))
+            if intent.mode == "unsubscribe":
+                connection.execute(
+                    "DELETE FROM subscription WHERE topic = ? AND callback = ?",
+                    (intent.topic, intent.callback),
+                )
+                return
+            connection.execute(
+                "INSERT INTO subscription (topic, callback, origin, secret, expires_us, delivered)"
+                " VALUES (:topic, :callback, :origin, :secret, :expires,"
+                "  ifnull((SELECT latest FROM topic WHERE name = :topic), 0))"
+                " ON CONFLICT (topic, callback) DO UPDATE SET"
+                "  secret = :secret, expires_us = :expires, attempts = 0, due_us = 0",
+                {
+                    "topic": intent.topic,
+                    "callback": intent.callback,
+                    "origin": _origin(intent.callback),
+                    "secret": intent.secret,
+                    "expires": expires,
+                },
+            )
+
+    def postpone(self, intent: Intent, due: int) -> None:
+        """Ask the receiver again later."""
+        with self._database.writing() as connection:
+            connection.execute(
+                "UPDATE intent SET attempts = attempts + 1, due_us = ? WHERE number = ?",
+                (due, intent.number),
+            )
+
+    def forget(self, intent: Intent) -> None:
+        """Forget a wish."""
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM intent WHERE number = ?", (intent.number,))
+
+    # --- subscriptions --------------------------------------------------------------------------
+
+    def count_subscriptions(self, topic: str | None = None) -> int:
+        """Return how many subscriptions there are, to one topic or in all."""
+        if topic is None:
+            return self._number("SELECT count(*) FROM subscription")
+        return self._number("SELECT count(*) FROM subscription WHERE topic = ?", topic)
+
+    def find(self, topic: str, callback: str) -> Subscription | None:
+        """Return one subscription."""
+        text = (
+            f"SELECT {_SUBSCRIPTION} FROM subscription"  # noqa: S608 - our own
+            " WHERE topic = ? AND callback = ?"
+        )
+        with self._database.reading() as connection:
+            row = connection.execute(text, (topic, callback)).fetchone()
+        return None if row is None else _subscription(row)
+
+    def due_deliveries(
+        self, now: int, most: int, *, busy: Collection[int], full: Collection[str], late: bool
+    ) -> list[Subscription]:
+        """Return subscriptions that lack a payload and may be told now."""
+        values = {
+            "now": now,
+            "most": most,
+            "busy": json.dumps(list(busy)),
+            "full": json.dumps(list(full)),
+            "late": late,
+        }
+        with self._database.reading() as connection:
+            return [_subscription(row) for row in connection.execute(_DUE, values).fetchall()]
+
+    def settle(self, outcomes: Iterable[Settled]) -> None:
+        """Remember how deliveries ended, all or none."""
+        with self._database.writing() as connection:
+            for it in outcomes:
+                if it.is_over:
+                    connection.execute("DELETE FROM subscription WHERE number = ?", (it.number,))
+                else:
+                    connection.execute(
+                        "UPDATE subscription SET delivered = max(delivered, ?), attempts = ?,"
+                        " due_us = ? WHERE number = ?",
+                        (it.delivered, it.attempts, it.due, it.number),
+                    )
+
+    # --- payloads -------------------------------------------------------------------------------
+
+    def accept(self, topic: str, payload: Payload, digest: bytes, now: int) -> bool:
+        """Store what is to be told, durably; ``False`` when it was told lately already."""
+        with self._database.writing() as connection:
+            known = connection.execute(
+                "SELECT 1 FROM payload WHERE topic = ? AND digest = ?", (topic, digest)
+            ).fetchone()
+            if known is not None:
+                return False
+            number = connection.execute(
+                "INSERT INTO payload (topic, media_type, body, digest, accepted_us)"
+                " VALUES (?, ?, ?, ?, ?)",
+                (topic, payload.media_type, payload.body, digest, now),
+            ).lastrowid
+            connection.execute(
+                "INSERT INTO topic VALUES (:topic, :number)"
+                " ON CONFLICT (name) DO UPDATE SET latest = :number",
+                {"topic": topic, "number": number},
+            )
+            _cut(connection, topic)
+        return True
+
+    def payloads(self, topic: str, after: int) -> Sequence[Payload]:
+        """Return the newest 4 MiB of what is kept of a topic after a number, oldest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_OWED, (topic, after, _MOST_BYTES)).fetchall()
+        return [Payload(number=row[0], media_type=row[1], body=row[2]) for row in rows]
+
+    def tidy(self, now: int, oldest_intent: int) -> None:
+        """End leases that are over, forget old wishes and what everybody has; store the moment."""
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM subscription WHERE expires_us <= ?", (now,))
+            connection.execute("DELETE FROM intent WHERE asked_us < ?", (oldest_intent,))
+            connection.execute(
+                "INSERT INTO moment VALUES (1, :now)"
+                " ON CONFLICT (one) DO UPDATE SET latest_us = max(latest_us, :now)",
+                {"now": now},
+            )
+            connection.execute(  # the newest is kept: it is what a topic has
+                "UPDATE payload SET body = x'' WHERE body <> x'' AND number <="
+                " (SELECT min(ifnull((SELECT min(delivered) FROM subscription AS it"
+                "   WHERE it.topic = topic.name), latest), latest - 1)"
+                "  FROM topic WHERE topic.name = payload.topic)"
+            )
+
+    def next_due(self, now: int) -> int | None:
+        """Return when something that waits may be done, ``None`` when nothing waits."""
+        with self._database.reading() as connection:
+            found: int | None = connection.execute(_NEXT_DUE, (now,)).fetchone()[0]
+        return found
+
+    def _number(self, text: str, *values: str) -> int:
+        with self._database.reading() as connection:
+            found: int = connection.execute(text, values).fetchone()[0]
+        return found
+
+
+def _cut(connection: Connection, topic: str) -> None:
+    """Keep the bodies of the newest payloads of a topic, and for longer what tells a repetition."""
+    values = {"topic": topic, "bodies": _MOST_PAYLOADS, "digests": _REMEMBERED}
+    connection.execute(
+        "UPDATE payload SET body = x'' WHERE topic = :topic AND body <> x'' AND number <="
+        " (SELECT number FROM payload WHERE topic = :topic"
+        "  ORDER BY number DESC LIMIT 1 OFFSET :bodies)",
+        values,
+    )
+    connection.execute(
+        "DELETE FROM payload WHERE topic = :topic AND number <="
+        " (SELECT number FROM payload WHERE topic = :topic"
+        "  ORDER BY number DESC LIMIT 1 OFFSET :digests)",
+        values,
+    )
+
+
+def _origin(callback: str) -> str:
+    return "/".join(callback.split("/", 3)[:3]).lower().partition("?")[0]
+
+
+def _subscription(row: tuple[Any, ...]) -> Subscription:
+    number, topic, callback, origin, secret, expires, delivered, attempts = row
+    return Subscription(
+        number=number,
+        topic=topic,
+        callback=callback,
+        origin=origin,
+        secret=secret,
+        expires=expires,
+        delivered=delivered,
+        attempts=attempts,
+    )
+
+
+def _intent(row: tuple[Any, ...]) -> Intent:
+    number, mode, topic, callback, secret, lease, echo, asked, attempts = row
+    return Intent(
+        number=number,
+        mode=mode,
+        topic=topic,
+        callback=callback,
+        secret=secret,
+        lease=lease,
+        echo=echo,
+        asked=asked,
+        attempts=attempts,
+    )

@@ -1,0 +1,254 @@
+"""What push needs to remember, and who carries what it says.
+
+Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from resourcesync.ports.fetching import Failure, Request, Response
+
+
+class Messenger(Protocol):
+    """Sends many messages at a time; one that is slow holds up no other."""
+
+    def fetch(self, requests: Iterable[Request | None]) -> Iterator[Response | Failure]:
+        """Send what is to be sent; yield each outcome as it comes, in no order.
+
+        ``None`` says that there is nothing for the moment; it asks again soon while others are in
+        flight. What ``requests`` raises passes, and gives up what is in flight.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """A wish that a receiver has yet to confirm.
+
+    Attributes:
+        number: Its number in the store.
+        mode: ``subscribe`` or ``unsubscribe``.
+        topic, callback: For what, and for whom.
+        secret: Signs deliveries; empty for none.
+        lease: Seconds.
+        echo: What the receiver wants to see again.
+        asked: When it was asked.
+        attempts: How often the receiver was asked in vain.
+    """
+
+    number: int = 0
+    mode: str
+    topic: str
+    callback: str
+    secret: bytes
+    lease: int
+    echo: str
+    asked: int
+    attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """A receiver that is to be told of a topic.
+
+    Attributes:
+        number: Its number in the store.
+        topic, callback: Of what, and where.
+        origin: The callback's scheme, host and port.
+        secret: Signs deliveries; empty for none.
+        expires: When its lease ends.
+        delivered: The number of the last payload that it has.
+        attempts: Deliveries that failed since the last good one.
+    """
+
+    number: int
+    topic: str
+    callback: str
+    origin: str
+    secret: bytes
+    expires: int
+    delivered: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    """Something that was told of a topic.
+
+    Attributes:
+        number: Its number in the store; later ones have greater numbers.
+        media_type: Its ``Content-Type``.
+        body: Its bytes.
+    """
+
+    number: int
+    media_type: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """How a delivery ended.
+
+    Attributes:
+        number: The subscription's.
+        delivered: The number of the last payload it has now; 0 when it got none.
+        attempts: Deliveries that failed since the last good one.
+        due: When to try again, if there is more for it.
+        is_over: Whether the receiver wants no more.
+    """
+
+    number: int
+    delivered: int = 0
+    attempts: int = 0
+    due: int = 0
+    is_over: bool = False
+
+
+class HubStore(Protocol):
+    """What a hub remembers, durably; for several threads at a time."""
+
+    def latest(self) -> int:
+        """Return the latest moment that was stored, 0 at first."""
+        ...
+
+    def add_intent(self, intent: Intent) -> None:
+        """Remember a wish; those of one receiver for one topic are confirmed in their order."""
+        ...
+
+    def count_intents(self) -> int:
+        """Return how many wishes wait to be confirmed."""
+        ...
+
+    def count_subscriptions(self, topic: str | None = None) -> int:
+        """Return how many subscriptions there are, to one topic or in all."""
+        ...
+
+    def find(self, topic: str, callback: str) -> Subscription | None:
+        """Return one subscription."""
+        ...
+
+    def has_intent(self, topic: str, callback: str) -> bool:
+        """Whether a wish of that receiver waits to be confirmed."""
+        ...
+
+    def due_intents(self, now: int, most: int, busy: Collection[int]) -> list[Intent]:
+        """Return the first wish of each receiver that may be asked now, but for the busy ones."""
+        ...
+
+    def confirm(self, intent: Intent, expires: int) -> None:
+        """Subscribe, or end a subscription, as was wished; what is told begins with the next."""
+        ...
+
+    def postpone(self, intent: Intent, due: int) -> None:
+        """Ask the receiver again later."""
+        ...
+
+    def forget(self, intent: Intent) -> None:
+        """Forget a wish."""
+        ...
+
+    def accept(self, topic: str, payload: Payload, digest: bytes, now: int) -> bool:
+        """Store what is to be told, durably; ``False`` when it was told lately already."""
+        ...
+
+    def due_deliveries(
+        self, now: int, most: int, *, busy: Collection[int], full: Collection[str], late: bool
+    ) -> list[Subscription]:
+        """Return subscriptions that lack a payload and may be told now.
+
+        Args:
+            now: The moment.
+            most: How many at most.
+            busy: The numbers of those that are being told.
+            full: The origins that are being told enough at a time.
+            late: Whether to give those whose last delivery failed, or the others.
+        """
+        ...
+
+    def payloads(self, topic: str, after: int) -> Sequence[Payload]:
+        """Return what is kept of a topic after a number, oldest first."""
+        ...
+
+    def settle(self, outcomes: Iterable[Settled]) -> None:
+        """Remember how deliveries ended, all or none."""
+        ...
+
+    def tidy(self, now: int, oldest_intent: int) -> None:
+        """End leases that are over, forget old wishes and what everybody has; store the moment."""
+        ...
+
+    def next_due(self, now: int) -> int | None:
+        """Return when something that waits may be done, ``None`` when nothing waits."""
+        ...
+
+
+class Following(StrEnum):
+    """How far a subscription of ours is."""
+
+    WANTED = "wanted"
+    ASKED = "asked"
+    ACTIVE = "active"
+    LEAVING = "leaving"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Follower:
+    """A subscription of ours to a channel, for one mirror.
+
+    Attributes:
+        name: The mirror.
+        topic: The channel.
+        hub: Where it is subscribed.
+        state: How far it is.
+        token: The last part of the callback that is in use; empty before the first.
+        secret: What signs its deliveries.
+        next_token, next_secret: Those that are asked for now.
+        former_token: The one before, whose deliveries are no longer wanted.
+        lease_until: When the hub will end it; 0 before it was confirmed.
+        attempts: Requests in a row that led to nothing.
+        due: When the next thing is to be done.
+    """
+
+    name: str
+    topic: str
+    hub: str
+    state: Following = Following.WANTED
+    token: str = ""
+    secret: bytes = b""
+    next_token: str = ""
+    next_secret: bytes = b""
+    former_token: str = ""
+    lease_until: int = 0
+    attempts: int = 0
+    due: int = 0
+
+
+class FollowerStore(Protocol):
+    """What a subscriber remembers, durably; for several threads at a time."""
+
+    def followers(self) -> list[Follower]:
+        """Return all subscriptions."""
+        ...
+
+    def find_token(self, token: str) -> Follower | None:
+        """Return the subscription that has a token, in use, asked for or former."""
+        ...
+
+    def save(self, follower: Follower, before: Follower | None = None) -> bool:
+        """Store a subscription in the place of the one of that name and topic.
+
+        Args:
+            follower: As it is now.
+            before: As it must still be; ``None`` stores it in any case.
+
+        Returns:
+            Whether it was stored.
+        """
+        ...
+
+    def remove(self, follower: Follower) -> None:
+        """Forget a subscription."""
+        ...

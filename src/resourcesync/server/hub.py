@@ -1,0 +1,201 @@
+"""The hub over HTTP: takes wishes and notifications, and runs what verifies and delivers.
+
+``POST`` at the hub's own address, and for clients of PubSubHubbub 0.3 at ``/subscribe`` and
+``/publish`` below it. A form is a wish or a ping; anything else is a submission of a publisher.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final, final
+
+from anyio import to_thread
+from starlette.types import Receive, Scope, Send
+
+from resourcesync.errors import ResourceSyncError, StoppedError, StorageError
+from resourcesync.ports.subscriptions import Messenger
+from resourcesync.server.bodies import announces_more, header_values, read_body
+from resourcesync.server.exchange import Reply, refuse
+from resourcesync.server.lifespans import live
+from resourcesync.server.mounting import path_within
+from resourcesync.websub.delivery import Deliveries
+from resourcesync.websub.hub import Hub, Submission
+from resourcesync.websub.messages import FORM, MOST_FORM, MOST_PAYLOAD, Answer
+
+_LOG: Final = logging.getLogger(__name__)
+
+_PATHS: Final = frozenset({b"", b"/", b"/publish", b"/subscribe"})
+_BODY_SECONDS: Final = 10.0
+_BODIES: Final = 16
+"""Bodies that are read at a time: each may take a MiB."""
+_WAIT_SECONDS: Final = 10.0
+_WAIT_STEP: Final = 0.05
+_LONGEST_NAP: Final = 60.0
+_AFTER_FAULT: Final = 5.0
+_ACCEPTED: Final = 202
+_NO_CONTENT: Final = 204
+_PLAIN: Final = (
+    (b"content-type", b"text/plain; charset=utf-8"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+)
+
+
+@final
+class HubWorker:
+    """The thread that verifies and delivers for a hub.
+
+    Args:
+        deliveries: What is to be done.
+        messenger: Carries it; used by this thread alone.
+    """
+
+    def __init__(self, deliveries: Deliveries, messenger: Messenger) -> None:
+        self._deliveries = deliveries
+        self._messenger = messenger
+        self._bell = threading.Event()
+        self._is_stopped = False
+        self._thread: threading.Thread | None = None
+
+    def wake(self) -> None:
+        """Say that there is something to do."""
+        self._deliveries.wake()
+        self._bell.set()
+
+    def start(self) -> None:
+        """Begin: first with what was left undone the last time."""
+        self._thread = threading.Thread(target=self._run, name="resourcesync-hub", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Give up what is in flight, and end; the store keeps what is still to be done."""
+        self._is_stopped = True
+        self._deliveries.stop()
+        self._bell.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_stopped:
+            try:
+                for outcome in self._messenger.fetch(self._deliveries.requests()):
+                    self._deliveries.settle(outcome)
+                nap = self._deliveries.pause()
+            except StoppedError:
+                nap = 0.0
+            except ResourceSyncError as error:
+                _LOG.warning("the hub rests for %g s: %s", _AFTER_FAULT, error)
+                nap = _AFTER_FAULT
+                self._forget()
+            except Exception:  # noqa: BLE001 - one fault must not end all deliveries
+                _LOG.exception("the hub rests for %g s", _AFTER_FAULT)
+                nap = _AFTER_FAULT
+                self._forget()
+            self._bell.wait(min(nap, _LONGEST_NAP))
+            self._bell.clear()
+
+    def _forget(self) -> None:
+        try:
+            self._deliveries.give_up()
+        except StorageError as error:
+            _LOG.warning("the hub cannot store how deliveries ended: %s", error)
+
+
+@final
+class HubApplication:
+    """The ASGI application of a hub, to be mounted at its address.
+
+    Args:
+        hub: What answers.
+        worker: What delivers; started and ended with the application.
+        on_end: Called after the end.
+    """
+
+    def __init__(self, hub: Hub, worker: HubWorker, on_end: Callable[[], None]) -> None:
+        self._hub = hub
+        self._worker = worker
+        self._on_end = on_end
+        self._bodies = asyncio.Semaphore(_BODIES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as ASGI 3 asks."""
+        if scope["type"] == "lifespan":
+            await live(receive, send, self.start, self.end)
+        elif scope["type"] == "http":
+            await answer(send, await self._answer(scope, receive))
+        else:
+            await send({"type": "websocket.close"})
+
+    def start(self) -> None:
+        """Begin to deliver, as the start of the server does."""
+        self._worker.start()
+
+    def end(self) -> None:
+        """Give up what is in flight, as the end of the server does; the store keeps it."""
+        self._worker.stop()
+        self._on_end()
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Reply:
+        if path_within(scope) not in _PATHS:
+            return refuse(404, "Not found.")
+        if scope["method"] != "POST":
+            return refuse(405, "This is a hub: it takes POST.", (b"allow", b"POST"))
+        media_type = "".join(header_values(scope, b"content-type")[:1])
+        is_form = media_type.partition(";")[0].strip().lower() == FORM
+        most = MOST_FORM if is_form else MOST_PAYLOAD
+        if announces_more(scope, most):
+            return refuse(413, f"At most {most} bytes.", (b"connection", b"close"))
+        async with self._bodies:
+            body = await read_body(receive, most=most, seconds=_BODY_SECONDS)
+            if isinstance(body, Reply):
+                return body
+            if is_form:
+                return await self._ask(body, scope)
+            submission = Submission(
+                body=body,
+                media_type=media_type,
+                link=", ".join(header_values(scope, b"link")),
+                signatures=header_values(scope, b"x-hub-signature"),
+            )
+            return await in_thread(lambda: self._hub.submit(submission))
+
+    async def _ask(self, body: bytes, scope: Scope) -> Reply:
+        peer = (scope.get("client") or ("", 0))[0]
+        reply = await in_thread(lambda: self._hub.ask(body, peer))
+        if reply.status != _ACCEPTED:
+            return reply
+        for _ in range(int(_WAIT_SECONDS / _WAIT_STEP)):
+            found = await to_thread.run_sync(self._hub.outcome, body)
+            if found is not None:
+                return reply_of(found)
+            await asyncio.sleep(_WAIT_STEP)
+        return reply
+
+
+async def in_thread(ask: Callable[[], Answer]) -> Reply:
+    """Return the reply to what is asked in a worker thread; 503 when the store fails."""
+    try:
+        return reply_of(await to_thread.run_sync(ask))
+    except StorageError as error:
+        _LOG.warning("%s", error)
+        return refuse(503, "It cannot be stored now.", (b"retry-after", b"30"))
+
+
+def reply_of(found: Answer) -> Reply:
+    """Return an answer as it is sent: plain text that no browser takes for anything else."""
+    body = found.text.encode()  # exactly, for a challenge is repeated byte by byte
+    headers = [*_PLAIN]
+    if found.status != _NO_CONTENT:
+        headers.append((b"content-length", str(len(body)).encode()))
+    if found.retry_after is not None:
+        headers.append((b"retry-after", str(found.retry_after).encode()))
+    return Reply(status=found.status, headers=tuple(headers), body=body)
+
+
+async def answer(send: Send, reply: Reply) -> None:
+    """Send a whole reply."""
+    await send(
+        {"type": "http.response.start", "status": reply.status, "headers": list(reply.headers)}
+    )
+    await send({"type": "http.response.body", "body": reply.body})

@@ -1,0 +1,325 @@
+"""What a hub does between two answers: it asks receivers whether they mean it, and tells them.
+
+One loop in one thread does it all: ``requests`` gives what is to be sent now, ``settle`` takes how
+each ended. A receiver that is slow or away takes one place of many and is told later, with all
+that came meanwhile in one payload; those that failed last time never take more than half of the
+places, and those of one origin no more than a few.
+
+What was accepted and not delivered is in the store: a program that is killed anywhere goes on
+with it when it is started again. A receiver may get a payload twice, never none.
+"""
+
+import logging
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+from resourcesync.errors import StoppedError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock, Failure, Message, Purpose, Request, Response
+from resourcesync.ports.subscriptions import HubStore, Intent, Payload, Settled, Subscription
+from resourcesync.values import dataclass
+from resourcesync.websub import leases, messages, payloads
+from resourcesync.websub.leases import MICROSECONDS, SteadyTime
+from resourcesync.websub.messages import Mode, Wish
+from resourcesync.websub.rules import HubRules
+from resourcesync.websub.signatures import sign
+
+_LOG: Final = logging.getLogger(__name__)
+
+_VERIFICATIONS: Final = 16
+_ASKED_AT_MOST: Final = 3
+_PATIENCE: Final = 600 * MICROSECONDS
+"""After so long a wish that nobody confirmed is forgotten."""
+_TIDY_EVERY: Final = 60 * MICROSECONDS
+_CACHED: Final = 8
+_GONE: Final = 410
+_SUCCESS: Final = range(200, 300)
+
+
+class BodySink:
+    """Keeps the few bytes of an answer."""
+
+    def __init__(self) -> None:
+        self.kept = bytearray()
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes."""
+        self.kept += chunk
+
+    def restart(self) -> None:
+        """Forget them."""
+        self.kept.clear()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Verification:
+    intent: Intent
+    challenge: str
+    sink: BodySink
+
+    @property
+    def origin(self) -> str:
+        return messages.origin_of(self.intent.callback)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Delivery:
+    subscription: Subscription
+    last: int
+
+    @property
+    def origin(self) -> str:
+        return self.subscription.origin
+
+    @property
+    def is_late(self) -> bool:
+        return self.subscription.attempts > 0
+
+
+_Job = _Verification | _Delivery
+_T = TypeVar("_T", _Verification, _Delivery)
+
+
+class Deliveries:
+    """Verifies and delivers for a hub; for one thread, but ``wake`` and ``stop``.
+
+    Attributes:
+        counts: What was done: ``verified``, ``refused``, ``delivered``, ``merged``, ``failed``,
+            ``ended``.
+
+    Args:
+        store: What the hub remembers.
+        clock: Time.
+        rules: What the hub allows.
+        chance: Gives a number from 0 to 1, for jitter.
+        challenge: Gives a text that nobody can guess.
+    """
+
+    def __init__(
+        self,
+        store: HubStore,
+        clock: Clock,
+        rules: HubRules,
+        *,
+        chance: Callable[[], float],
+        challenge: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._rules = rules
+        self._chance = chance
+        self._challenge = challenge
+        self._time = SteadyTime(
+            to_microseconds(clock.now()), clock.monotonic(), latest=store.latest()
+        )
+        self._jobs: dict[Request, _Job] = {}
+        self._waiting: deque[tuple[Request, _Job]] = deque()
+        self._settled: list[Settled] = []
+        self._cache: OrderedDict[tuple[str, int], Payload] = OrderedDict()
+        self._is_woken = True
+        self._is_stopped = False
+        self._look_at = 0
+        self._tidy_at = 0
+        self.counts: Counter[str] = Counter()
+
+    def wake(self) -> None:
+        """Say that there is something new to do."""
+        self._is_woken = True
+
+    def stop(self) -> None:
+        """Give up what is in flight; it is done again after the next start."""
+        self._is_stopped = True
+
+    def pause(self) -> float:
+        """Return for how many seconds there is nothing to do, unless somebody wakes it."""
+        now = self._now()
+        due = self._store.next_due(now)
+        until = min(self._tidy_at, self._tidy_at if due is None else due)
+        return 0.0 if self._is_woken else max(0.0, (until - now) / MICROSECONDS)
+
+    def requests(self) -> Iterator[Request | None]:
+        """Yield what is to be sent now, ``None`` while there is nothing new; end when all is done.
+
+        Raises:
+            StoppedError: ``stop`` was called.
+            StorageError: The store failed.
+        """
+        while True:
+            if self._is_stopped:
+                raise StoppedError("the hub is stopped")
+            self._flush()
+            if not self._waiting and self._is_time_to_look():
+                self._look()
+            if self._waiting:
+                request, job = self._waiting.popleft()
+                self._jobs[request] = job
+                yield request
+            elif self._jobs:
+                yield None
+            elif not self._is_woken:
+                return
+
+    def settle(self, outcome: Response | Failure) -> None:
+        """Take how a request ended."""
+        job = self._jobs.pop(outcome.request)
+        self._is_woken = True  # its place is free
+        if isinstance(job, _Verification):
+            self._settle_verification(job, outcome)
+        else:
+            self._settle_delivery(job, outcome)
+
+    def give_up(self) -> None:
+        """Forget what is in flight, after the messenger gave it up; it is still to be done."""
+        self._flush()
+        self._jobs.clear()
+        self._waiting.clear()
+        self._is_woken = True
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        return self._time.at(to_microseconds(self._clock.now()), self._clock.monotonic())
+
+    def _is_time_to_look(self) -> bool:
+        return self._is_woken or self._now() >= min(self._look_at, self._tidy_at)
+
+    def _look(self) -> None:
+        now = self._now()
+        self._is_woken = False  # before the look: who wakes it meanwhile is not missed
+        if now >= self._tidy_at:
+            self._store.tidy(now, now - _PATIENCE)
+            self._tidy_at = now + _TIDY_EVERY
+        self._verify(now)
+        for late in (False, True):
+            self._deliver(now, late=late)
+        due = self._store.next_due(now)
+        self._look_at = self._tidy_at if due is None or due <= now else due
+
+    def _verify(self, now: int) -> None:
+        asked = [job.intent.number for job in self._of(_Verification)]
+        room = _VERIFICATIONS - len(asked)
+        for intent in self._store.due_intents(now, max(room, 0), asked):
+            self._waiting.append(self._question(intent))
+
+    def _question(self, intent: Intent) -> tuple[Request, _Verification]:
+        job = _Verification(intent=intent, challenge=self._challenge(), sink=BodySink())
+        wish = Wish(
+            mode=Mode(intent.mode),
+            topic=intent.topic,
+            callback=intent.callback,
+            lease=intent.lease,
+            echo=intent.echo,
+        )
+        uri = messages.verification_uri(wish, job.challenge, intent.lease)
+        request = Request(
+            uri=uri, sink=job.sink, purpose=Purpose.MESSAGE, limit=messages.MOST_CHALLENGE
+        )
+        return request, job
+
+    def _deliver(self, now: int, *, late: bool) -> None:
+        """Put deliveries in the queue until there is no room, or nobody lacks anything."""
+        under_way = [job for job in self._of(_Delivery) if job.is_late is late]
+        most = self._rules.at_once // 2 if late else self._rules.at_once
+        room = most - len(under_way)
+        while room > 0:
+            jobs = self._of(_Delivery)
+            origins = Counter(job.origin for job in jobs)
+            found = self._store.due_deliveries(
+                now,
+                room,
+                busy=[job.subscription.number for job in jobs],
+                full=[it for it, number in origins.items() if number >= self._rules.per_host],
+                late=late,
+            )
+            if not found:
+                return
+            for subscription in found:
+                if origins[subscription.origin] < self._rules.per_host:
+                    origins[subscription.origin] += 1
+                    room -= 1
+                    self._waiting.append(self._message(subscription))
+
+    def _message(self, subscription: Subscription) -> tuple[Request, _Delivery]:
+        payload = self._payload(subscription.topic, subscription.delivered)
+        rules = self._rules
+        fields = [
+            ("Content-Type", payload.media_type),
+            ("Link", messages.link_field(subscription.topic, [rules.address])),
+        ]
+        if subscription.secret:
+            signature = sign(subscription.secret, payload.body, rules.method)
+            fields.append((messages.SIGNATURE, signature))
+        request = Request(
+            uri=subscription.callback,
+            sink=BodySink(),
+            purpose=Purpose.MESSAGE,
+            message=Message(body=payload.body, fields=tuple(fields)),
+        )
+        return request, _Delivery(subscription=subscription, last=payload.number)
+
+    def _payload(self, topic: str, after: int) -> Payload:
+        """Return all that came for a topic since, in one; most subscribers lack the same."""
+        found = self._store.payloads(topic, after)
+        key = (topic, after)
+        known = self._cache.get(key)
+        if known is not None and known.number == found[-1].number:
+            return known
+        body = payloads.merge([it.body for it in found])
+        self.counts["merged"] += len(found) > 1
+        made = Payload(number=found[-1].number, media_type=found[-1].media_type, body=body)
+        self._cache[key] = made
+        while len(self._cache) > _CACHED:
+            self._cache.popitem(last=False)
+        return made
+
+    def _of(self, kind: type[_T]) -> list[_T]:
+        every = [*self._jobs.values(), *(job for _, job in self._waiting)]
+        return [job for job in every if isinstance(job, kind)]
+
+    # --- settling -------------------------------------------------------------------------------
+
+    def _settle_verification(self, job: _Verification, outcome: Response | Failure) -> None:
+        intent = job.intent
+        if isinstance(outcome, Response):
+            is_meant = outcome.status in _SUCCESS and bytes(job.sink.kept) == job.challenge.encode()
+        else:
+            is_meant = False
+            if outcome.error.transient and intent.attempts + 1 < _ASKED_AT_MOST:
+                wait = leases.delay(intent.attempts + 1, self._chance())
+                self._store.postpone(intent, self._now() + int(wait * MICROSECONDS))
+                return
+        if is_meant:
+            self.counts["verified"] += 1
+            self._store.confirm(intent, self._now() + intent.lease * MICROSECONDS)
+            return
+        self.counts["refused"] += 1
+        _LOG.info("a receiver did not confirm that it wants to %s", intent.mode)
+        self._store.forget(intent)
+
+    def _settle_delivery(self, job: _Delivery, outcome: Response | Failure) -> None:
+        subscription = job.subscription
+        status = outcome.status if isinstance(outcome, Response) else 0
+        if status in _SUCCESS:
+            self.counts["delivered"] += 1
+            self._settled.append(Settled(number=subscription.number, delivered=job.last))
+        elif status == _GONE:
+            self.counts["ended"] += 1
+            self._settled.append(Settled(number=subscription.number, is_over=True))
+        else:
+            self.counts["failed"] += 1
+            attempts = subscription.attempts + 1
+            wait = max(leases.delay(attempts, self._chance()), _asked_wait(outcome))
+            due = self._now() + int(wait * MICROSECONDS)
+            self._settled.append(Settled(number=subscription.number, attempts=attempts, due=due))
+
+    def _flush(self) -> None:
+        if self._settled:
+            self._store.settle(self._settled)
+            self._settled.clear()
+
+
+def _asked_wait(outcome: Response | Failure) -> float:
+    """Return the seconds that a receiver asks to wait, within an hour."""
+    said = outcome.headers.get("retry-after", "") if isinstance(outcome, Response) else ""
+    return float(min(leases.parse_seconds(said) or 0, leases.HOUR))

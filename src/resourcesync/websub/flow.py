@@ -1,0 +1,29 @@
+"""How often somebody may ask: so many times a minute, whoever it is."""
+
+from collections import OrderedDict
+from typing import Final
+
+_MINUTE: Final = 60.0
+_REMEMBERED: Final = 10_000
+
+
+class Allowance:
+    """A bucket for each of at most 10,000 askers, full at first, refilled as time goes by.
+
+    Args:
+        per_minute: What a bucket holds, and what flows in each minute.
+    """
+
+    def __init__(self, per_minute: float) -> None:
+        self._most = per_minute
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, asker: str, now: float) -> bool:
+        """Take one from an asker's bucket at a moment in seconds; whether there was one."""
+        left, since = self._left.pop(asker, (self._most, now))
+        left = min(self._most, left + max(0.0, now - since) * self._most / _MINUTE)
+        is_there = left >= 1
+        self._left[asker] = (left - 1 if is_there else left, now)
+        if len(self._left) > _REMEMBERED:
+            self._left.popitem(last=False)
+        return is_there

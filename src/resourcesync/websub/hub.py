@@ -1,0 +1,176 @@
+"""A hub for our own topics: what it answers to publishers and subscribers (WebSub §5, §6).
+
+Nothing is done while somebody waits for an answer: a wish and a payload are stored durably first,
+then answered, then `websub.delivery` does the rest.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock
+from resourcesync.ports.subscriptions import HubStore, Intent, Payload
+from resourcesync.values import dataclass
+from resourcesync.websub import leases, messages, payloads
+from resourcesync.websub.flow import Allowance
+from resourcesync.websub.messages import Answer, Mode, Wish
+from resourcesync.websub.rules import HubRules
+from resourcesync.websub.signatures import METHODS, is_signed
+
+_MEDIA_TYPES: Final = frozenset({messages.XML, "text/xml"})
+_LATER: Final = 60
+_STORED: Final = Answer(status=202, text="The receiver will be asked.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What a publisher sends.
+
+    Attributes:
+        body: The bytes.
+        media_type: ``Content-Type`` as it came.
+        link: All ``Link`` fields, joined with commas.
+        signatures: The values of ``X-Hub-Signature``.
+    """
+
+    body: bytes
+    media_type: str
+    link: str = ""
+    signatures: Sequence[str] = ()
+
+
+class Hub:
+    """Answers publishers and subscribers; safe to be asked by several threads.
+
+    Args:
+        store: What it remembers.
+        clock: Time.
+        rules: What it allows.
+        look: Gives what the Source now says on a topic: asked when somebody pings. ``None`` for
+            nothing.
+        wake: Told when there is something to deliver or to verify.
+    """
+
+    def __init__(
+        self,
+        store: HubStore,
+        clock: Clock,
+        rules: HubRules,
+        *,
+        look: Callable[[str], bytes | None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._rules = rules
+        self._look = look
+        self._wake = wake
+        self._peers = Allowance(rules.per_peer)
+        self._origins = Allowance(rules.per_origin)
+        self._pings = Allowance(rules.pings)
+        self._submissions = Allowance(60 * rules.pings)
+
+    def ask(self, body: bytes, peer: str) -> Answer:
+        """Answer a form: a wish to subscribe or to unsubscribe, or a ping.
+
+        Args:
+            body: The form.
+            peer: Who asks: the address that the request came from.
+        """
+        fields = messages.read_fields(body)
+        if fields is None:
+            return Answer(status=400, text="This is no form.")
+        if fields.get("hub.mode") == Mode.PUBLISH:
+            return self._ping(fields.get("hub.topic") or fields.get("hub.url", ""))
+        wish = messages.read_wish(fields)
+        return wish if isinstance(wish, Answer) else self._wish(wish, peer)
+
+    def _wish(self, wish: Wish, peer: str) -> Answer:
+        rules, now = self._rules, self._clock.monotonic()
+        if wish.topic not in rules.topics:
+            return Answer(status=404, text="This hub does not serve that topic.")
+        if wish.secret and not rules.takes_secrets:
+            return Answer(status=400, text="Send hub.secret over https only.")
+        origin = messages.origin_of(wish.callback)
+        if not self._peers.take(peer, now) or not self._origins.take(origin, now):
+            return Answer(status=429, text="Too many requests.", retry_after=_LATER)
+        store = self._store
+        if wish.mode is Mode.SUBSCRIBE and (
+            store.count_intents() >= rules.most_intents
+            or store.count_subscriptions() >= rules.most_subscriptions
+        ):
+            return Answer(status=503, text="Too many subscriptions.", retry_after=_LATER)
+        store.add_intent(
+            Intent(
+                mode=wish.mode.value,
+                topic=wish.topic,
+                callback=wish.callback,
+                secret=wish.secret,
+                lease=leases.granted(wish.lease, shortest=rules.shortest, longest=rules.longest),
+                echo=wish.echo,
+                asked=to_microseconds(self._clock.now()),
+            )
+        )
+        self._wake()
+        return _STORED
+
+    def outcome(self, body: bytes) -> Answer | None:
+        """Return the answer to a wish that was stored; ``None`` while it is to wait for it.
+
+        PubSubHubbub 0.3 lets one ask for an answer after the receiver confirmed.
+        """
+        wish = messages.read_wish(messages.read_fields(body) or {})
+        if isinstance(wish, Answer) or not wish.waits:
+            return _STORED
+        if self._store.has_intent(wish.topic, wish.callback):
+            return None
+        is_there = self._store.find(wish.topic, wish.callback) is not None
+        if is_there is (wish.mode is Mode.SUBSCRIBE):
+            return Answer(status=204)
+        return Answer(status=409, text="The receiver did not confirm it.")
+
+    def _ping(self, topic: str) -> Answer:
+        if topic not in self._rules.topics:
+            return Answer(status=404, text="This hub does not serve that topic.")
+        if not self._pings.take(topic, self._clock.monotonic()):
+            return Answer(status=429, text="Too many pings.", retry_after=_LATER)
+        body = self._look(topic)
+        if body and payloads.kind_of(body) is not None:
+            self._accept(topic, body, messages.XML)
+        return Answer(status=204)
+
+    def submit(self, submission: Submission) -> Answer:
+        """Take what a publisher submits for the subscribers of a topic (Notification §4.1)."""
+        body = submission.body
+        media_type = submission.media_type.partition(";")[0].strip().lower()
+        if media_type not in _MEDIA_TYPES:
+            return Answer(status=406, text="A notification is application/xml.")
+        topics, hubs = messages.read_links(submission.link)
+        if len(topics) != 1 or not hubs:
+            return Answer(status=400, text="The Link field needs one self, and hub.")
+        [topic] = topics
+        if topic not in self._rules.topics:
+            return Answer(status=403, text="This hub does not serve that topic.")
+        if not self._may_submit(submission):
+            return Answer(status=403, text="The submission is not signed by the publisher.")
+        if not self._submissions.take(topic, self._clock.monotonic()):
+            return Answer(status=429, text="Too many notifications.", retry_after=1)
+        if len(body) > messages.MOST_PAYLOAD:
+            return Answer(status=413, text="A notification has at most 1 MiB.")
+        if payloads.kind_of(body) is None:
+            return Answer(status=400, text="This is no notification.")
+        self._accept(topic, body, media_type)
+        return Answer(status=204)
+
+    def _may_submit(self, submission: Submission) -> bool:
+        rules = self._rules
+        if rules.key and submission.signatures:
+            return is_signed(rules.key, submission.body, submission.signatures, METHODS[1:])
+        return rules.takes_unsigned
+
+    def _accept(self, topic: str, body: bytes, media_type: str) -> None:
+        payload = Payload(number=0, media_type=media_type, body=body)
+        now = to_microseconds(self._clock.now())
+        if self._store.accept(topic, payload, hashlib.sha256(body).digest(), now):
+            self._wake()

@@ -1,0 +1,241 @@
+"""What publishers, hubs and subscribers say to each other (WebSub §5 to §7, PubSubHubbub 0.3)."""
+
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Final
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from resourcesync.discovery.links import find_targets
+from resourcesync.values import dataclass
+from resourcesync.websub import leases
+
+FORM: Final = "application/x-www-form-urlencoded"
+XML: Final = "application/xml"
+SIGNATURE: Final = "X-Hub-Signature"
+
+MOST_FORM: Final = 16 * 1024
+MOST_PAYLOAD: Final = 1024 * 1024
+"""Bytes of a notification: what a receiver must take, and no more."""
+MOST_CHALLENGE: Final = 4 * 1024
+
+_MOST_FIELDS: Final = 32
+_LONGEST_CALLBACK: Final = 2_048
+_LONGEST_SECRET: Final = 200
+_LOWEST_FREE_PORT: Final = 1_024
+_URI: Final = re.compile(r"https?://[!-~]+")
+_TEXT: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]*")
+_PLAIN: Final = re.compile(r"[!-~]*")
+
+
+class Mode(StrEnum):
+    """The value of ``hub.mode``."""
+
+    SUBSCRIBE = "subscribe"
+    UNSUBSCRIBE = "unsubscribe"
+    PUBLISH = "publish"
+    DENIED = "denied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What is answered to a request, as plain text.
+
+    Attributes:
+        status: The HTTP status.
+        text: The body.
+        retry_after: Seconds to wait before another try; ``None`` says nothing.
+    """
+
+    status: int
+    text: str = ""
+    retry_after: int | None = None
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the asker got what it wanted."""
+        return self.status in range(200, 300)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What somebody asks a hub for (§5.1).
+
+    Attributes:
+        mode: ``SUBSCRIBE`` or ``UNSUBSCRIBE``.
+        topic: What is to be told.
+        callback: Whom.
+        secret: Signs what is told; empty for none.
+        lease: Seconds; ``None`` when it is not said.
+        echo: ``hub.verify_token`` of PubSubHubbub 0.3, to be sent back.
+        waits: Whether the answer is to wait until the wish is verified, as 0.3 could ask.
+    """
+
+    mode: Mode
+    topic: str
+    callback: str
+    secret: bytes = b""
+    lease: int | None = None
+    echo: str = ""
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a hub asks the receiver at a callback, or tells it (§5.2, §5.3).
+
+    Attributes:
+        mode: ``hub.mode`` as it came.
+        topic: ``hub.topic``.
+        challenge: ``hub.challenge``.
+        lease: ``hub.lease_seconds`` as it came; ``None`` when it is missing.
+        reason: ``hub.reason`` of a denial.
+    """
+
+    mode: str
+    topic: str
+    challenge: str = ""
+    lease: str | None = None
+    reason: str = ""
+
+
+def read_fields(text: bytes) -> dict[str, str] | None:
+    """Return the fields of a form or a query, the first of each name; ``None`` for no form."""
+    if len(text) > MOST_FORM:
+        return None
+    try:
+        pairs = parse_qsl(
+            text.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_MOST_FIELDS,
+        )
+    except ValueError:
+        return None
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        found.setdefault(name, value)
+    return found
+
+
+def read_wish(fields: Mapping[str, str]) -> Wish | Answer:
+    """Return what is asked for, or the answer to what nobody can do."""
+    mode = fields.get("hub.mode", "")
+    if mode not in {Mode.SUBSCRIBE, Mode.UNSUBSCRIBE}:
+        return Answer(status=400, text="hub.mode must be subscribe or unsubscribe.")
+    topic, callback = fields.get("hub.topic", ""), fields.get("hub.callback", "")
+    fault = callback_fault(callback)
+    if not topic or fault:
+        return Answer(status=400, text=fault or "hub.topic is missing.")
+    secret = fields.get("hub.secret")
+    if secret is not None and not _is_secret(secret):
+        return Answer(status=400, text="hub.secret must be a text of 1 to 199 bytes.")
+    asked = fields.get("hub.lease_seconds", "")
+    lease = leases.parse_seconds(asked)
+    if asked and lease is None:
+        return Answer(status=400, text="hub.lease_seconds must be a whole number above 0.")
+    echo = fields.get("hub.verify_token", "")
+    if len(echo) > _LONGEST_SECRET or _TEXT.fullmatch(echo) is None:
+        return Answer(status=400, text="hub.verify_token is too long, or no text.")
+    return Wish(
+        mode=Mode(mode),
+        topic=topic,
+        callback=callback,
+        secret=(secret or "").encode(),
+        lease=lease,
+        echo=echo,
+        waits=fields.get("hub.verify", "").partition(",")[0].strip() == "sync",
+    )
+
+
+def _is_secret(text: str) -> bool:
+    return 0 < len(text.encode()) < _LONGEST_SECRET and _TEXT.fullmatch(text) is not None
+
+
+def callback_fault(callback: str) -> str:
+    """Return why nothing can be sent to a callback; empty when it can.
+
+    Whether its host is at a public address is seen when it is connected, each time.
+    """
+    if not callback or len(callback) > _LONGEST_CALLBACK or _URI.fullmatch(callback) is None:
+        return "hub.callback must be an absolute http or https URI of at most 2048 characters."
+    try:
+        parts = urlsplit(callback)
+        port = parts.port
+    except ValueError:
+        return "hub.callback is no URI."
+    if not parts.hostname or "@" in parts.netloc or parts.fragment:
+        return "hub.callback must have a host, no user and no fragment."
+    if port is not None and port not in {80, 443} and port < _LOWEST_FREE_PORT:
+        return "hub.callback must use port 80, 443, or one above 1023."
+    return ""
+
+
+def origin_of(callback: str) -> str:
+    """Return scheme, host and port of a sound callback, as one text."""
+    parts = urlsplit(callback)
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+def verification_uri(wish: Wish, challenge: str, lease: int) -> str:
+    """Return what a hub asks for, to see that the receiver wants this (§5.3).
+
+    What the callback's own query says stays as it is, before ours.
+    """
+    said = {"hub.mode": wish.mode.value, "hub.topic": wish.topic, "hub.challenge": challenge}
+    if wish.mode is Mode.SUBSCRIBE:
+        said["hub.lease_seconds"] = str(lease)
+    if wish.echo:
+        said["hub.verify_token"] = wish.echo
+    mark = "&" if "?" in wish.callback else "?"
+    return f"{wish.callback}{mark}{urlencode(said)}"
+
+
+def wish_form(wish: Wish) -> bytes:
+    """Return the body of a request to a hub (§5.1); ``hub.verify`` is for hubs of 0.3."""
+    said = {
+        "hub.mode": wish.mode.value,
+        "hub.topic": wish.topic,
+        "hub.callback": wish.callback,
+        "hub.verify": "async",
+    }
+    if wish.mode is Mode.SUBSCRIBE:
+        said["hub.lease_seconds"] = str(leases.granted(wish.lease))
+        if wish.secret:
+            said["hub.secret"] = wish.secret.decode()
+    return urlencode(said).encode()
+
+
+def ping_form(topic: str) -> bytes:
+    """Return the body that tells a hub to look at a topic, in the words of 0.3 and of later."""
+    return urlencode({"hub.mode": "publish", "hub.url": topic, "hub.topic": topic}).encode()
+
+
+def read_question(query: bytes) -> Question | None:
+    """Return what a hub asks or tells, ``None`` for what is neither."""
+    fields = read_fields(query)
+    if fields is None:
+        return None
+    return Question(
+        mode=fields.get("hub.mode", ""),
+        topic=fields.get("hub.topic", ""),
+        challenge=fields.get("hub.challenge", ""),
+        lease=fields.get("hub.lease_seconds"),
+        reason=fields.get("hub.reason", ""),
+    )
+
+
+def link_field(topic: str, hubs: Iterable[str]) -> str:
+    """Return the value of the ``Link`` field of a topic, a submission and a delivery (§4, §7)."""
+    links = [f'<{topic}>; rel="self"', *(f'<{hub}>; rel="hub"' for hub in hubs)]
+    return ", ".join(links)
+
+
+def read_links(field: str, base: str = "") -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the targets of ``self`` and of ``hub`` in a ``Link`` field."""
+    return find_targets(field, "self", base), find_targets(field, "hub", base)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text is printable ASCII, without blanks: what may stand in a header as it is."""
+    return _PLAIN.fullmatch(text) is not None

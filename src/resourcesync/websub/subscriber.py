@@ -1,0 +1,329 @@
+"""A Destination's side of push: subscribes, renews, and takes deliveries as hints (WebSub §5, §7).
+
+A notification is never data. One that is authentic says that it is worth to poll now, and nothing
+else; polling goes on as if there were none.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from resourcesync.discovery.addresses import join
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock, Failure, Message, Purpose, Request, Response
+from resourcesync.ports.subscriptions import Follower, FollowerStore, Following, Messenger
+from resourcesync.websub import leases, messages
+from resourcesync.websub.channels import Channel
+from resourcesync.websub.delivery import BodySink
+from resourcesync.websub.leases import MICROSECONDS
+from resourcesync.websub.messages import Answer, Mode, Wish
+from resourcesync.websub.signatures import STRONG, is_signed
+
+_LOG: Final = logging.getLogger(__name__)
+
+_HINT_EVERY: Final = 10.0
+_CONFIRMED_WITHIN: Final = 600 * MICROSECONDS
+_LONGEST_DELAY: Final = 6.0 * leases.HOUR
+_REDIRECTS: Final = (307, 308)
+_MOST_REDIRECTS: Final = 3
+_AT_ONCE: Final = 16
+_LEFT: Final = 3
+"""How often a hub is asked to end a subscription, before we only cease to answer it."""
+_NOT_FOUND: Final = Answer(status=404, text="Not found.")
+_TAKEN: Final = Answer(status=202)
+_GONE: Final = Answer(status=410, text="No longer subscribed.")
+
+
+class Subscriber:
+    """Keeps subscriptions alive, and turns deliveries into hints.
+
+    ``tick`` talks to hubs and belongs to one thread; ``verify`` and ``deliver`` answer requests
+    and may be called by several.
+
+    Attributes:
+        counts: What came: ``hinted``, ``coalesced``, ``discarded``, ``unknown``, ``confirmed``,
+            ``denied``.
+
+    Args:
+        store: What it remembers.
+        messenger: Carries requests to hubs.
+        clock: Time.
+        callback_base: The URI below which hubs reach this program.
+        on_hint: Told the name of a mirror that should poll now; it must return at once.
+        token: Gives a text of at least 128 bits that nobody can guess.
+        chance: Gives a number from 0 to 1, for jitter.
+        methods: The methods of signatures that are good enough.
+        hint_every: Seconds between two hints for a mirror, at least.
+    """
+
+    def __init__(  # noqa: PLR0913 - its ports, and what the operator chose
+        self,
+        store: FollowerStore,
+        messenger: Messenger,
+        clock: Clock,
+        *,
+        callback_base: str,
+        on_hint: Callable[[str], None],
+        token: Callable[[], str],
+        chance: Callable[[], float],
+        methods: frozenset[str] = STRONG,
+        hint_every: float = _HINT_EVERY,
+    ) -> None:
+        self._store = store
+        self._messenger = messenger
+        self._clock = clock
+        self._base = callback_base if callback_base.endswith("/") else f"{callback_base}/"
+        self._on_hint = on_hint
+        self._token = token
+        self._chance = chance
+        self._methods = methods
+        self._hint_every = hint_every
+        self._hinted: dict[str, float] = {}
+        self._owed: set[str] = set()
+        self.counts: Counter[str] = Counter()
+
+    # --- what the operator wants ----------------------------------------------------------------
+
+    def follow(self, name: str, channels: Iterable[Channel]) -> None:
+        """Subscribe a mirror to channels at the next tick, and leave those it followed before."""
+        wanted = {it.topic: it.hubs[0] for it in channels if it.hubs}
+        known = {it.topic: it for it in self._store.followers() if it.name == name}
+        for topic, hub in wanted.items():
+            before = known.get(topic)
+            if before is None:
+                self._store.save(Follower(name=name, topic=topic, hub=hub))
+            elif before.state is Following.LEAVING or before.hub != hub:
+                fresh = replace(before, hub=hub, state=Following.WANTED, attempts=0, due=0)
+                self._store.save(fresh, before)
+        for topic, before in known.items():
+            if topic not in wanted:
+                self._leave(before)
+
+    def leave(self, name: str) -> None:
+        """End all subscriptions of a mirror at the next tick."""
+        for it in self._store.followers():
+            if it.name == name:
+                self._leave(it)
+
+    def _leave(self, before: Follower) -> None:
+        if not before.token:
+            self._store.remove(before)
+        elif before.state is not Following.LEAVING:
+            self._store.save(replace(before, state=Following.LEAVING, attempts=0, due=0), before)
+
+    # --- what is to be done ---------------------------------------------------------------------
+
+    def tick(self) -> float:
+        """Do what is due: ask hubs, renew, give hints that were held back.
+
+        Returns:
+            Seconds until there is something to do again, at most a minute.
+
+        Raises:
+            StorageError: The store failed.
+        """
+        self._give_owed()
+        now = self._now()
+        due = [it for it in self._store.followers() if it.due <= now][:_AT_ONCE]
+        asked = [request for request in map(self._asked, due) if request is not None]
+        self._ask(asked)
+        later = [it.due - now for it in self._store.followers()]
+        pause = min([60.0, *(max(0, it) / MICROSECONDS for it in later)])
+        return min(pause, self._hint_every) if self._owed else pause
+
+    def _asked(self, before: Follower) -> tuple[Follower, Wish] | None:
+        """Store what is asked for before it is asked: the hub may verify it at once."""
+        now = self._now()
+        if before.state is Following.LEAVING:
+            if before.attempts >= _LEFT or before.lease_until <= now:
+                self._store.remove(before)
+                return None
+            after = replace(
+                before, attempts=before.attempts + 1, due=self._later(before.attempts + 1)
+            )
+            wish = Wish(
+                mode=Mode.UNSUBSCRIBE, topic=before.topic, callback=self._base + before.token
+            )
+        else:
+            lost = before.attempts + (before.state is Following.ASKED)
+            token, secret = self._token(), self._token()
+            after = replace(
+                before,
+                state=Following.ASKED,
+                next_token=token,
+                next_secret=secret.encode(),
+                attempts=lost,
+                due=now + _CONFIRMED_WITHIN + int(self._wait(lost) * MICROSECONDS),
+            )
+            wish = Wish(
+                mode=Mode.SUBSCRIBE,
+                topic=before.topic,
+                callback=self._base + token,
+                secret=secret.encode(),
+                lease=leases.USUAL_LEASE,
+            )
+        return (after, wish) if self._store.save(after, before) else None
+
+    def _ask(self, asked: Sequence[tuple[Follower, Wish]]) -> None:
+        """Send requests to hubs; a hub that leads elsewhere is followed a few times (§5.1)."""
+        left = {self._request(follower.hub, wish): (follower, wish) for follower, wish in asked}
+        for _ in range(_MOST_REDIRECTS + 1):
+            again: dict[Request, tuple[Follower, Wish]] = {}
+            for outcome in self._messenger.fetch(list(left)):
+                follower, wish = left[outcome.request]
+                hub = _elsewhere(outcome)
+                if hub:
+                    again[self._request(hub, wish)] = follower, wish
+                elif not (isinstance(outcome, Response) and outcome.status in range(200, 300)):
+                    self._refused(follower, outcome)
+            if not again:
+                return
+            left = again
+        for follower, _ in left.values():
+            self._refused(follower, None)
+
+    def _request(self, hub: str, wish: Wish) -> Request:
+        message = Message(body=messages.wish_form(wish), fields=(("Content-Type", messages.FORM),))
+        return Request(uri=hub, sink=BodySink(), purpose=Purpose.MESSAGE, message=message)
+
+    def _refused(self, asked: Follower, outcome: Response | Failure | None) -> None:
+        if isinstance(outcome, Failure):
+            _LOG.warning("the hub %s: %s", asked.hub, outcome.error)
+        else:
+            status = "too many redirects" if outcome is None else outcome.status
+            _LOG.warning("the hub %s refuses a subscription: %s", asked.hub, status)
+        if asked.state is Following.LEAVING:
+            return
+        attempts = asked.attempts + 1
+        state = Following.WANTED
+        self._store.save(
+            replace(asked, state=state, attempts=attempts, due=self._later(attempts)), asked
+        )
+
+    def _wait(self, attempts: int) -> float:
+        if not attempts:
+            return 0.0
+        return leases.delay(attempts + 5, self._chance(), longest=_LONGEST_DELAY)
+
+    def _later(self, attempts: int) -> int:
+        return self._now() + int(self._wait(attempts) * MICROSECONDS)
+
+    def _now(self) -> int:
+        return to_microseconds(self._clock.now())
+
+    # --- what hubs ask and tell -----------------------------------------------------------------
+
+    def verify(self, token: str, query: bytes) -> Answer:
+        """Answer a hub that asks whether this is wanted; only to what we asked for (§5.3)."""
+        question = messages.read_question(query)
+        follower = self._store.find_token(token)
+        if question is None or follower is None or question.topic != follower.topic:
+            return _NOT_FOUND
+        if question.mode == Mode.DENIED:
+            return self._denied(follower, token, question.reason)
+        if not 0 < len(question.challenge) <= messages.MOST_CHALLENGE:
+            return _NOT_FOUND
+        if question.mode == Mode.SUBSCRIBE:
+            is_ours = follower.state is Following.ASKED and token == follower.next_token
+            is_done = is_ours and self._confirm(follower, question.lease)
+        elif question.mode == Mode.UNSUBSCRIBE:
+            is_done = follower.state is Following.LEAVING and token == follower.token
+            if is_done:
+                self._store.remove(follower)
+        else:
+            is_done = False
+        return Answer(status=200, text=question.challenge) if is_done else _NOT_FOUND
+
+    def _confirm(self, follower: Follower, lease: str | None) -> bool:
+        asked = leases.parse_seconds(lease or "")
+        granted = leases.granted(asked)
+        now = self._now()
+        active = replace(
+            follower,
+            state=Following.ACTIVE,
+            token=follower.next_token,
+            secret=follower.next_secret,
+            next_token="",
+            next_secret=b"",
+            former_token=follower.token,
+            lease_until=now + granted * MICROSECONDS,
+            attempts=0,
+            due=leases.renewal(now, granted, self._chance()),
+        )
+        if not self._store.save(active, follower):
+            return False
+        self.counts["confirmed"] += 1
+        self.hint(follower.name)  # what came before the subscription is not missed
+        return True
+
+    def _denied(self, follower: Follower, token: str, reason: str) -> Answer:
+        """Believe a denial so far as to ask again later; nothing is given up for it."""
+        if token not in {follower.token, follower.next_token}:
+            return _NOT_FOUND
+        self.counts["denied"] += 1
+        _LOG.warning("the hub %s denies a subscription: %.200r", follower.hub, reason)
+        if follower.state in {Following.ASKED, Following.ACTIVE}:
+            attempts = follower.attempts + 1
+            again = replace(
+                follower, state=Following.WANTED, attempts=attempts, due=self._later(attempts)
+            )
+            self._store.save(again, follower)
+        return Answer(status=200)
+
+    def knows(self, token: str) -> bool:
+        """Whether a delivery to a callback is worth reading."""
+        follower = self._store.find_token(token)
+        return follower is not None and token in {follower.token, follower.next_token}
+
+    def deliver(self, token: str, signatures: Sequence[str], body: bytes) -> Answer:
+        """Take a delivery; the callback tells which subscription it is of, nothing else (§7).
+
+        Args:
+            token: The last part of the callback.
+            signatures: The values of ``X-Hub-Signature``.
+            body: The bytes as they came.
+        """
+        follower = self._store.find_token(token)
+        if follower is None:
+            self.counts["unknown"] += 1
+            return _NOT_FOUND
+        if token == follower.former_token or follower.state is Following.LEAVING:
+            return _GONE
+        secret = follower.secret if token == follower.token else follower.next_secret
+        if not is_signed(secret, body, signatures, self._methods):
+            self.counts["discarded"] += 1
+            return _TAKEN
+        self.hint(follower.name)
+        return _TAKEN
+
+    # --- hints ----------------------------------------------------------------------------------
+
+    def hint(self, name: str) -> None:
+        """Say that a mirror should poll: at once, or when the last time was a while ago."""
+        now = self._clock.monotonic()
+        last = self._hinted.get(name)
+        if last is not None and now - last < self._hint_every:
+            self.counts["coalesced"] += 1
+            self._owed.add(name)
+            return
+        self._hinted[name] = now
+        self._owed.discard(name)
+        self.counts["hinted"] += 1
+        self._on_hint(name)
+
+    def _give_owed(self) -> None:
+        now = self._clock.monotonic()
+        for name in list(self._owed):
+            if now - self._hinted.get(name, 0.0) >= self._hint_every:
+                self.hint(name)
+
+
+def _elsewhere(outcome: Response | Failure) -> str:
+    """Return the hub that an answer leads to; empty when it leads nowhere."""
+    if not isinstance(outcome, Response) or outcome.status not in _REDIRECTS:
+        return ""
+    target = join(outcome.request.uri, outcome.headers.get("location", "")) or ""
+    here = outcome.request.uri[:6].lower()
+    return "" if here == "https:" and not target.lower().startswith("https:") else target

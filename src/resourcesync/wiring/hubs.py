@@ -1,0 +1,101 @@
+"""A hub becomes an application that can be mounted, with what it remembers and who carries it."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import SystemRandom
+from typing import Final
+
+from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.adapters.hub import FileHub
+from resourcesync.ports import Clock
+from resourcesync.server.hub import HubApplication, HubWorker
+from resourcesync.websub.delivery import Deliveries
+from resourcesync.websub.hub import Hub
+from resourcesync.websub.rules import HubRules
+
+_TIMEOUT: Final = 10.0
+_CONNECT: Final = 5.0
+_VERIFICATIONS: Final = 16
+_TOKEN_BYTES: Final = 32
+
+
+def carrier(clock: Clock, *, jobs: int = 16, per_host: int = 8, private: bool) -> CurlFetcher:
+    """Return what carries messages: each is tried once, within ten seconds.
+
+    Args:
+        clock: Time.
+        jobs: Messages at a time.
+        per_host: Messages at a time to one origin.
+        private: Whether addresses that are not public may be connected; each connection is held
+            to it, whatever the name resolved to before.
+    """
+    settings = FetchSettings(
+        jobs=jobs,
+        per_host=per_host,
+        first_window=per_host,
+        timeout=_TIMEOUT,
+        deadline=_TIMEOUT,
+        connect_timeout=_CONNECT,
+        retries=0,
+        max_wait=_CONNECT,
+        robots="ignore",
+        allow_private="always" if private else "never",
+    )
+    return CurlFetcher(settings, clock, SystemRandom())
+
+
+def new_token() -> str:
+    """Return a text of 256 bits that nobody can guess."""
+    return secrets.token_urlsafe(_TOKEN_BYTES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenHub:
+    """A hub that is ready to be mounted.
+
+    Attributes:
+        application: Takes requests; its lifespan starts and ends the deliveries.
+        deliveries: What verifies and delivers, with its counts.
+        store: What it remembers.
+    """
+
+    application: HubApplication
+    deliveries: Deliveries
+    store: FileHub
+
+
+def open_hub(
+    path: Path,
+    rules: HubRules,
+    clock: Clock,
+    *,
+    look: Callable[[str], bytes | None],
+    private: bool = False,
+) -> OpenHub:
+    """Open a hub.
+
+    Args:
+        path: The file of what it remembers.
+        rules: What it allows.
+        clock: Time.
+        look: Gives what the Source says on a topic now.
+        private: Whether callbacks at addresses that are not public are allowed.
+
+    Raises:
+        StateError: The file is damaged, of another kind, or from a newer version.
+        StorageError: It cannot be opened.
+    """
+    store = FileHub(path)
+    deliveries = Deliveries(store, clock, rules, chance=SystemRandom().random, challenge=new_token)
+    jobs = rules.at_once + _VERIFICATIONS
+    messenger = carrier(clock, jobs=jobs, per_host=rules.per_host, private=private)
+    worker = HubWorker(deliveries, messenger)
+    hub = Hub(store, clock, rules, look=look, wake=worker.wake)
+
+    def end() -> None:
+        messenger.close()
+        store.close()
+
+    return OpenHub(application=HubApplication(hub, worker, end), deliveries=deliveries, store=store)

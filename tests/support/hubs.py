@@ -1,0 +1,123 @@
+"""Hubs on loopback for tests: a running one, and what one says to it."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.server.running import ServerThread
+from resourcesync.websub import payloads
+from resourcesync.websub.messages import FORM, SIGNATURE, XML, link_field
+from resourcesync.websub.rules import HubRules
+from resourcesync.websub.signatures import sign
+from resourcesync.wiring.hubs import OpenHub, open_hub
+from resourcesync.wiring.serving import LateApplication
+
+TOPIC = "https://museum.example/resourcesync/changenotification.xml"
+KEY = b"the publisher's key"
+
+
+def payload(*uris: str, minute: int = 0, topic: str = TOPIC) -> bytes:
+    """Return a Change Notification of updates."""
+    at = datetime(2026, 11, 21, 12, minute, tzinfo=UTC)
+    changes = [
+        Change(kind=ChangeKind.UPDATED, time=at, resource=Resource(uri=uri, lastmod=at))
+        for uri in uris or ("https://museum.example/a",)
+    ]
+    links = payloads.channel_links(
+        "https://museum.example/resourcesync/capabilitylist.xml", topic, []
+    )
+    return payloads.change_notification(links, changes, since=at, until=at)
+
+
+@dataclass
+class Said:
+    """An answer."""
+
+    status: int
+    text: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+def post(uri: str, body: bytes, **fields: str) -> Said:
+    """Send a message; ``_`` in the names of fields stands for ``-``."""
+    parts = urlsplit(uri)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=20)
+    with contextlib.closing(connection):
+        headers = {name.replace("_", "-"): value for name, value in fields.items()}
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
+        connection.request("POST", target or "/", body, headers)
+        found = connection.getresponse()
+        said = {name.lower(): value for name, value in found.getheaders()}
+        return Said(found.status, found.read().decode(), said)
+
+
+def get(uri: str) -> Said:
+    parts = urlsplit(uri)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=20)
+    with contextlib.closing(connection):
+        connection.request("GET", parts.path + (f"?{parts.query}" if parts.query else ""))
+        found = connection.getresponse()
+        said = {name.lower(): value for name, value in found.getheaders()}
+        return Said(found.status, found.read().decode(), said)
+
+
+@dataclass
+class RunningHub:
+    """A hub that listens."""
+
+    uri: str
+    hub: OpenHub
+
+    def subscribe(self, callback: str, **said: str) -> Said:
+        fields = {"hub.mode": "subscribe", "hub.topic": TOPIC, "hub.callback": callback}
+        more = {f"hub.{name}": value for name, value in said.items()}
+        return post(self.uri, urlencode(fields | more).encode(), content_type=FORM)
+
+    def submit(self, body: bytes, *, key: bytes = KEY, topic: str = TOPIC) -> Said:
+        return post(
+            self.uri,
+            body,
+            content_type=XML,
+            link=link_field(topic, [self.uri]),
+            **{SIGNATURE: sign(key, body)},
+        )
+
+    def subscribed(self) -> int:
+        return self.hub.store.count_subscriptions()
+
+
+@contextlib.contextmanager
+def running_hub(
+    path: Path,
+    *,
+    look: Callable[[str], bytes | None] = lambda _: None,
+    private: bool = True,
+    **rules: Any,
+) -> Iterator[RunningHub]:
+    """Run a hub on a free port, with a publisher's key; callbacks on loopback are allowed."""
+    late = LateApplication()
+    clock = SystemClock()
+    usual: dict[str, Any] = {"topics": frozenset({TOPIC}), "key": KEY, "per_peer": 10_000}
+    usual |= {"per_origin": 10_000, "pings": 10_000}
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(ServerThread(late))
+        hub = open_hub(
+            path,
+            HubRules(address=f"{server.uri}hub", **(usual | rules)),
+            clock,
+            look=look,
+            private=private,
+        )
+        worker = hub.application
+        worker.start()
+        stack.callback(worker.end)
+        late.application = worker
+        yield RunningHub(uri=server.uri, hub=hub)

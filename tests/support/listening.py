@@ -1,0 +1,126 @@
+"""A receiver of deliveries on loopback: it keeps what comes, and answers as it is told."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlsplit
+
+
+@dataclass(frozen=True)
+class Heard:
+    """One request as it came in."""
+
+    method: str
+    target: str
+    body: bytes
+    fields: dict[str, str] = field(default_factory=dict)
+    at: float = 0.0
+
+    @property
+    def path(self) -> str:
+        return urlsplit(self.target).path
+
+    @property
+    def query(self) -> dict[str, str]:
+        return dict(parse_qsl(urlsplit(self.target).query, keep_blank_values=True))
+
+
+Reply = tuple[int, bytes] | tuple[int, bytes, dict[str, str]]
+
+
+def agreeing(heard: Heard) -> Reply:
+    """Repeat every challenge, and take every delivery."""
+    if heard.method == "GET":
+        return 200, heard.query.get("hub.challenge", "").encode()
+    return 204, b""
+
+
+class Listener:
+    """Listens on a free port of 127.0.0.1; ``answer`` may be exchanged at any time."""
+
+    def __init__(self, answer: Callable[[Heard], Reply] = agreeing) -> None:
+        self.answer = answer
+        self.heard: list[Heard] = []
+        self._changed = threading.Condition()
+        listener = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                self._take()
+
+            def do_POST(self) -> None:
+                self._take()
+
+            def _take(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length") or 0))
+                fields = {name.lower(): value for name, value in self.headers.items()}
+                heard = Heard(self.command, self.path, body, fields, time.monotonic())
+                listener.hear(heard)
+                status, said, *more = listener.answer(heard)
+                self.send_response(status)
+                for name, value in (more[0] if more else {}).items():
+                    self.send_header(name, value)
+                if status != 204:
+                    self.send_header("content-length", str(len(said)))
+                self.end_headers()
+                if status != 204:
+                    self.wfile.write(said)
+
+            def log_message(self, *_: Any) -> None:
+                """Stay quiet."""
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 1024
+
+            def handle_error(self, *_: Any) -> None:
+                """Clients may go away."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        )
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def hear(self, heard: Heard) -> None:
+        with self._changed:
+            self.heard.append(heard)
+            self._changed.notify_all()
+
+    def posts(self, path: str = "") -> list[Heard]:
+        with self._changed:
+            return [it for it in self.heard if it.method == "POST" and it.path.startswith(path)]
+
+    def wait(self, until: Callable[[], bool], seconds: float = 10.0) -> bool:
+        """Wait until something is so; it is looked at whenever a request comes."""
+        end = time.monotonic() + seconds
+        with self._changed:
+            while not until():
+                left = end - time.monotonic()
+                if left <= 0:
+                    return False
+                self._changed.wait(min(0.05, left))
+        return True
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

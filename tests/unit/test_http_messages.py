@@ -1,0 +1,146 @@
+"""What is sent by POST, and what is asked for in the manner of messages."""
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.errors import BadResponseError, SourceRefusedError, SourceUnavailableError
+from resourcesync.ports import Failure, Message, Purpose, Request, Response
+from tests.support.fetching import KeepingSink, kept, quick_fetcher
+from tests.support.hostile_server import HostileServer, answer
+from tests.support.listening import Listener
+
+FIELDS = (("Content-Type", "application/xml"), ("X-Hub-Signature", "sha256=00"))
+
+
+def message(uri: str, body: bytes = b"<x/>") -> Request:
+    said = Message(body=body, fields=FIELDS)
+    return Request(uri=uri, sink=KeepingSink(), purpose=Purpose.MESSAGE, message=said)
+
+
+def question(uri: str, limit: int | None = None) -> Request:
+    return Request(uri=uri, sink=KeepingSink(), purpose=Purpose.MESSAGE, limit=limit)
+
+
+def sent(asked: Request, **settings: object) -> Response | Failure:
+    fetcher = quick_fetcher(asked.uri.rsplit("/", 1)[0], **settings)
+    [outcome] = fetcher.fetch([asked])
+    fetcher.close()
+    return outcome
+
+
+def test_a_message_is_posted_once_with_its_fields_and_nothing_is_asked_before() -> None:
+    with HostileServer() as server:
+        server.on("/hub", answer("204 No Content", length=None))
+        outcome = sent(message(f"{server.origin}/hub"), robots="obey")
+
+    assert isinstance(outcome, Response)
+    assert outcome.status == 204
+    [asked] = server.asked
+    assert asked.text.startswith("POST /hub HTTP/1.1\r\n")
+    assert asked.fields["content-type"] == "application/xml"
+    assert asked.fields["x-hub-signature"] == "sha256=00"
+    assert asked.fields["content-length"] == "4"
+    assert "expect" not in asked.fields
+
+
+@pytest.mark.parametrize("status", [200, 202, 301, 307, 308, 400, 404, 410, 429, 500, 503])
+def test_every_answer_to_a_message_ends_it_and_none_is_followed(status: int) -> None:
+    with HostileServer() as server:
+        server.on("/hub", answer(f"{status} It", b"said", Location="/elsewhere"))
+        outcome = sent(message(f"{server.origin}/hub"))
+
+    assert isinstance(outcome, Response)
+    assert (outcome.status, outcome.tries) == (status, 1)
+    assert outcome.headers.get("location") == "/elsewhere"
+    assert kept(outcome) == b""
+    assert len(server.asked) == 1
+
+
+def test_an_endless_answer_to_a_message_is_cut_and_its_status_counts() -> None:
+    with HostileServer() as server:
+        server.on("/hub", answer("200 OK", b"x" * 1_000_000))
+        outcome = sent(message(f"{server.origin}/hub"))
+
+    assert isinstance(outcome, Response)
+    assert outcome.status == 200
+    assert kept(outcome) == b""
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 299])
+def test_the_body_of_any_success_answers_a_question(status: int) -> None:
+    with HostileServer() as server:
+        server.on("/me", answer(f"{status} It", b"the challenge"))
+        outcome = sent(question(f"{server.origin}/me"))
+
+    assert isinstance(outcome, Response)
+    assert (outcome.status, kept(outcome)) == (status, b"the challenge")
+
+
+def test_an_answer_to_a_question_is_at_most_as_long_as_asked() -> None:
+    with HostileServer() as server:
+        server.on("/me", answer("200 OK", b"x" * 101))
+        outcome = sent(question(f"{server.origin}/me", limit=100))
+
+    assert isinstance(outcome, Failure)
+    assert isinstance(outcome.error, BadResponseError)
+
+
+def test_a_message_does_not_reach_a_private_address_unless_it_may() -> None:
+    fetcher = CurlFetcher(FetchSettings(allow_private="never"), SystemClock(), Random(1))
+    with HostileServer() as server:
+        port = server.origin.rpartition(":")[2]
+        asked = [message(f"{server.origin}/x"), message(f"http://localhost:{port}/x")]
+        outcomes = list(fetcher.fetch(asked))
+    fetcher.close()
+
+    assert not server.asked
+    for outcome in outcomes:
+        assert isinstance(outcome, Failure)
+        assert isinstance(outcome.error, SourceRefusedError)
+        assert outcome.error.code == "egress"
+
+
+def test_a_handle_that_posted_gets_again_afterwards() -> None:
+    with Listener(lambda _: (200, b"body")) as listener:
+        fetcher = quick_fetcher(listener.origin, jobs=1)
+        for _ in range(2):
+            [first] = fetcher.fetch([message(f"{listener.origin}/hub")])
+            [second] = fetcher.fetch([question(f"{listener.origin}/me")])
+            assert isinstance(first, Response)
+            assert kept(second) == b"body"
+        fetcher.close()
+
+    assert [(it.method, it.body) for it in listener.heard] == 2 * [("POST", b"<x/>"), ("GET", b"")]
+
+
+def test_none_among_the_requests_is_asked_again_while_others_are_in_flight() -> None:
+    asked: list[Request | None] = []
+
+    def requests(origin: str) -> Iterator[Request | None]:
+        yield message(f"{origin}/slow")
+        for _ in range(3):
+            asked.append(None)
+            yield None
+        yield message(f"{origin}/quick")
+
+    with HostileServer() as server:
+        server.on("/slow", [0.4, *answer("200 OK")])
+        server.on("/quick", answer("200 OK"))
+        fetcher = quick_fetcher(server.origin, timeout=5.0)
+        outcomes = list(fetcher.fetch(requests(server.origin)))
+        fetcher.close()
+
+    assert [it.request.uri.rpartition("/")[2] for it in outcomes] == ["quick", "slow"]
+    assert len(asked) == 3
+
+
+def test_a_message_to_nobody_fails_at_once_as_something_that_may_pass() -> None:
+    outcome = sent(message("http://127.0.0.1:9/x"), retries=0)
+
+    assert isinstance(outcome, Failure)
+    assert isinstance(outcome.error, SourceUnavailableError)
+    assert outcome.tries == 1
