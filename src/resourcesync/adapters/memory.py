@@ -6,7 +6,6 @@ Real implementations that keep every promise of the ports, but for durability.
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from io import BytesIO
 from itertools import islice
@@ -22,6 +21,7 @@ from resourcesync.model.timestamps import (
 )
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Catalogued, Clock, Omission, Original
+from resourcesync.values import dataclass
 
 
 class ManualClock:
@@ -199,6 +199,15 @@ class MemoryCatalogue:
     def forget_edits(self, last: int) -> None:
         """Forget the edits up to a number."""
         self._edits = {uri: number for uri, number in self._edits.items() if number > last}
+
+    def latest(self) -> datetime | None:
+        """Return the latest moment that was given away, ``None`` before the first."""
+        return None if self._latest is None else from_microseconds(self._latest)
+
+    def turn_back(self, moment: datetime) -> None:
+        """Forget the changes dated later than a moment; later ones are dated from there again."""
+        self._changes = [it for it in self._changes if it.time is not None and it.time <= moment]
+        self._latest = to_microseconds(moment)
 
     def note(self, key: str) -> str | None:
         """Return a value of the publisher's own bookkeeping, or ``None``."""

@@ -4,11 +4,11 @@ Within ``"v": 1`` fields may be added, never renamed, so the schema allows for m
 A field has the same type wherever it stands, but for those that an event gives another one.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from resourcesync.cli.config_schema import DIALECT, Schema
 from resourcesync.cli.json_output import VERSION
+from resourcesync.values import dataclass
 
 _TYPES: Final[dict[str, Schema]] = {
     "text": {"type": "string"},
@@ -53,7 +53,7 @@ _FIELDS: Final = {
         "is_altered asked ours all_read"
     ),
     "moment": (
-        "as_of at completed from in_sync_at last_run newest "
+        "again as_of at completed from in_sync_at last_run newest "
         "proven_since time until lastmod installed"
     ),
     "texts": "documents mirrors profiles set_aside targets via written",
@@ -105,7 +105,7 @@ EVENTS: Final = {
             "checks resources_checked resources_listed unreached read_again:any cut_short "
             "judged_alone errors advice evidence:text out copies source missing damaged "
             "stopped_by verdict uri reason is_there is_altered asked trouble finding:any "
-            "set_aside via here:any trash:any last_change:any rules plugins others packages:any "
+            "set_aside runs:count via here:any trash:any last_change:any rules plugins others packages:any "
             "packages_kept packed_entries packed_bytes rows:count"
         ),
     ),
@@ -151,6 +151,22 @@ EVENTS: Final = {
             "in_sync_at? last_run? outcome failed_run? failures set offered doubted:any"
         ),
     ),
+    "watch": Event(meaning="The mirrors that are watched from now on.", always="mirrors"),
+    **{
+        f"watch.{kind}": Event(
+            meaning=f"{what} ended; tries: failures in a row, again: when it is due.",
+            always="time mirror exit:integer tries again?",
+            sometimes=(
+                "state resources created updated deleted failed refused held requests bytes "
+                "changes:count accuracy code message hint"
+            ),
+        )
+        for kind, what in (
+            ("pull", "A pull"),
+            ("audit", "An audit"),
+            ("hand-on", "A program that was told of changes"),
+        )
+    },
     "sets": Event(
         meaning="The sets that a Source offers.",
         always="source sets",

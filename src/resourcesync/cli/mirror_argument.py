@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import click
 
 from resourcesync.cli import configured, options
 from resourcesync.cli.job import Job
+from resourcesync.values import dataclass
 
 if TYPE_CHECKING:
     from resourcesync.wiring.mirrors import Network

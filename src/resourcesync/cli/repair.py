@@ -1,7 +1,6 @@
 """``resourcesync repair``: fetch again what an audit found."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from resourcesync.cli.job import Job
 from resourcesync.cli.mirror_argument import OneMirror, mirror_argument
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.values import dataclass
 
 if TYPE_CHECKING:
     from resourcesync.wiring.mirrors import Network

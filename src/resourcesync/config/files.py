@@ -7,13 +7,14 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from resourcesync import config
 from resourcesync.errors import ConfigurationError
+from resourcesync.values import dataclass
 
 NAME: Final = "resourcesync.toml"
 SYSTEM: Final = Path("/etc/resourcesync") / NAME

@@ -7,7 +7,6 @@ a strong digest of it, a later run goes on from what this one left.
 import logging
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from resourcesync.destination.disk_errors import on_the_mirrors_disk
@@ -31,6 +30,7 @@ from resourcesync.model.capabilities import Header, Package, Part
 from resourcesync.model.digests import STRONG, Digest, disagree, usable
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response, Staged
+from resourcesync.values import dataclass
 
 _log = logging.getLogger(__name__)
 _MAX_PACKAGES: Final = 50_000

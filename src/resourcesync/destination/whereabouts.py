@@ -5,7 +5,6 @@ Capability List is asked too, which costs one small request.
 """
 
 import logging
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -15,6 +14,7 @@ from resourcesync.destination.memory import Memory
 from resourcesync.destination.pulling import Pull
 from resourcesync.discovery import Discovered, DocumentFetcher, offered_by
 from resourcesync.errors import DocumentError, SourceError
+from resourcesync.values import dataclass
 
 _log = logging.getLogger(__name__)
 _HOUR: Final = 3_600_000_000

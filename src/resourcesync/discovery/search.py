@@ -1,7 +1,6 @@
 """Find the first document of a Source from any address of it (§6.3)."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from io import SEEK_END
 from typing import Final, Generic, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
@@ -27,6 +26,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.capabilities import Part
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Relation
+from resourcesync.values import dataclass
 
 __all__ = ["Documents", "Search", "fetch", "use_first"]
 

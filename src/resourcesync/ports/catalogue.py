@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
 from resourcesync.model.resources import Change, Resource
+from resourcesync.values import dataclass
 
 BAD_ROW: Final = "catalogue-row"
 """The code of errors that one row of a catalogue is the reason of."""
@@ -172,6 +172,14 @@ class Catalogue(Protocol):
 
     def forget_edits(self, last: int) -> None:
         """Forget the edits up to a number: the published Resource List has them."""
+        ...
+
+    def latest(self) -> datetime | None:
+        """Return the latest moment that was given away, ``None`` before the first."""
+        ...
+
+    def turn_back(self, moment: datetime) -> None:
+        """Forget the changes dated later than a moment; later ones are dated from there again."""
         ...
 
     def note(self, key: str) -> str | None:

@@ -4,13 +4,13 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, final
 
 from resourcesync.errors import StorageError
 from resourcesync.server.paths import Names, follow_link, is_hidden
+from resourcesync.values import dataclass
 
 FORBIDDEN: Final = "forbidden"
 """The code of the error for a file that this process may not read."""

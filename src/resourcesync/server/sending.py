@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import Final, final
 
 from anyio import to_thread
@@ -15,6 +14,7 @@ from resourcesync.server.exchange import Exchange, Headers, Reply, refuse
 from resourcesync.server.files import FORBIDDEN, Condition, Folder, OpenFile
 from resourcesync.server.paths import Names
 from resourcesync.server.representations import answer, describe, with_body
+from resourcesync.values import dataclass
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ packed, is left out: the later change stands for it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
@@ -21,6 +21,7 @@ from resourcesync.source import description, naming
 from resourcesync.source.dump_ledger import Packed
 from resourcesync.source.packaging import Names, Packager
 from resourcesync.source.shelf import Shelf
+from resourcesync.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from resourcesync.documents.packages.planning import PackageSize
@@ -23,6 +23,7 @@ from resourcesync.source.packaging import Packager
 from resourcesync.source.paging import Limits
 from resourcesync.source.resource_dumps import pack_resources
 from resourcesync.source.shelf import Shelf, Written
+from resourcesync.values import dataclass
 
 _log = logging.getLogger(__name__)
 _GRACE: Final = 24 * 3_600 * 1_000_000
@@ -247,7 +248,7 @@ class DumpPublisher:
         wanted = {name for offer in offers for name in (offer.name, *offer.documents)}
         now = to_microseconds(self._clock.now())
         orphans = {
-            name: before.orphans.get(name, now)
+            name: min(before.orphans.get(name, now), now)
             for name in self._documents.names()
             if naming.is_of_dumps(name) and name not in wanted
         }

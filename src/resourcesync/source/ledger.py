@@ -7,13 +7,14 @@ out: the same changes go into the same lists.
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any, Final, TypeVar
 
 from resourcesync.errors import StateError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Catalogue
 from resourcesync.source import naming
+from resourcesync.values import dataclass
 
 T = TypeVar("T")
 
@@ -202,6 +203,11 @@ def write_plan(catalogue: Catalogue, plan: Plan) -> None:
     catalogue.write_notes({_PLAN: json.dumps(asdict(plan))})
 
 
+def forget_plan(catalogue: Catalogue) -> None:
+    """Forget the plan durably: the next publication starts over."""
+    catalogue.write_notes({_PLAN: "null"})
+
+
 def write_record(catalogue: Catalogue, record: Record) -> None:
     """Store the record durably."""
     catalogue.write_notes({_RECORD: json.dumps(asdict(record))})
@@ -255,7 +261,8 @@ def _read(catalogue: Catalogue, key: str, make: Callable[[Any], T]) -> T | None:
     if text is None:
         return None
     try:
-        return make(json.loads(text))
+        found = json.loads(text)
+        return None if found is None else make(found)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StateError(
             f"the publisher's note {key!r} in the catalogue is damaged: {error}",

@@ -5,12 +5,12 @@ others never change once they are complete, so they may be cached for ever.
 """
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Capability
+from resourcesync.values import dataclass
 
 FOLDER: Final = "resourcesync/"
 RESOURCE_LIST: Final = "resourcesync/resourcelist.xml"

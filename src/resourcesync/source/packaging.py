@@ -1,9 +1,9 @@
 """Put packages and the copies of their manifests into the store, read back before they count."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import BinaryIO, Final
 
 from resourcesync.documents.packages.limits import PackageLimits
@@ -28,9 +28,12 @@ from resourcesync.ports import DocumentStore
 from resourcesync.ports.contents import Contents
 from resourcesync.source.checking import not_as_meant
 from resourcesync.source.dump_ledger import Packed
+from resourcesync.values import dataclass
 
 _TRIES: Final = 3
 _CHUNK: Final = 1 << 16
+_SHORT: Final = 1 << 17
+"""Bytes of what is read in one go."""
 _OURS: Final = PackageLimits(ratio=1_100, rewinds=0)
 """Deflate makes bytes at most 1,032 times smaller: no file of our own is a bomb."""
 _MOVED: Final = (OriginalChangedError, LengthMismatchError, DigestMismatchError)
@@ -108,7 +111,7 @@ class Packager:
         running = hashlib.sha256()
 
         def hashed() -> Iterator[bytes]:
-            for chunk in write_package(header, entries, self._bytes_of):
+            for chunk in write_package(header, entries, self._bytes_of, manifest):
                 running.update(chunk)
                 yield chunk
 
@@ -146,14 +149,19 @@ class Packager:
         found = [self._store.signature(name) for name in (package, manifest)]
         return "" if None in found else " ".join(map(str, found))
 
-    def _bytes_of(self, content: Resource | Link) -> Iterator[bytes]:
+    def _bytes_of(self, content: Resource | Link) -> Iterable[bytes]:
         assert isinstance(content, Resource), "no entry of ours has a link with a path"
         stream = self._contents.open(content)
         if stream is None:
             raise OriginalChangedError(f"{content.uri} is no longer there")
-        with closing(stream):
-            while chunk := _read(stream, content.uri):
-                yield chunk
+        length = content.length
+        if length is None or length > _SHORT:
+            return _pieces(stream, content.uri)
+        with stream:  # one byte more tells whether there is more than the entry says
+            data = _read(stream, content.uri, length + 1)
+            while len(data) < length and (more := _read(stream, content.uri)):
+                data += more
+        return (data,)
 
     def _renewed(self, entries: Sequence[ManifestEntry]) -> Iterator[ManifestEntry]:
         """Yield the entries with what is true now."""
@@ -179,9 +187,15 @@ def _gone(name: str) -> OriginalChangedError:
     )
 
 
-def _read(stream: BinaryIO, uri: str) -> bytes:
+def _pieces(stream: BinaryIO, uri: str) -> Iterator[bytes]:
+    with closing(stream):
+        while chunk := _read(stream, uri):
+            yield chunk
+
+
+def _read(stream: BinaryIO, uri: str, most: int = _CHUNK) -> bytes:
     try:
-        return stream.read(_CHUNK)
+        return stream.read(most)
     except OSError as error:
         raise StorageError(
             f"{uri} cannot be read: {error.strerror}",

@@ -1,13 +1,14 @@
 """When lists are closed, kept, archived and written anew: what the operator chooses."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.source.ledger import Plan, Span
+from resourcesync.values import dataclass
 
 GRACE: Final = 24 * 3_600 * 1_000_000
 """How long what is no longer listed stays for those who are still reading it, microseconds."""

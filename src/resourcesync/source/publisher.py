@@ -3,7 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from resourcesync.model.resources import Change
@@ -41,6 +41,7 @@ from resourcesync.source.policy import (
     retain,
 )
 from resourcesync.source.shelf import Shelf, Written
+from resourcesync.values import dataclass
 
 __all__ = ["Publication", "Publisher", "Written"]
 
@@ -348,7 +349,7 @@ class Publisher:
         """Return what is there, was made by this package and belongs to nothing; and since when."""
         now = to_microseconds(self._clock.now())
         return {
-            name: before.get(name, now)
+            name: min(before.get(name, now), now)
             for name in self._documents.names()
             if name not in wanted
             and (name in shelf.known or name in before or naming.is_replaceable(name))

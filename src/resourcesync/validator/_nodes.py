@@ -1,8 +1,10 @@
 """Elements with their places, and the window of bytes that shows where an attribute stands."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from resourcesync.values import dataclass
 
 TEXT: Final = "#text"
 """Names the text of an element where otherwise an attribute is named."""

@@ -1,7 +1,8 @@
 """What a rule is: its identity, its weight, and how it can be checked."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from resourcesync.values import dataclass
 
 
 class Level(StrEnum):

@@ -1,11 +1,12 @@
 """When something is to be done again: every so often, or by the clock on the wall."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.values import dataclass
 
 if TYPE_CHECKING:
     from cronsim import CronSim

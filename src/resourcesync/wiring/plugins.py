@@ -6,7 +6,6 @@ listed here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +14,7 @@ from resourcesync.destination.mappers import MapperFactory
 from resourcesync.documents.patches.limits import MAX_BYTES
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.patching import PatchFormat
+from resourcesync.values import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -3,7 +3,8 @@
 import fnmatch
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from resourcesync.values import dataclass
 
 LEFT_OUT = ""
 """The verdict on what the operator, or this package itself, left out on purpose."""

@@ -1,10 +1,11 @@
 """What one package may cost at most."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from resourcesync.documents.reading import Limits
 from resourcesync.errors import PackageError
+from resourcesync.values import dataclass
 
 __all__ = ["DEFAULT_LIMITS", "PackageLimits"]
 
