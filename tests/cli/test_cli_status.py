@@ -71,7 +71,8 @@ def test_status_remembers_that_the_last_pull_failed(source: TinySource, said: Sa
 
     out = said.readouterr().out
     assert "failing" in out
-    assert "the last pull ended with " in out
+    assert f"the server does not have it ({source.url}/" in out
+    assert "  exit 5\n        next   resourcesync pull museum\n" in out
 
 
 def test_status_in_json_has_a_line_per_mirror(source: TinySource, said: Said) -> None:

@@ -109,6 +109,14 @@ def exit_code_for(error: errors.ResourceSyncError) -> ExitCode:
     return next(_BY_ERROR[kind] for kind in type(error).__mro__ if kind in _BY_ERROR)
 
 
+def exit_code_of_kind(name: str) -> ExitCode | None:
+    """Return how a command ends that an error of the class of this name has ended."""
+    kind = getattr(errors, name, None) if name else None
+    if not (isinstance(kind, type) and issubclass(kind, errors.ResourceSyncError)):
+        return None
+    return next(_BY_ERROR[base] for base in kind.__mro__ if base in _BY_ERROR)
+
+
 def is_cut_here(error: errors.ResourceSyncError) -> bool:
     """Whether a file of this machine is cut short: no later read gives more of it."""
     cut = (errors.TruncatedDocumentError, errors.TruncatedPackageError)

@@ -85,12 +85,15 @@ class Chosen:
     Args:
         configuration: The file's mirrors and secrets.
         values: The options of the command line.
+        given: Those that it has itself; they stand above the file's.
     """
 
-    def __init__(self, configuration: Configuration, values: Mapping[str, Any]) -> None:
+    def __init__(
+        self, configuration: Configuration, values: Mapping[str, Any], given: frozenset[str]
+    ) -> None:
         self.configuration = configuration
         self._values = values
-        self._given = configured_values.given_options()
+        self._given = given
 
     def target(self, place: str) -> Target:
         """Return the mirror that a name or a folder means.
@@ -179,8 +182,8 @@ def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outc
 
     address, folder = one.target.address, one.folder
     words, clock = way.words, way.clock
-    words.first = not mirrors.is_mirror(folder)
-    if address is None and words.first:
+    words.first = not mirrors.knows_source(folder)
+    if address is None and not mirrors.is_mirror(folder):
         raise mirrors.not_a_mirror(folder)
     plan: dict[str, object] = {}
 
@@ -190,7 +193,12 @@ def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outc
         tell(event, fields)
 
     with mirrors.open_destination(
-        folder, source=address, network=network, report=report, clock=clock
+        folder,
+        source=address,
+        network=network,
+        report=report,
+        clock=clock,
+        is_expected=one.target.is_configured,
     ) as destination:
         review = showing_items(tell) if one.target.arguments.dry_run else None
         chosen = replace(_options(one, clock.now()), review=review)

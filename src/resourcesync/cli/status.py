@@ -11,13 +11,13 @@ import click
 
 from resourcesync.cli import configured, options, words
 from resourcesync.cli.configured import Configuration, ConfiguredMirror
-from resourcesync.cli.exit_codes import ExitCode, worst
+from resourcesync.cli.exit_codes import ExitCode, exit_code_of_kind, worst
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
 from resourcesync.cli.status_formats import Seen, nagios, prometheus
 from resourcesync.cli.words import QUIET, Line
-from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
 _HEADS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")
@@ -101,7 +101,8 @@ class _One(NamedTuple):
         name, source = self.mirror.name, self.mirror.source
         if not mirrors.is_mirror(self.folder):
             return MirrorStatus(folder=name, source=source, state=MirrorState.NEW)
-        return replace(mirrors.read_status(self.folder), folder=name)
+        found = mirrors.read_status(self.folder)
+        return replace(found, folder=name, source=found.source or source)
 
     @property
     def max_lag(self) -> float | None:
@@ -302,7 +303,7 @@ def _notes(mirror: MirrorStatus) -> list[str]:
         again = f"resourcesync pull {mirror.folder} --max-delete {mirror.held}"
         notes.append(f"If the Source really shrank: {again}")
     if mirror.state is MirrorState.FAILING:
-        notes.append(f"the last pull ended with {mirror.outcome}.")
+        notes += _why_failed(mirror)
     if not mirror.is_counted and mirror.resources:
         notes.append(
             "no pull has come to its end yet: how much is missing is not known;"
@@ -318,6 +319,26 @@ def _notes(mirror: MirrorStatus) -> list[str]:
     if mirror.refused:
         notes.append(f"{words.count(mirror.refused)} listed that cannot be used.")
     return notes
+
+
+def _why_failed(mirror: MirrorStatus) -> list[str]:
+    """Say when the last run failed, why, with which exit code, and what to do now."""
+    failed = mirror.failed or FailedRun(code=mirror.outcome)
+    code = exit_code_of_kind(failed.kind)
+    at = "" if mirror.last_run is None else f" {words.moment(mirror.last_run)}"
+    why = failed.message or failed.code
+    notes = [f"the last pull failed{at}: {why}{'' if code is None else f'  exit {int(code)}'}"]
+    again = f"resourcesync pull {mirror.folder}" if mirror.source else ""
+    next_step = failed.hint or again
+    return [*notes, f"next   {next_step}"] if next_step else notes
+
+
+def _failed_fields(failed: FailedRun | None) -> dict[str, object] | None:
+    if failed is None:
+        return None
+    code = exit_code_of_kind(failed.kind)
+    told = {"code": failed.code, "message": failed.message, "hint": failed.hint}
+    return {**told, "exit": None if code is None else int(code)}
 
 
 def fields_of(status: MirrorStatus, now: datetime) -> dict[str, object]:
@@ -338,6 +359,7 @@ def fields_of(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "in_sync_at": status.in_sync_at,
         "last_run": status.last_run,
         "outcome": status.outcome,
+        "failed_run": _failed_fields(status.failed),
         "failures": [
             {"uri": one.uri, "code": one.code, "reason": one.reason, "tries": one.tries}
             for one in status.failures

@@ -209,6 +209,23 @@ class AuditReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailedRun:
+    """Why a run could not go on.
+
+    Attributes:
+        code: The error's stable word; ``interrupted`` when no error of ours ended it.
+        kind: The name of its class in `resourcesync.errors`; empty when it is not known.
+        message: What happened.
+        hint: What to do now.
+    """
+
+    code: str
+    kind: str = ""
+    message: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorStatus:
     """What a mirror's own state says, without asking the Source.
 
@@ -227,6 +244,8 @@ class MirrorStatus:
             from here. ``None``: none has, by the filters of now.
         last_run: When the last run ended, UTC.
         outcome: What the last run said, one of its codes or ``ok``.
+        failed: Why the last run could not go on; ``None`` when it came to its end.
+        failures: The first listed resources that are not here as listed, and why.
         is_counted: Whether all that the Source lists is known here. Until a first pull, or one
             with other filters, came to its end, nobody here knows how much is missing.
     """
@@ -243,5 +262,6 @@ class MirrorStatus:
     in_sync_at: datetime | None = None
     last_run: datetime | None = None
     outcome: str = ""
+    failed: FailedRun | None = None
     failures: tuple[Failing, ...] = ()
     is_counted: bool = True

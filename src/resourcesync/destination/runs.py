@@ -2,16 +2,19 @@
 
 import secrets
 from dataclasses import asdict, replace
+from typing import Final
 
 import msgspec
 
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.options import Equipment
+from resourcesync.destination.reports import FailedRun, RunReport
 from resourcesync.destination.reports import MirrorState as Word
-from resourcesync.destination.reports import RunReport
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.mirror import RunRow
+
+_MOST_CHARACTERS: Final = 2_000
 
 
 class Run:
@@ -47,9 +50,10 @@ class Run:
         self._close(mode, outcome, counts, word, in_sync_at=self._began if is_proven else None)
 
     def remember_failure(self, error: BaseException) -> None:
-        """Write down that it could not go on."""
-        code = error.code if isinstance(error, ResourceSyncError) else "interrupted"
-        self._close("", code, "{}", Word.FAILING)
+        """Write down that it could not go on, and why."""
+        failed = failed_run(error)
+        counts = msgspec.json.encode(asdict(failed)).decode()
+        self._close("", failed.code, counts, Word.FAILING)
 
     def _close(
         self, mode: str, outcome: str, counts: str, word: Word, *, in_sync_at: int | None = None
@@ -62,6 +66,30 @@ class Run:
             )
         )
         Memory(state).write(word=word, in_sync_at=in_sync_at)
+
+
+def failed_run(error: BaseException) -> FailedRun:
+    """Return what is remembered of a run that an error ended."""
+    if not isinstance(error, ResourceSyncError):
+        return FailedRun(code="interrupted")
+    uri: str = getattr(error, "uri", "")
+    of = f" ({uri})" if uri and uri not in error.message else ""
+    return FailedRun(
+        code=error.code,
+        kind=type(error).__name__,
+        message=f"{error.message}{of}"[:_MOST_CHARACTERS],
+        hint=error.hint[:_MOST_CHARACTERS],
+    )
+
+
+def read_failed(row: RunRow | None) -> FailedRun | None:
+    """Return why a run could not go on; ``None`` for one that came to its end."""
+    if row is None or row.mode or row.outcome == "ok":
+        return None
+    try:
+        return msgspec.json.decode(row.counts, type=FailedRun)
+    except msgspec.MsgspecError:  # written by a version that knew the code only
+        return FailedRun(code=row.outcome)
 
 
 def new_run() -> str:

@@ -6,6 +6,7 @@ from resourcesync.destination.memory import Memory
 from resourcesync.destination.plan import CONTRADICTING
 from resourcesync.destination.reports import Failing, MirrorStatus
 from resourcesync.destination.reports import MirrorState as Word
+from resourcesync.destination.runs import read_failed
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.mirror import MirrorState, Task
 
@@ -40,6 +41,7 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
         in_sync_at=memory.in_sync_at,
         last_run=None if last is None else from_microseconds(last.ended),
         outcome="" if last is None else last.outcome,
+        failed=read_failed(last),
         failures=failures_of(state, _SHOWN),
         is_counted=not (memory.is_begun or memory.baseline_due),
     )

@@ -157,6 +157,18 @@ def is_mirror(folder: Path) -> bool:
     return mirror_folder.is_mirror(folder)
 
 
+def knows_source(folder: Path) -> bool:
+    """Whether a folder is a mirror that knows its Source: its first pull found one.
+
+    Raises:
+        StateError: The memory is damaged or from a newer version.
+    """
+    if not is_mirror(folder):
+        return False
+    with SqliteMirrorState(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+        return Memory(state).identity is not None
+
+
 @contextmanager
 def open_destination(
     folder: Path,
@@ -165,6 +177,7 @@ def open_destination(
     network: Network = _DEFAULT_NETWORK,
     report: Reporter,
     clock: Clock,
+    is_expected: bool = False,
 ) -> Iterator[Destination]:
     """Open a mirror for a pull or an audit; nobody else may pull it meanwhile.
 
@@ -176,6 +189,8 @@ def open_destination(
         network: How the Source is asked.
         report: Takes events.
         clock: Time.
+        is_expected: Whether a mirror is to be here, so that one whose first pull failed is kept:
+            its memory tells when and why.
 
     Raises:
         LockedError: Another run holds the mirror.
@@ -214,7 +229,8 @@ def open_destination(
                     )
                 )
         finally:
-            if not was_mirror and memory.identity is None:
+            is_told = is_expected and state.last_run() is not None
+            if not was_mirror and memory.identity is None and not is_told:
                 _forget(folder, had_own=had_own, keep=was_folder)
 
 

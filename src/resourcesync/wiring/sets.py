@@ -25,7 +25,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.wiring.mirrors import Network, is_mirror, not_a_mirror
+from resourcesync.wiring.mirrors import Network, is_mirror, knows_source, not_a_mirror
 
 _DAY: Final = 86_400_000_000
 
@@ -175,7 +175,7 @@ def plan_sets(folder: Path, wish: Wish, *, network: Network, clock: Clock) -> Se
 
 
 def _address(folder: Path, known: FollowedSets | None, wish: Wish) -> str:
-    if known is None and is_mirror(folder):
+    if known is None and knows_source(folder):
         raise ConfigurationError(
             f"{folder} is a mirror of one set",
             evidence=(("kept", "nothing was changed"),),

@@ -1,0 +1,114 @@
+"""``status`` after a run that failed: when, why, with which exit code, and what to do now."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.cli.main import run
+from resourcesync.destination.runs import read_failed
+from resourcesync.ports.mirror import RunRow
+from tests.support.command_line import Said, rows
+from tests.support.settings_file import museum, put
+from tests.support.tiny_source import TinySource
+
+MUSEUM = ["status", "museum"]
+
+
+def told(said: Said) -> dict[str, Any]:
+    (mirror,) = [row for row in rows(said) if row["type"] == "mirror"]
+    return mirror
+
+
+@pytest.fixture
+def away(source: TinySource) -> TinySource:
+    """Give a Source that offers nothing for now, and a mirror that is configured to follow it."""
+    put(museum(source, "retries = 0"))
+    source.answers.clear()
+    return source
+
+
+def test_a_first_pull_that_failed_is_told_of_with_the_reason_and_the_next_step(
+    away: TinySource, said: Said
+) -> None:
+    assert run(["pull", "museum"]) == 5
+    said.readouterr()
+
+    assert run([*MUSEUM, "--check"]) == 1
+
+    head, row, _, first, following = said.readouterr().out.splitlines()[:5]
+    assert head.startswith("MIRROR")
+    assert row.split()[:4] == ["museum", "failing", "-", "-"]
+    assert "never" not in row
+    assert first.startswith("museum  the last pull failed 20")
+    assert f"no ResourceSync documents and no sitemap at {away.url}" in first
+    assert first.endswith("  exit 5")
+    assert following.strip().startswith("next   give the list's own address")
+
+
+def test_programs_are_told_why_the_last_run_failed(away: TinySource, said: Said) -> None:
+    run(["pull", "museum"])
+    said.readouterr()
+
+    assert run([*MUSEUM, "--json"]) == 0
+    mirror = told(said)
+    assert (mirror["state"], mirror["source"]) == ("failing", away.url)
+    assert mirror["failed_run"]["code"] == mirror["outcome"] == "source-not-found"
+    assert mirror["failed_run"]["exit"] == 5
+    assert mirror["failed_run"]["message"].startswith("no ResourceSync documents")
+    assert mirror["failed_run"]["hint"]
+    assert mirror["last_run"] is not None
+    assert run([*MUSEUM, "--format", "nagios"]) == 2
+
+
+def test_what_is_remembered_of_a_failed_pull_ends_with_one_that_comes_through(
+    away: TinySource, said: Said
+) -> None:
+    run(["pull", "museum"])
+    away.offer({"/a.txt": b"a"})
+    said.readouterr()
+
+    assert run(["pull", "museum"]) == 0
+    assert "Run the same command again to update." in said.readouterr().out  # it is the first one
+    assert run([*MUSEUM, "--json"]) == 0
+    assert told(said)["failed_run"] is None
+
+
+@pytest.mark.parametrize("command", ["audit", "repair", "why", "export", "changes"])
+def test_no_other_command_takes_a_mirror_that_never_found_its_source_for_a_good_one(
+    command: str, away: TinySource, said: Said
+) -> None:
+    run(["pull", "museum"])
+    more = {"why": ["x"], "export": ["--to", "zip", "--out", "x.zip"]}.get(command, [])
+    said.readouterr()
+
+    assert run([command, "museum", *more]) in ({0} if command == "changes" else {1, 2, 3, 5})
+
+    captured = said.readouterr()
+    assert "internal" not in captured.err
+    assert "in sync" not in captured.out.lower().replace("not in sync", "")
+    assert not Path("x.zip").exists()
+
+
+def test_a_dry_run_that_failed_leaves_nothing(away: TinySource) -> None:
+    run(["pull", "museum", "-n"])
+
+    assert not Path("copies/museum").exists()
+
+
+def test_a_mirror_that_was_never_named_leaves_nothing_when_its_first_pull_fails(
+    away: TinySource, said: Said
+) -> None:
+    assert run(["pull", away.url, "new", "--retries", "0"]) == 5
+    assert not Path("new").exists()
+
+
+def test_a_failed_run_of_an_older_version_is_told_by_its_code() -> None:
+    with SqliteMirrorState(":memory:") as state:
+        row = RunRow(run="1", started=1, ended=2, mode="", outcome="dns", counts="{}")
+        state.add_run(row)
+        failed = read_failed(state.last_run())
+
+    assert failed is not None
+    assert (failed.code, failed.message) == ("dns", "")
