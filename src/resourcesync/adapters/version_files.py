@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.ports.versions import Content
 
 _CLONE: Final = 0x40049409
 """FICLONE of Linux: the same blocks for two files, until one of them is written."""
@@ -113,13 +114,13 @@ class FolderVersions:
             raise _failed(self._root, error) from error
         self._unsettled.clear()
 
-    def remove(self, contents: Iterable[str]) -> None:
+    def remove(self, contents: Iterable[Content]) -> None:
         """Remove contents; it is no error when they are not there.
 
         Raises:
             StorageError: One cannot be removed.
         """
-        for sha256 in contents:
+        for sha256, _ in contents:
             try:
                 self.path(sha256).unlink(missing_ok=True)
             except OSError as error:

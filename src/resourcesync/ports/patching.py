@@ -1,4 +1,4 @@
-"""What a Destination needs to make a version out of the one before and a patch (§14.4)."""
+"""Patches: what makes a version out of the one before, and what computes them (§14.4)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,4 +22,29 @@ class PatchFormat:
     """
 
     load: Callable[[], Patcher]
+    largest: int | None = None
+
+
+Computer = Callable[[BinaryIO, BinaryIO, BinaryIO, int], None]
+"""Called with the version before, the new version, what takes the patch, and its most bytes.
+
+It raises when there is no patch that small. It need not prove that the patch is right, which the
+caller does by applying it.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchMaker:
+    """What computes patches of one format.
+
+    Attributes:
+        media_type: The format of the patches.
+        load: Returns what computes them; it may be costly, and it may raise a ConfigurationError.
+        suits: Whether it is for resources of a media type.
+        largest: Bytes of the largest version that can be compared; ``None`` for no such bound.
+    """
+
+    media_type: str
+    load: Callable[[], Computer]
+    suits: Callable[[str], bool]
     largest: int | None = None

@@ -33,6 +33,7 @@ class Version:
         sha256: Its digest, which is also its name in the store.
         media_type: Its media type; may be empty.
         patch: What leads to it from the version before, if that is kept too.
+        is_former: Whether another version, or a deletion, followed.
     """
 
     uri: str
@@ -42,6 +43,11 @@ class Version:
     sha256: str
     media_type: str
     patch: KeptPatch | None = None
+    is_former: bool = False
+
+
+Content = tuple[str, int]
+"""The sha-256 and the length of what is kept once, however many versions it belongs to."""
 
 
 class VersionIndex(Protocol):
@@ -67,7 +73,7 @@ class VersionIndex(Protocol):
         """Return the bytes of all that is kept, each content once."""
         ...
 
-    def drop_oldest(self) -> tuple[str, ...] | None:
+    def drop_oldest(self) -> tuple[Content, ...] | None:
         """Drop the version that was followed by another the longest time ago.
 
         Returns:
@@ -75,7 +81,7 @@ class VersionIndex(Protocol):
         """
         ...
 
-    def drop_former(self, before: int, least: int) -> tuple[str, ...]:
+    def drop_former(self, before: int, least: int) -> tuple[Content, ...]:
         """Drop versions that were followed by another, or by a deletion, before a moment.
 
         Args:
@@ -87,7 +93,7 @@ class VersionIndex(Protocol):
         """
         ...
 
-    def drop_kept_before(self, moment: int) -> tuple[str, ...]:
+    def drop_kept_before(self, moment: int) -> tuple[Content, ...]:
         """Drop the versions that were kept before a moment; return the contents not needed now."""
         ...
 
@@ -119,7 +125,7 @@ class VersionStore(Protocol):
         """Make durable what was kept so far: call it before anybody is told of it."""
         ...
 
-    def remove(self, contents: Iterable[str]) -> None:
+    def remove(self, contents: Iterable[Content]) -> None:
         """Remove contents; it is no error when they are not there."""
         ...
 

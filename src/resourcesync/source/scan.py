@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, assert_never
@@ -71,6 +71,7 @@ def scan(
     *,
     anew: bool = False,
     allow_empty: bool = True,
+    settle: Callable[[], None] | None = None,
 ) -> ScanReport:
     """Record in the catalogue how the originals differ from it; all or nothing.
 
@@ -84,6 +85,7 @@ def scan(
             up to it.
         anew: Read all originals, also what looks the same: other digests are asked for.
         allow_empty: Whether it may be that there are no originals at all.
+        settle: Called before all is recorded; what it raises keeps it from being recorded.
 
     Raises:
         ConfigurationError: There are none, and there must be: a disk that is not mounted looks so.
@@ -111,6 +113,8 @@ def scan(
                     assert_never(unreachable)
         if not counts["files"] and not allow_empty:
             raise _empty(counts["deleted"])
+        if settle is not None:
+            settle()
     return ScanReport(**counts, omitted=len(originals.omissions()), left=tuple(left))
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from resourcesync.adapters.catalogue.database import guarded, reading
-from resourcesync.ports.versions import KeptPatch, Version
+from resourcesync.ports.versions import Content, KeptPatch, Version
 
 _COLUMNS: Final = """
 uri, moment_us, since_us, length, sha256, media_type, patch_sha256, patch_length, patch_type
 """
-_OF: Final = f"SELECT {_COLUMNS} FROM version WHERE uri = ?"  # noqa: S608 - our own text alone
+_READ: Final = f"{_COLUMNS}, former_us IS NOT NULL"
+_OF: Final = f"SELECT {_READ} FROM version WHERE uri = ?"  # noqa: S608 - our own text alone
 _FORMER: Final = """
 SELECT uri, moment_us FROM (
     SELECT uri, moment_us, former_us,
@@ -90,7 +91,7 @@ class FileVersions:
             row = self._connection.execute("SELECT ifnull(sum(length), 0) FROM content").fetchone()
         return int(row[0])
 
-    def drop_oldest(self) -> tuple[str, ...] | None:
+    def drop_oldest(self) -> tuple[Content, ...] | None:
         """Drop the version that was followed by another the longest time ago."""
         with guarded(self._path):
             row = self._connection.execute(
@@ -99,13 +100,13 @@ class FileVersions:
             ).fetchone()
         return None if row is None else self._drop([row])
 
-    def drop_former(self, before: int, least: int) -> tuple[str, ...]:
+    def drop_former(self, before: int, least: int) -> tuple[Content, ...]:
         """Drop versions that were followed by another, or by a deletion, before a moment."""
         with guarded(self._path):
             rows = self._connection.execute(_FORMER, (before, least)).fetchall()
         return self._drop(rows)
 
-    def drop_kept_before(self, moment: int) -> tuple[str, ...]:
+    def drop_kept_before(self, moment: int) -> tuple[Content, ...]:
         """Drop the versions that were kept before a moment; return the contents not needed now."""
         with guarded(self._path):
             rows = self._connection.execute(
@@ -126,9 +127,9 @@ class FileVersions:
             row = self._connection.execute(query, values).fetchone()
         return None if row is None else _version(row)
 
-    def _drop(self, rows: Iterable[tuple[Any, ...]]) -> tuple[str, ...]:
+    def _drop(self, rows: Iterable[tuple[Any, ...]]) -> tuple[Content, ...]:
         """Drop versions, all or none; return the contents that nothing needs any more."""
-        gone: list[str] = []
+        gone: list[Content] = []
         with self._together():
             for row in rows:
                 gone += self._drop_one(row)
@@ -147,21 +148,20 @@ class FileVersions:
             finally:
                 self._connection.execute("RELEASE versions")
 
-    def _drop_one(self, key: tuple[Any, ...]) -> list[str]:
+    def _drop_one(self, key: tuple[Any, ...]) -> list[Content]:
         row = self._connection.execute(
             "DELETE FROM version WHERE uri = ? AND moment_us = ? RETURNING sha256, patch_sha256",
             key,
         ).fetchone()
         names = [(name,) for name in row if name]
         self._connection.executemany("UPDATE content SET uses = uses - 1 WHERE sha256 = ?", names)
-        gone = [
-            found[0]
+        return [
+            (str(sha256), int(length))
             for name in dict.fromkeys(names)
-            for found in self._connection.execute(
-                "DELETE FROM content WHERE sha256 = ? AND uses < 1 RETURNING sha256", name
+            for sha256, length in self._connection.execute(
+                "DELETE FROM content WHERE sha256 = ? AND uses < 1 RETURNING sha256, length", name
             ).fetchall()
         ]
-        return list(map(str, gone))
 
 
 class FilePastVersions:
@@ -214,7 +214,7 @@ class FilePastVersions:
 
 
 def _version(row: tuple[Any, ...]) -> Version:
-    uri, moment, since, length, sha256, media_type, patch, patch_length, patch_type = row
+    uri, moment, since, length, sha256, media_type, patch, patch_length, patch_type, former = row
     kept = KeptPatch(sha256=patch, length=patch_length, media_type=patch_type) if patch else None
     return Version(
         uri=uri,
@@ -224,4 +224,5 @@ def _version(row: tuple[Any, ...]) -> Version:
         sha256=sha256,
         media_type=media_type,
         patch=kept,
+        is_former=bool(former),
     )

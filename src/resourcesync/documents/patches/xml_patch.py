@@ -9,14 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-from resourcesync.documents.patches.limits import MAX_BYTES, MAX_OPERATIONS, read_all
+from resourcesync.documents.patches.limits import MAX_BYTES, MAX_OPERATIONS, MAX_READ, read_all
 from resourcesync.documents.patches.locating import Place, attribute_span, locate
 from resourcesync.documents.patches.scanning import Scanner
 from resourcesync.documents.patches.selectors import Selector, parse_selector
 from resourcesync.errors import PatchError
 
-_MAX_READ: Final = 16 << 20
-"""Bytes that all operations of a patch may read again, together."""
 _BLANKS: Final = b" \t\r\n"
 _POSITIONS: Final = frozenset({"", "prepend", "before", "after"})
 
@@ -39,7 +37,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
     read = 0
     for number, operation in enumerate(_operations(read_all(patch, MAX_BYTES, "the patch")), 1):
         read += len(document)
-        if number > MAX_OPERATIONS or read > _MAX_READ:
+        if number > MAX_OPERATIONS or read > MAX_READ:
             raise PatchError("the XML Patch has too many operations for a document of this size")
         try:
             document = _done(document, operation)

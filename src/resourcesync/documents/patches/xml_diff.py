@@ -1,0 +1,281 @@
+"""Compute an XML Patch (RFC 5261, RFC 7351) that leads from one version to the next.
+
+Elements are told by their positions, so that no name needs a namespace. Operations are written
+from the end of the document to its beginning: so each finds what stands before it as it was.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from html import escape
+from typing import BinaryIO, Final, NamedTuple
+
+from resourcesync.documents.patches.limits import MAX_BYTES, MAX_OPERATIONS, MAX_READ, read_all
+from resourcesync.documents.patches.xml_tree import Element, Item, items_of, read_tree
+from resourcesync.errors import PatchError
+
+_MOST_PAIRS: Final = 250_000
+"""Pairs of neighbours of two elements that are compared; beyond that the element is replaced."""
+_NAMESPACE: Final = "urn:ietf:rfc:7351"
+_BLANK: Final = re.compile(rb"[ \t\r\n]+")
+_PREFIX: Final = re.compile(r"[<\s/@](?P<prefix>[^\W\d][\w.\-·]*):(?=[^\W\d])")
+_VALUE: Final = re.compile(rb"([^\s=]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+
+
+def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) -> None:
+    """Write a patch that leads from one version to another.
+
+    Args:
+        previous: The version before.
+        current: The version that it is to lead to.
+        patch: Takes the patch.
+        limit: Bytes that it may have.
+
+    Raises:
+        PatchError: There is none that small, or one of the versions is no XML, or too large.
+    """
+    before = read_all(previous, MAX_BYTES, "the version before")
+    after = read_all(current, MAX_BYTES, "the new version")
+    old, new = read_tree(before, "the version before"), read_tree(after, "the new version")
+    if before[: old.start] != after[: new.start] or before[old.end :] != after[new.end :]:
+        raise PatchError("what stands around the root is another")
+    operations = _Differ(before, after).between(old, new, "/*")
+    if len(operations) > min(MAX_OPERATIONS, MAX_READ // max(len(before), 1)):
+        raise PatchError("the patch would have too many operations for a document of this size")
+    text = _written(operations, {*old.scope, *new.scope})
+    if len(text) > limit:
+        raise PatchError("the patch would be too large")
+    patch.write(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Operation:
+    """One operation.
+
+    Attributes:
+        kind: ``add``, ``replace`` or ``remove``.
+        selector: What it is done to.
+        content: What it puts there.
+        scope: Namespaces where that stands.
+        more: Further attributes, as they are written.
+    """
+
+    kind: str
+    selector: str
+    content: bytes = b""
+    scope: Mapping[str, str]
+    more: str = ""
+
+    def text(self, prefix: str) -> str:
+        """Return it as it is written."""
+        content = self.content.decode()
+        used = {it["prefix"] for it in _PREFIX.finditer(f"{content} {self.selector}")}
+        if "<" in content:
+            used.add("")
+        bound = "".join(
+            f' xmlns{name and ":"}{name}="{escape(self.scope[name])}"'
+            for name in sorted(used & self.scope.keys() - {"xml"})
+        )
+        head = f'<{prefix}:{self.kind} sel="{self.selector}"{self.more}{bound}'
+        return f"{head}>{content}</{prefix}:{self.kind}>" if content else f"{head}/>"
+
+
+class _Run(NamedTuple):
+    """Neighbours in an element of the version before, and what is to stand in their place."""
+
+    items: list[Item]
+    start: int
+    end: int
+    content: bytes
+
+
+class _CannotError(Exception):
+    """A difference that no operation here can tell: what is around it has to be replaced."""
+
+
+class _Differ:
+    """Compares two documents."""
+
+    def __init__(self, before: bytes, after: bytes) -> None:
+        self._before = before
+        self._after = after
+
+    def between(self, old: Element, new: Element, way: str) -> list[_Operation]:
+        """Return what makes one element of the other.
+
+        Args:
+            old: The element of the version before.
+            new: That of the version after.
+            way: The selector of the former.
+        """
+        content = self._after[new.start : new.end]
+        if self._before[old.start : old.end] == content:
+            return []
+        whole = _Operation(kind="replace", selector=way, content=content, scope=new.scope)
+        try:
+            operations = [*self._contents(old, new, way), *self._attributes(old, new, way)]
+        except _CannotError:
+            return [whole]
+        cost = sum(len(it.content) + len(it.selector) for it in operations)
+        return operations if cost < len(content) + len(way) else [whole]
+
+    def _attributes(self, old: Element, new: Element, way: str) -> Iterable[_Operation]:
+        """Yield the changes of values; names and blanks must be the same."""
+        one, other = self._before[old.start : old.opened], self._after[new.start : new.opened]
+        if one == other:
+            return
+        if _VALUE.sub(rb"\1=", one) != _VALUE.sub(rb"\1=", other):
+            raise _CannotError
+        for before, after in zip(_VALUE.finditer(one), _VALUE.finditer(other), strict=True):
+            if before[0] == after[0]:
+                continue
+            name = before[1].decode()
+            value = after[2] if after[3] is None else after[3]
+            if name.startswith("xmlns") or not value or b"&" in before[0]:
+                raise _CannotError
+            selector = f"{way}/@{name}"
+            yield _Operation(kind="replace", selector=selector, content=value, scope=old.scope)
+
+    def _contents(self, old: Element, new: Element, way: str) -> Iterable[_Operation]:
+        """Yield the changes between start tag and end tag, the last one first."""
+        if self._before[old.closing : old.end] != self._after[new.closing : new.end]:
+            raise _CannotError
+        olds, news = items_of(old), items_of(new)
+        for i, i_end, j, j_end in reversed(self._blocks(olds, news)):
+            pairs = 0
+            while pairs < min(i_end - i, j_end - j) and _is_pair(olds[i + pairs], news[j + pairs]):
+                pairs += 1
+            if i + pairs < i_end or j + pairs < j_end:
+                content = self._text_of(news[j + pairs : j_end])
+                run = _Run(olds, i + pairs, i_end, content)
+                yield from self._run(run, way, old, new.scope)
+            for step in reversed(range(pairs)):
+                yield from self._pair(olds, i + step, news[j + step], way, old)
+
+    def _blocks(self, olds: list[Item], news: list[Item]) -> list[tuple[int, int, int, int]]:
+        """Return where the neighbours differ, as ranges of both."""
+        one = [self._before[start:end] for start, end, _ in olds]
+        other = [self._after[start:end] for start, end, _ in news]
+        first = 0
+        while first < min(len(one), len(other)) and one[first] == other[first]:
+            first += 1
+        last = 0
+        while last < min(len(one), len(other)) - first and one[-1 - last] == other[-1 - last]:
+            last += 1
+        one, other = one[first : len(one) - last], other[first : len(other) - last]
+        if len(one) == len(other):
+            return [(first, first + len(one), first, first + len(other))] if one else []
+        if len(one) * len(other) > _MOST_PAIRS:
+            raise _CannotError
+        found = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+        return [
+            (i + first, i_end + first, j + first, j_end + first)
+            for tag, i, i_end, j, j_end in found
+            if tag != "equal"
+        ]
+
+    def _pair(
+        self, olds: list[Item], at: int, new: Item, way: str, parent: Element
+    ) -> Iterable[_Operation]:
+        start, end, element = olds[at]
+        if element is not None and new[2] is not None:
+            return self.between(element, new[2], f"{way}/*[{_position(olds, at)}]")
+        text = self._after[new[0] : new[1]]
+        if text == self._before[start:end]:
+            return ()
+        if b"<" in text or b"<" in self._text_between(olds):
+            raise _CannotError
+        number = sum(item[2] is None for item in olds[: at + 1])
+        selector = f"{way}/text()[{number}]"
+        return (_Operation(kind="replace", selector=selector, content=text, scope=parent.scope),)
+
+    def _text_between(self, items: list[Item]) -> bytes:
+        """Return what stands between elements; comments would part it into several texts."""
+        return b"".join(self._before[start:end] for start, end, item in items if item is None)
+
+    def _text_of(self, items: list[Item]) -> bytes:
+        return self._after[items[0][0] : items[-1][1]] if items else b""
+
+    # --- neighbours that are more or fewer than before ---
+
+    def _run(
+        self, run: _Run, way: str, parent: Element, scope: Mapping[str, str]
+    ) -> Iterable[_Operation]:
+        """Yield what removes a run of neighbours and puts others in its place."""
+        gone = run.items[run.start : run.end]
+        is_one = len(gone) == 1 and gone[0][2] is not None
+        if is_one and run.content and not _is_edged(run.content):
+            selector = f"{way}/*[{_position(run.items, run.start)}]"
+            yield _Operation(kind="replace", selector=selector, content=run.content, scope=scope)
+            return
+        if gone and run.content:
+            raise _CannotError
+        if gone:
+            yield from self._removals(run, way, parent)
+        else:
+            yield self._addition(run, way, scope)
+
+    def _addition(self, run: _Run, way: str, scope: Mapping[str, str]) -> _Operation:
+        items, at = run.items, run.start
+        more, selector = "", way
+        if at and items[at - 1][2] is not None:
+            more, selector = ' pos="after"', f"{way}/*[{_position(items, at - 1)}]"
+        elif at < len(items) and items[at][2] is not None:
+            more, selector = ' pos="before"', f"{way}/*[{_position(items, at)}]"
+        elif at < len(items):
+            more = ' pos="prepend"'
+            if at:
+                raise _CannotError
+        return _Operation(
+            kind="add", selector=selector, content=run.content, scope=scope, more=more
+        )
+
+    def _removals(self, run: _Run, way: str, parent: Element) -> Iterable[_Operation]:
+        """Yield the removal of elements, the last one first, with the blanks that go with them."""
+        items = run.items[run.start : run.end]
+        blanks = [item for item in items if item[2] is None]
+        if any(not _BLANK.fullmatch(self._before[start:end]) for start, end, _ in blanks):
+            raise _CannotError
+        if len(blanks) == len(items):
+            raise _CannotError
+        leads, trails = items[0][2] is None, items[-1][2] is None
+        first = run.start + leads
+        for at in reversed(range(run.start, run.end)):
+            if run.items[at][2] is None:
+                continue
+            before = at > first or leads
+            is_last = at >= run.end - 1 - trails
+            after = trails and is_last
+            has_blank = before and run.items[at - 1][2] is None and at > run.start
+            blank = "both" if has_blank and after else "before" if has_blank else ""
+            blank = blank or ("after" if after else "")
+            yield _Operation(
+                kind="remove",
+                selector=f"{way}/*[{_position(run.items, at)}]",
+                scope=parent.scope,
+                more=f' ws="{blank}"' if blank else "",
+            )
+
+
+def _is_pair(old: Item, new: Item) -> bool:
+    return (old[2] is None) == (new[2] is None)
+
+
+def _is_edged(content: bytes) -> bool:
+    """Whether it begins or ends with a text, which a replacement would lose."""
+    return not (content.startswith(b"<") and content.endswith(b">"))
+
+
+def _position(items: list[Item], at: int) -> int:
+    """Return which of the elements the item at a place is, from 1."""
+    return sum(item[2] is not None for item in items[: at + 1])
+
+
+def _written(operations: list[_Operation], taken: set[str]) -> bytes:
+    prefix = "p"
+    while prefix in taken:
+        prefix += "p"
+    inner = "".join(operation.text(prefix) for operation in operations)
+    head = f'<{prefix}:patch xmlns:{prefix}="{_NAMESPACE}">'
+    return f"{head}{inner}</{prefix}:patch>".encode()

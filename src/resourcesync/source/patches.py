@@ -1,0 +1,137 @@
+"""Compute patches of resources that changed, and prove each by applying it (§14.4)."""
+
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+from io import RawIOBase
+from tempfile import SpooledTemporaryFile
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
+
+from resourcesync.errors import PatchError
+from resourcesync.ports.patching import PatchFormat, PatchMaker
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
+
+_log = logging.getLogger(__name__)
+_IN_MEMORY: Final = 1 << 20
+_CHUNK: Final = 1 << 18
+
+
+class Patches:
+    """Computes patches; what a plug-in makes is believed no more than what we make.
+
+    Args:
+        makers: What computes them, the preferred first.
+        formats: What applies them, by media type.
+    """
+
+    def __init__(self, makers: Sequence[PatchMaker], formats: Mapping[str, PatchFormat]) -> None:
+        self._makers = makers
+        self._formats = formats
+
+    def between(
+        self, before: BinaryIO, after: BinaryIO, *, media_type: str, largest: int, length: int
+    ) -> tuple[str, IO[bytes]] | None:
+        """Return the format and the bytes of a patch, which leads to these very bytes.
+
+        Args:
+            before: The version before.
+            after: The new version.
+            media_type: Its media type.
+            largest: The bytes of the larger of the two.
+            length: The bytes of the new version.
+
+        Returns:
+            ``None`` when there is no patch that is smaller than the new version.
+        """
+        kind = media_type.partition(";")[0].strip().lower()
+        for maker in self._makers:
+            if maker.media_type not in self._formats or not maker.suits(kind):
+                continue
+            if maker.largest is not None and largest > maker.largest:
+                continue
+            patch = cast("IO[bytes]", SpooledTemporaryFile(_IN_MEMORY))  # noqa: SIM115 - returned
+            try:
+                self._compute(maker, before, after, patch, length)
+            except Exception as error:  # noqa: BLE001 - a plug-in is foreign code
+                patch.close()
+                _log.debug("no %s: %.300s", maker.media_type, error)
+                continue
+            patch.seek(0)
+            return maker.media_type, patch
+        return None
+
+    def _compute(
+        self, maker: PatchMaker, before: BinaryIO, after: BinaryIO, patch: IO[bytes], length: int
+    ) -> None:
+        """Write a patch and apply it.
+
+        Raises:
+            PatchError: It is not smaller, or does not lead to the new version.
+        """
+        _rewind(before, after)
+        limited = cast("BinaryIO", _Limited(patch, length - 1))
+        maker.load()(before, after, limited, length - 1)
+        _rewind(before, patch)
+        result = _Result(length)
+        apply = self._formats[maker.media_type].load()
+        apply(before, cast("BinaryIO", patch), cast("BinaryIO", result), length)
+        _rewind(after)
+        if result.digest != digest_of(after):
+            raise PatchError("the patch does not lead to the new version")
+
+
+class _Limited(RawIOBase):
+    """Takes the bytes of a patch, and no more of them than it may have."""
+
+    def __init__(self, patch: IO[bytes], most: int) -> None:
+        self._patch = patch
+        self._left = most
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: "Buffer", /) -> int:
+        chunk = bytes(data)
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise PatchError("the patch is not smaller than the new version")
+        self._patch.write(chunk)
+        return len(chunk)
+
+
+class _Result(RawIOBase):
+    """Takes the bytes of a result, and keeps only their digest."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+        self._running = hashlib.sha256()
+
+    @property
+    def digest(self) -> str:
+        return self._running.hexdigest()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: "Buffer", /) -> int:
+        chunk = bytes(data)
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise PatchError("the result is larger than the new version")
+        self._running.update(chunk)
+        return len(chunk)
+
+
+def digest_of(stream: IO[bytes]) -> str:
+    """Return the sha-256 of the rest of a stream, in hex."""
+    running = hashlib.sha256()
+    while chunk := stream.read(_CHUNK):
+        running.update(chunk)
+    return running.hexdigest()
+
+
+def _rewind(*streams: IO[bytes]) -> None:
+    for stream in streams:
+        stream.seek(0)

@@ -1,0 +1,402 @@
+"""Keep the versions of resources, so that what a list promised can be had later (§14.6).
+
+A version is durable before anybody is told of it: its bytes are kept while the resource is
+measured, before the catalogue records the change, and so before a list names it.
+"""
+
+import logging
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import IO, BinaryIO, Final, cast
+
+from resourcesync.errors import ConfigurationError, OriginalChangedError
+from resourcesync.model.digests import Digest, format_digests, parse_digests
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import Relation
+from resourcesync.ports import Clock, Original
+from resourcesync.ports.versions import KeptPatch, Version, VersionIndex, VersionStore
+from resourcesync.source.contents import PresentContents
+from resourcesync.source.link_rules import ReadableOriginals
+from resourcesync.source.naming import FOLDER, Naming
+from resourcesync.source.patches import Patches, digest_of
+from resourcesync.source.policy import GRACE
+
+_log = logging.getLogger(__name__)
+_TRIES: Final = 3
+ALGORITHM: Final = "sha-256"
+"""The digest by which versions are kept."""
+PLACE: Final = "versions/"
+"""Where versions are found, below the folder of the documents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionNames:
+    """Where the world finds versions: below one folder, which is not one of files.
+
+    Attributes:
+        naming: Where the resources and their documents are.
+    """
+
+    naming: Naming
+
+    def memento(self, uri: str, moment: int) -> str:
+        """Return the address of one version."""
+        return self._address(f"{stamp(moment)}/", uri)
+
+    def patch(self, uri: str, moment: int) -> str:
+        """Return the address of what leads to a version from the one before."""
+        return self._address(f"patch/{stamp(moment)}/", uri)
+
+    def timegate(self, uri: str) -> str:
+        """Return where the version of a moment can be asked for."""
+        return self._address("timegate/", uri)
+
+    def timemap(self, uri: str) -> str:
+        """Return where all versions are listed."""
+        return self._address("timemap/", uri)
+
+    def _address(self, folder: str, uri: str) -> str:
+        path = uri.removeprefix(self.naming.base_uri)
+        return f"{self.naming.uri(FOLDER)}{PLACE}{folder}{path}"
+
+    def links(self, resource: Resource, version: Version) -> tuple[Link, ...]:
+        """Return what an entry tells of its version: never a patch that it does not have."""
+        uri = version.uri
+        found = [
+            Link(
+                rel=Relation.MEMENTO.value,
+                href=self.memento(uri, version.moment),
+                modified=resource.lastmod,
+            ),
+            Link(rel=Relation.TIMEGATE.value, href=self.timegate(uri)),
+            Link(
+                rel=Relation.TIMEMAP.value,
+                href=self.timemap(uri),
+                media_type="application/link-format",
+            ),
+        ]
+        return tuple(found)
+
+    def patch_link(self, version: Version, patch: KeptPatch) -> Link:
+        """Return the link to the patch that leads to a version."""
+        return Link(
+            rel=Relation.PATCH.value,
+            href=self.patch(version.uri, version.moment),
+            media_type=patch.media_type,
+            length=patch.length,
+            digests=(Digest(ALGORITHM, patch.sha256),),
+        )
+
+
+def stamp(moment: int) -> str:
+    """Return the name of a version among those of its resource: 20 digits."""
+    return f"{from_microseconds(moment):%Y%m%d%H%M%S%f}"
+
+
+def parse_stamp(text: str) -> int | None:
+    """Return the moment that a name means; ``None`` when it is none."""
+    if len(text) != len("20260101000000000000") or not (text.isascii() and text.isdecimal()):
+        return None
+    with suppress(ValueError):
+        return to_microseconds(datetime.strptime(f"{text}+0000", "%Y%m%d%H%M%S%f%z"))
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """How versions are kept.
+
+    Attributes:
+        is_public: Whether entries lead to them. Else only what changed is kept, for the next
+            package of changes.
+        most: The most bytes of all contents; 0 for any number.
+    """
+
+    is_public: bool = True
+    most: int = 0
+
+
+class Keeper:
+    """Keeps versions.
+
+    Args:
+        index: Which versions there are.
+        store: Their bytes.
+        names: Where the world finds them.
+        clock: Time.
+        keeping: How they are kept.
+        patches: Computes patches; ``None`` for none.
+
+    Attributes:
+        kept: Versions that were kept now.
+        patched: Patches that were computed now.
+        unkept: Versions for which there was no room.
+    """
+
+    def __init__(
+        self,
+        index: VersionIndex,
+        store: VersionStore,
+        names: VersionNames,
+        clock: Clock,
+        *,
+        keeping: Keeping,
+        patches: Patches | None = None,
+    ) -> None:
+        self.kept = self.patched = self.unkept = 0
+        self._index = index
+        self._store = store
+        self._names = names
+        self._clock = clock
+        self._keeping = keeping
+        self._patches = patches
+        self._last = 0
+        self._size = index.bytes_kept() if keeping.most else 0
+
+    def keep(
+        self, resource: Resource, opening: Callable[[str], BinaryIO | None]
+    ) -> tuple[Link, ...] | None:
+        """Keep the bytes of a resource as it was measured; return the links that lead there.
+
+        Args:
+            resource: The resource, with its sha-256.
+            opening: Opens its bytes.
+
+        Returns:
+            ``None`` when the bytes are others now.
+
+        Raises:
+            StorageError: They cannot be kept.
+        """
+        is_public = self._keeping.is_public
+        sha256, length = sha256_of(resource), resource.length
+        if sha256 is None or length is None:
+            raise ConfigurationError(f"versions are kept by their {ALGORITHM}, which is not known")
+        if not is_public and self._is_known(resource):
+            return ()
+        newest = self._index.newest(resource.uri)
+        if not self._store.holds(sha256, length):
+            if not self._makes_room(length):
+                self.unkept += 1
+                return ()
+            stream = opening(resource.uri)
+            if stream is None:
+                return None
+            with closing(stream):
+                if not self._store.keep(stream, sha256, length):
+                    return None
+        if newest is None or newest.is_former or newest.sha256 != sha256:
+            return self._added(resource, sha256, length, newest)
+        return self._names.links(resource, newest) if is_public else ()
+
+    def settle(self) -> None:
+        """Make durable what was kept: before the catalogue records who needs it."""
+        self._store.settle()
+
+    def _is_known(self, resource: Resource) -> bool:
+        return self._index.recorded_hash(resource.uri) == format_digests(resource.digests)
+
+    def _added(
+        self, resource: Resource, sha256: str, length: int, before: Version | None
+    ) -> tuple[Link, ...]:
+        moment = max(to_microseconds(self._clock.now()), self._last + 1)
+        if before is not None:
+            moment = max(moment, before.moment + 1)
+        self._last = moment
+        version = Version(
+            uri=resource.uri,
+            moment=moment,
+            since=_since(resource, before, moment),
+            length=length,
+            sha256=sha256,
+            media_type=resource.media_type,
+        )
+        if before is not None and self._patches is not None:
+            version = replace(version, patch=self._patch(before, version))
+        self._index.add(version)
+        self.kept += 1
+        if not self._keeping.is_public:
+            return ()
+        links = self._names.links(resource, version)
+        if version.patch is None:
+            return links
+        self.patched += 1
+        return (*links, self._names.patch_link(version, version.patch))
+
+    def _patch(self, before: Version, after: Version) -> KeptPatch | None:
+        """Compute a patch, prove it and keep it; ``None`` when there is none that helps.
+
+        It must lead from what was listed last: there may be versions that were not kept.
+        """
+        assert self._patches is not None, "asked only where patches are computed"
+        listed = parse_digests(self._index.recorded_hash(before.uri))
+        if Digest(ALGORITHM, before.sha256) not in listed:
+            return None
+        one, other = self._store.open(before.sha256), self._store.open(after.sha256)
+        if one is None or other is None:
+            for stream in filter(None, (one, other)):
+                stream.close()
+            return None
+        with closing(one), closing(other):
+            found = self._patches.between(
+                one,
+                other,
+                media_type=after.media_type,
+                largest=max(before.length, after.length),
+                length=after.length,
+            )
+        if found is None:
+            return None
+        media_type, patch = found
+        with closing(patch):
+            return self._kept_patch(media_type, patch)
+
+    def _kept_patch(self, media_type: str, patch: IO[bytes]) -> KeptPatch | None:
+        sha256 = digest_of(patch)
+        length = patch.tell()
+        patch.seek(0)
+        if not self._makes_room(length):
+            return None
+        if not self._store.keep(cast("BinaryIO", patch), sha256, length):
+            return None
+        return KeptPatch(sha256=sha256, length=length, media_type=media_type)
+
+    def _makes_room(self, length: int) -> bool:
+        """Whether so many more bytes may be kept, perhaps in the place of old versions."""
+        most = self._keeping.most
+        if not most:
+            return True
+        if length > most:
+            return False
+        while self._size + length > most:
+            gone = self._index.drop_oldest()
+            if gone is None:
+                return False
+            self._size -= sum(size for _, size in gone)
+            self._store.remove(gone)
+        self._size += length
+        return True
+
+
+def _since(resource: Resource, before: Version | None, moment: int) -> int:
+    """Return since when a resource is known to be so.
+
+    That is its Last-Modified, unless it says what cannot be: something later than now, or a time
+    when another version was seen.
+    """
+    if resource.lastmod is None:
+        return moment
+    modified = to_microseconds(resource.lastmod)
+    if modified > moment or (before is not None and modified <= before.moment):
+        return moment
+    return modified
+
+
+def sha256_of(resource: Resource) -> str | None:
+    """Return the sha-256 of a resource, if it is known."""
+    found = (it.value for it in resource.digests if it.algorithm == ALGORITHM)
+    return next(found, None)
+
+
+class VersionedOriginals:
+    """Originals of which each version is kept when it is read (``Originals``).
+
+    Args:
+        originals: The originals.
+        keeper: Keeps them.
+    """
+
+    def __init__(self, originals: ReadableOriginals, keeper: Keeper) -> None:
+        self._originals = originals
+        self._keeper = keeper
+        self.scan = originals.scan
+        self.omissions = originals.omissions
+        self.open = originals.open
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        """Read the bytes and keep them; return the resource with the links to its versions.
+
+        Raises:
+            OriginalChangedError: It changed or vanished meanwhile.
+            StorageError: It cannot be read, or not be kept.
+        """
+        for _ in range(_TRIES):
+            resource, fingerprint = self._originals.measure(original)
+            links = self._keeper.keep(resource, self._originals.open)
+            if links is not None:
+                return replace(resource, links=(*resource.links, *links)), fingerprint
+            original = original._replace(fingerprint="")  # look anew: it is another one now
+        raise OriginalChangedError(f"{original.uri} changed each time it was read")
+
+
+class VersionedContents(PresentContents):
+    """The bytes of the originals as they are now, and of the versions that are kept (``Contents``).
+
+    Args:
+        originals: The originals.
+        store: The bytes of versions.
+    """
+
+    def __init__(self, originals: ReadableOriginals, store: VersionStore) -> None:
+        super().__init__(originals)
+        self._store = store
+
+    def holds(self, resource: Resource) -> bool:
+        """Whether the bytes of a version are kept."""
+        sha256, length = sha256_of(resource), resource.length
+        return sha256 is not None and length is not None and self._store.holds(sha256, length)
+
+    def open(self, resource: Resource) -> BinaryIO | None:
+        """Open the bytes of a version; those that are there now when it is not kept.
+
+        Raises:
+            StorageError: They are there, and cannot be read.
+        """
+        sha256 = sha256_of(resource)
+        kept = self._store.open(sha256) if sha256 is not None and self.holds(resource) else None
+        return super().open(resource) if kept is None else kept
+
+    def open_patch(self, patch: Link) -> BinaryIO | None:
+        """Open a patch; ``None`` when it is not kept."""
+        found = (it.value for it in patch.digests if it.algorithm == ALGORITHM)
+        sha256 = next(found, None)
+        return None if sha256 is None else self._store.open(sha256)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long former versions stay that no list tells of any more.
+
+    Attributes:
+        keep: So long at least, in microseconds.
+        least: So many of each resource at least.
+    """
+
+    keep: int = 0
+    least: int = 0
+
+
+def retain(
+    index: VersionIndex, store: VersionStore, retention: Retention, reach: int, now: int
+) -> None:
+    """Drop former versions that nobody is led to any more.
+
+    Args:
+        index: Which versions there are.
+        store: Their bytes.
+        retention: What stays longer.
+        reach: What holds since then, or was changed since then, is told by a list, or is still to
+            be packed; in microseconds.
+        now: The present moment, in microseconds.
+    """
+    before = min(reach, now) - GRACE
+    if retention.keep:
+        before = min(before, now - retention.keep)
+    gone = index.drop_former(before, retention.least)
+    if gone:
+        _log.info("removing %d former contents, which no list tells of", len(gone))
+        store.remove(gone)
