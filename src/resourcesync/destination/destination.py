@@ -83,7 +83,8 @@ class Destination:
             if not options.dry_run:
                 empty_trash(self._equipment, options.trash_days)
         except BaseException as error:
-            if not options.dry_run:
+            is_kept = self._memory.identity is not None or self._equipment.is_expected
+            if is_kept and not options.dry_run:
                 run.remember_failure(error)
             raise
         report = report_of(run.id, pulled, self._equipment, dry_run=options.dry_run)

@@ -112,6 +112,7 @@ class Equipment:
         lift_deadline: Takes away the deadline that the clock may have.
         patches: The formats of patches that can be applied, by media type.
         mappers: Returns a plug-in that gives URIs their places, by its name.
+        is_expected: Whether a first pull that fails is remembered: a mirror is to be here.
     """
 
     folder: str
@@ -130,3 +131,4 @@ class Equipment:
     lift_deadline: Callable[[], None] = lambda: None
     patches: Mapping[str, PatchFormat] = field(default_factory=dict)
     mappers: Callable[[str], MapperFactory] = no_mappers
+    is_expected: bool = False

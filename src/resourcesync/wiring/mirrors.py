@@ -226,6 +226,7 @@ def open_destination(
                         room=lambda: shutil.disk_usage(folder).free,
                         patches=plugins.patch_formats(),
                         mappers=plugins.mapper,
+                        is_expected=is_expected,
                     )
                 )
         finally:
