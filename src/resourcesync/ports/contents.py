@@ -2,6 +2,7 @@
 
 from typing import BinaryIO, Protocol
 
+from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.ports.catalogue import Original
 
@@ -41,6 +42,14 @@ class Contents(Protocol):
 
         Raises:
             StorageError: They are there, and cannot be read.
+        """
+        ...
+
+    def open_patch(self, patch: Link) -> BinaryIO | None:
+        """Open a patch that leads to a version from the one before; ``None`` when it is not kept.
+
+        Raises:
+            StorageError: It is there, and cannot be read.
         """
         ...
 

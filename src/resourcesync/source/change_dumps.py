@@ -1,8 +1,9 @@
 """Add to a Change Dump what has changed since its last package (§13).
 
 A package is never changed: each publication adds packages, and each interval begins where the one
-before it ends. A version whose bytes are gone, because the resource changed again before it was
-packed, is left out: the later change stands for it.
+before it ends. A package holds every change of its interval, so the bytes of each must be had: what
+a resource was before it changed again is had where versions are kept. After a change whose bytes
+are gone the Change Dump starts over, at a moment that it can tell all from.
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from datetime import datetime
 from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import disagree
+from resourcesync.model.links import Link
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
@@ -50,7 +52,8 @@ def pack_changes(
 ) -> tuple[Packed, ...]:
     """Pack the changes since the last package; return the new packages, oldest first.
 
-    Nothing is packed when nothing has changed.
+    Nothing is packed when nothing has changed. The bytes of every change must be had; see
+    ``find_lost``.
 
     Args:
         snapshot: The log of changes.
@@ -65,7 +68,7 @@ def pack_changes(
         StorageError: A package could not be written. What is public is as it was.
     """
     last, at = snapshot.last_change(), to_microseconds(snapshot.at)
-    here = _still_here(snapshot, reached.last, contents)
+    here = _packable(snapshot, reached.last, contents)
     packages: list[Packed] = []
     since, number = reached.until, reached.number
     widest = _header(shelf, _longest(at), _longest(at))
@@ -82,16 +85,61 @@ def pack_changes(
     return tuple(packages)
 
 
-def _still_here(snapshot: Snapshot, after: int, contents: Contents) -> Iterator[Change]:
-    """Yield the changes whose bytes can be had: what holds now, and what is kept of the past."""
-    for _, change in snapshot.changes(after=after):
-        was = change.resource
-        if change.kind is not ChangeKind.DELETED and not contents.holds(was):
-            now = next(snapshot.resources(was.uri, was.uri + "\0"), None)
-            # A version that is told by other digests now may be the same: packing looks at it.
-            if now is None or disagree(now.digests, was.digests):
-                continue
-        yield change
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """Changes that no package can hold, since the bytes are gone.
+
+    Attributes:
+        count: How many.
+        last: The number of the last one.
+        time: Its time, microseconds.
+    """
+
+    count: int
+    last: int
+    time: int
+
+
+def find_lost(snapshot: Snapshot, after: int, contents: Contents) -> Lost | None:
+    """Return which changes after a number cannot be packed; ``None`` when all can."""
+    found: Lost | None = None
+    for number, change in snapshot.changes(after=after):
+        if not _is_here(snapshot, change, contents):
+            count = 1 if found is None else found.count + 1
+            found = Lost(count=count, last=number, time=_time_of(change))
+    return found
+
+
+def _is_here(snapshot: Snapshot, change: Change, contents: Contents) -> bool:
+    """Whether the bytes of a change can be had: it holds now, or they are kept."""
+    was = change.resource
+    if change.kind is ChangeKind.DELETED or contents.holds(was):
+        return True
+    now = next(snapshot.resources(was.uri, was.uri + "\0"), None)
+    # A version that is told by other digests now may be the same: packing looks at it.
+    return now is not None and not disagree(now.digests, was.digests)
+
+
+def _packable(snapshot: Snapshot, after: int, contents: Contents) -> Iterator[Change]:
+    """Yield the changes, their patches with the places that these have in the package (§14.4)."""
+    for number, change in snapshot.changes(after=after):
+        resource = change.resource
+        if not resource.patches:
+            yield change
+            continue
+        links = tuple(
+            replace(link, path=f"/patches/{number:08}") if link in resource.patches else link
+            for link in resource.links
+            if link not in resource.patches or _is_kept(link, contents)
+        )
+        yield replace(change, resource=replace(resource, links=links))
+
+
+def _is_kept(patch: Link, contents: Contents) -> bool:
+    stream = contents.open_patch(patch)
+    if stream is not None:
+        stream.close()
+    return stream is not None
 
 
 def _marked(

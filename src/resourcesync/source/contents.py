@@ -1,12 +1,16 @@
 """The bytes for packages, from the originals as they are now."""
 
+from collections.abc import Callable
 from typing import BinaryIO, Final
 
 from resourcesync.errors import OriginalChangedError
+from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Original
 from resourcesync.ports.contents import Readable
+
+Opening = Callable[[str], BinaryIO | None]
 
 _EPOCH: Final = from_microseconds(0)
 
@@ -16,10 +20,12 @@ class PresentContents:
 
     Args:
         originals: The originals.
+        opening: What opens them, by default as they do themselves.
     """
 
-    def __init__(self, originals: Readable) -> None:
+    def __init__(self, originals: Readable, opening: Opening | None = None) -> None:
         self._originals = originals
+        self._opening = opening or originals.open
 
     def holds(self, resource: Resource) -> bool:
         """Whether the bytes of a former version are kept: they never are."""
@@ -32,7 +38,13 @@ class PresentContents:
         Raises:
             StorageError: They are there, and cannot be read.
         """
-        return self._originals.open(resource.uri)
+        return self._opening(resource.uri)
+
+    def open_patch(self, patch: Link) -> BinaryIO | None:
+        """Open a patch: there are none where nothing is kept of what was."""
+        del patch
+        none: BinaryIO | None = None
+        return none
 
     def measure(self, uri: str) -> Resource | None:
         """Read what is at a URI now; ``None`` when there is nothing any more.

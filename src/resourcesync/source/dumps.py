@@ -15,7 +15,7 @@ from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import Catalogue, Clock, DocumentStore, Snapshot
 from resourcesync.ports.contents import Contents
 from resourcesync.source import description, naming
-from resourcesync.source.change_dumps import Reached, pack_changes
+from resourcesync.source.change_dumps import Reached, find_lost, pack_changes
 from resourcesync.source.dump_ledger import DumpRecord, Packed, read_dumps, write_dumps
 from resourcesync.source.ledger import Offer, Plan, read_offers, read_plan, write_offers
 from resourcesync.source.naming import Naming
@@ -41,11 +41,14 @@ class Dumped:
         packages: The packages that were made now.
         kept: How many packages of the Resource Dump are as they were.
         written: The documents that were written.
+        lost: Changes that are in no package, since their bytes are gone: the Change Dump starts
+            over after them.
     """
 
     packages: tuple[Packed, ...] = ()
     kept: int = 0
     written: tuple[Written, ...] = ()
+    lost: int = 0
 
 
 class DumpPublisher:
@@ -83,6 +86,7 @@ class DumpPublisher:
         self._size = size or PackageSize()
         self._limits = limits or Limits()
         self._packager = Packager(documents, contents)
+        self._lost = 0
 
     def publish(self, *, resources: bool = True, changes: bool = False, oldest: int = 0) -> Dumped:
         """Pack what is not packed yet, and list it.
@@ -118,6 +122,7 @@ class DumpPublisher:
             packages=tuple(it for it in packages if it.name not in known),
             kept=sum(it.name in known for it in after.resources) if resources else 0,
             written=tuple(shelf.written),
+            lost=self._lost,
         )
 
     def _of_this_base(self, record: DumpRecord) -> DumpRecord:
@@ -159,6 +164,12 @@ class DumpPublisher:
         self, snapshot: Snapshot, shelf: Shelf, record: DumpRecord, plan: Plan | None, oldest: int
     ) -> DumpRecord:
         reached = replace(_reached(snapshot, plan, record), number=self._number(record))
+        lost = find_lost(snapshot, reached.last, self._contents)
+        if lost is not None:
+            _log.info("the bytes of %d changes are gone: the Change Dump starts over", lost.count)
+            self._lost = lost.count
+            record = replace(record, changes=())
+            reached = replace(reached, last=lost.last, until=lost.time + 1)
         new = pack_changes(
             snapshot,
             reached,

@@ -22,7 +22,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.capabilities import Header
 from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.resources import Change, Resource, without_patches
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import DocumentStore
 from resourcesync.ports.contents import Contents
@@ -172,7 +172,8 @@ class Packager:
                 continue
             found = self._contents.measure(entry.uri)
             if found is not None:
-                found = replace(found, path=resource.path, links=resource.links)
+                # Links to its versions are of what it is now; a patch is not packed by itself.
+                found = replace(without_patches(found), path=resource.path)
             if isinstance(entry, Change):
                 yield _changed(entry, found)
             elif found is not None:

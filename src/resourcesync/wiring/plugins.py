@@ -13,7 +13,7 @@ from resourcesync import __version__
 from resourcesync.destination.mappers import MapperFactory
 from resourcesync.documents.patches.limits import MAX_BYTES
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.patching import PatchFormat
+from resourcesync.ports.patching import PatchFormat, PatchMaker
 from resourcesync.values import dataclass
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MAPPERS: Final = "resourcesync.mappers"
 PATCHES: Final = "resourcesync.patches"
+PATCH_MAKERS: Final = "resourcesync.patch_makers"
 EXPORTERS: Final = "resourcesync.exporters"
 
 _OURS: Final = "resourcesync"
@@ -31,6 +32,10 @@ _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
         "application/json-patch": "resourcesync.documents.patches.json_patch:apply",
         "application/xml-patch+xml": "resourcesync.documents.patches.xml_patch:apply",
         "application/patch-ops-error+xml": "resourcesync.documents.patches.xml_patch:apply",
+    },
+    PATCH_MAKERS: {
+        "application/json-patch+json": "resourcesync.documents.patches.json_diff:compute",
+        "application/xml-patch+xml": "resourcesync.documents.patches.xml_diff:compute",
     },
     EXPORTERS: {
         "bagit": "resourcesync.destination.bagging:export_bag",
@@ -138,6 +143,41 @@ class _PatchFormats(Mapping[str, PatchFormat]):
 def patch_formats() -> Mapping[str, PatchFormat]:
     """Return the formats of patches that can be applied, by media type; none is imported yet."""
     return _PatchFormats()
+
+
+def patch_makers() -> tuple[PatchMaker, ...]:
+    """Return what computes patches, ours first; none is imported yet.
+
+    Those of others are asked about resources of all types that ours are not for.
+    """
+    ours = _BUILT_IN[PATCH_MAKERS]
+    return tuple(
+        PatchMaker(
+            media_type=name,
+            load=partial(load, PATCH_MAKERS, name),
+            suits=_SUITED.get(name, _is_of_others),
+            largest=MAX_BYTES if name in ours else None,
+        )
+        for name in sorted(names(PATCH_MAKERS), key=lambda name: (name not in ours, name))
+    )
+
+
+def _is_json(media_type: str) -> bool:
+    return media_type == "application/json" or media_type.endswith("+json")
+
+
+def _is_xml(media_type: str) -> bool:
+    return media_type in ("application/xml", "text/xml") or media_type.endswith("+xml")
+
+
+def _is_of_others(media_type: str) -> bool:
+    return not (_is_json(media_type) or _is_xml(media_type))
+
+
+_SUITED: Final = {
+    "application/json-patch+json": _is_json,
+    "application/xml-patch+xml": _is_xml,
+}
 
 
 def mapper(name: str) -> MapperFactory:

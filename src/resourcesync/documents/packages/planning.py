@@ -148,7 +148,7 @@ def length_of(entry: ManifestEntry) -> int:
         return 0
     if resource.length is None:
         raise ValueError(f"{resource.uri!r} has no length, so it cannot be packed")
-    return resource.length
+    return resource.length + sum(link.length or 0 for link in resource.links if link.path)
 
 
 def _placed(entries: Sequence[ManifestEntry], first: int = 0) -> list[ManifestEntry]:
