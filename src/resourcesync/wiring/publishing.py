@@ -13,106 +13,38 @@ import msgspec
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.files import FileTreeOriginals, Selection
-from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
-from resourcesync.model.vocabulary import Dialect
+from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports import Catalogue, Clock, Omission
 from resourcesync.source.ledger import read_plan, read_record
 from resourcesync.source.link_rules import LinkedOriginals, ReadableOriginals, parse_rule
 from resourcesync.source.naming import Naming
-from resourcesync.source.paging import Limits
-from resourcesync.source.policy import ChangeLists, Policy, Step
+from resourcesync.source.policy import Step
 from resourcesync.source.publisher import Publication, Publisher
 from resourcesync.source.scan import ScanReport, scan
 from resourcesync.wiring import robots
 from resourcesync.wiring.catalogue_rows import naming_the_remedy
+from resourcesync.wiring.publish_settings import Settings, decode_settings, read_settings
 from resourcesync.wiring.rehearsing import Unrecorded
 
 if TYPE_CHECKING:
     from resourcesync.source.dumps import Dumped
-    from resourcesync.wiring.dumping import DumpsAsked, Packing
+    from resourcesync.wiring.dumping import DumpsAsked
+
+__all__ = [
+    "CATALOGUE",
+    "NOTE",
+    "Asked",
+    "Published",
+    "Settings",
+    "decode_settings",
+    "publish_tree",
+    "read_settings",
+]
 
 CATALOGUE: Final = Path(".resourcesync") / "catalogue.db"
 NOTE: Final = "publish.settings"
 """Where the catalogue of a folder remembers its settings."""
-_SECOND: Final = 1_000_000
 _SHOWN_OMISSIONS: Final = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How a tree is published. They are remembered with the tree's catalogue.
-
-    Attributes:
-        url: The URI of the tree's root.
-        out: The folder the documents go to, relative to the tree; ``.`` is the tree itself.
-        earlier: The folders they went to before: what is left there is no resource either.
-        include, exclude: Patterns on paths in the tree.
-        algorithms: Digests of every resource.
-        max_entries, max_bytes: The most one document holds.
-        described_by: The URI of a document about the resources; empty writes one.
-        change_lists: How changes are listed, a value of ``ChangeLists``.
-        rotate, keep, rebase_every, archive: Ages in seconds, as in ``Policy``; 0 is never.
-        dialect: The version that is written, such as ``1.1``.
-        sitemap: Whether a plain sitemap is written for search engines.
-        robots: Whether ``robots.txt`` is written.
-        links: Rules for the links of resources, as ``link_rules.parse_rule`` reads them.
-        max_package: The most bytes of content in one package of a dump; 0 is the default.
-    """
-
-    url: str = ""
-    out: str = "."
-    earlier: tuple[str, ...] = ()
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    algorithms: tuple[str, ...] = ("sha-256",)
-    max_entries: int = Limits().max_entries
-    max_bytes: int = Limits().max_bytes
-    described_by: str = ""
-    change_lists: str = ChangeLists.APPEND.value
-    rotate: float = 0
-    keep: float = 0
-    rebase_every: float = 0
-    archive: float = 0
-    dialect: str = Dialect.V1_1.value
-    sitemap: bool = False
-    robots: bool = False
-    links: tuple[str, ...] = ()
-    max_package: int = 0
-
-    @property
-    def policy(self) -> Policy:
-        """When lists are closed, kept, archived and written anew.
-
-        Raises:
-            ConfigurationError: There is no such policy.
-        """
-        return Policy(
-            change_lists=ChangeLists(self.change_lists),
-            rotate=int(self.rotate * _SECOND),
-            keep=int(self.keep * _SECOND),
-            rebase=int(self.rebase_every * _SECOND),
-            archive=int(self.archive * _SECOND),
-            sitemap=self.sitemap,
-            dialect=Dialect(self.dialect),
-        )
-
-    @property
-    def limits(self) -> Limits:
-        """The most that one document holds."""
-        return Limits(max_entries=self.max_entries, max_bytes=self.max_bytes)
-
-    @property
-    def packing(self) -> "Packing":
-        """How dumps are made."""
-        from resourcesync.wiring import dumping  # noqa: PLC0415 - few publications need it
-
-        return dumping.Packing(
-            url=self.url,
-            max_package=self.max_package or dumping.DEFAULT_PACKAGE,
-            keep=self.keep,
-            limits=self.limits,
-            dialect=Dialect(self.dialect),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,27 +240,6 @@ def check_address(url: str) -> None:
             f"{url!r} cannot be the address of a Source, or of a document: {error.message}",
             hint="give the address as a browser shows it, such as https://example.org/",
         ) from error
-
-
-def read_settings(catalogue: Catalogue, note: str) -> Settings:
-    """Return the settings that are remembered in a note, or those of the first time.
-
-    Raises:
-        StateError: They are damaged.
-    """
-    return decode_settings(catalogue.note(note))
-
-
-def decode_settings(text: str | None) -> Settings:
-    """Return the settings of a note, or those of the first time.
-
-    Raises:
-        StateError: They are damaged.
-    """
-    try:
-        return Settings() if text is None else msgspec.json.decode(text, type=Settings)
-    except msgspec.MsgspecError as error:
-        raise StateError("the settings in the catalogue are damaged") from error
 
 
 def settle(root: Path, known: Settings, chosen: Mapping[str, object]) -> Settings:

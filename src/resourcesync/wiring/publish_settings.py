@@ -1,0 +1,145 @@
+"""How a tree is published: settings that are remembered with its catalogue."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from resourcesync.errors import StateError
+from resourcesync.model.vocabulary import Dialect
+from resourcesync.ports import Catalogue
+from resourcesync.source.paging import Limits
+from resourcesync.source.policy import ChangeLists, Policy
+from resourcesync.wiring.versioning import VersionsAsked
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.dumping import Packing
+
+_SECOND: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a tree is published. They are remembered with the tree's catalogue.
+
+    Attributes:
+        url: The URI of the tree's root.
+        out: The folder the documents go to, relative to the tree; ``.`` is the tree itself.
+        earlier: The folders they went to before: what is left there is no resource either.
+        include, exclude: Patterns on paths in the tree.
+        algorithms: Digests of every resource.
+        max_entries, max_bytes: The most one document holds.
+        described_by: The URI of a document about the resources; empty writes one.
+        change_lists: How changes are listed, a value of ``ChangeLists``.
+        rotate, keep, rebase_every, archive: Ages in seconds, as in ``Policy``; 0 is never.
+        dialect: The version that is written, such as ``1.1``.
+        sitemap: Whether a plain sitemap is written for search engines.
+        robots: Whether ``robots.txt`` is written.
+        links: Rules for the links of resources, as ``link_rules.parse_rule`` reads them.
+        max_package: The most bytes of content in one package of a dump; 0 is the default.
+        versions: Whether entries lead to versions that are kept.
+        versions_in: The folder that keeps them, from the tree; empty for the usual one.
+        versions_keep: Seconds that former versions stay at least.
+        versions_least: So many former versions of each file stay at least.
+        versions_max_bytes: The most bytes of all versions; 0 for any number.
+        patches: Whether patches are computed.
+    """
+
+    url: str = ""
+    out: str = "."
+    earlier: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    algorithms: tuple[str, ...] = ("sha-256",)
+    max_entries: int = Limits().max_entries
+    max_bytes: int = Limits().max_bytes
+    described_by: str = ""
+    change_lists: str = ChangeLists.APPEND.value
+    rotate: float = 0
+    keep: float = 0
+    rebase_every: float = 0
+    archive: float = 0
+    dialect: str = Dialect.V1_1.value
+    sitemap: bool = False
+    robots: bool = False
+    links: tuple[str, ...] = ()
+    max_package: int = 0
+    versions: bool = False
+    versions_in: str = ""
+    versions_keep: float = 0
+    versions_least: int = 0
+    versions_max_bytes: int = 0
+    patches: bool = False
+
+    @property
+    def policy(self) -> Policy:
+        """When lists are closed, kept, archived and written anew.
+
+        Raises:
+            ConfigurationError: There is no such policy.
+        """
+        return Policy(
+            change_lists=ChangeLists(self.change_lists),
+            rotate=int(self.rotate * _SECOND),
+            keep=int(self.keep * _SECOND),
+            rebase=int(self.rebase_every * _SECOND),
+            archive=int(self.archive * _SECOND),
+            sitemap=self.sitemap,
+            dialect=Dialect(self.dialect),
+        )
+
+    @property
+    def limits(self) -> Limits:
+        """The most that one document holds."""
+        return Limits(max_entries=self.max_entries, max_bytes=self.max_bytes)
+
+    @property
+    def packing(self) -> "Packing":
+        """How dumps are made."""
+        from resourcesync.wiring import dumping  # noqa: PLC0415 - few publications need it
+
+        return dumping.Packing(
+            url=self.url,
+            max_package=self.max_package or dumping.DEFAULT_PACKAGE,
+            keep=self.keep,
+            limits=self.limits,
+            dialect=Dialect(self.dialect),
+        )
+
+    @property
+    def past(self) -> VersionsAsked:
+        """How versions are kept."""
+        return VersionsAsked(
+            is_public=self.versions,
+            folder=self.versions_in,
+            keep=self.versions_keep,
+            least=self.versions_least,
+            most=self.versions_max_bytes,
+            patches=self.patches,
+        )
+
+    @property
+    def entries(self) -> tuple[object, ...]:
+        """What decides on the entries of unchanged files: all are read again when it changes."""
+        return (self.algorithms, self.links, self.versions)
+
+
+def read_settings(catalogue: Catalogue, note: str) -> Settings:
+    """Return the settings that are remembered in a note, or those of the first time.
+
+    Raises:
+        StateError: They are damaged.
+    """
+    return decode_settings(catalogue.note(note))
+
+
+def decode_settings(text: str | None) -> Settings:
+    """Return the settings of a note, or those of the first time.
+
+    Raises:
+        StateError: They are damaged.
+    """
+    try:
+        return Settings() if text is None else msgspec.json.decode(text, type=Settings)
+    except msgspec.MsgspecError as error:
+        raise StateError("the settings in the catalogue are damaged") from error
