@@ -182,7 +182,6 @@ def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outc
 
     address, folder = one.target.address, one.folder
     words, clock = way.words, way.clock
-    words.first = not mirrors.knows_source(folder)
     if address is None and not mirrors.is_mirror(folder):
         raise mirrors.not_a_mirror(folder)
     plan: dict[str, object] = {}
@@ -200,6 +199,7 @@ def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outc
         clock=clock,
         is_expected=one.target.is_configured,
     ) as destination:
+        words.first = destination.is_new
         review = showing_items(tell) if one.target.arguments.dry_run else None
         chosen = replace(_options(one, clock.now()), review=review)
         found = destination.pull(address, chosen)

@@ -58,6 +58,11 @@ class Destination:
         self._memory = Memory(equipment.state)
         self._locator = Locator(equipment, self._memory)
 
+    @property
+    def is_new(self) -> bool:
+        """Whether no pull has found the Source yet."""
+        return self._memory.identity is None
+
     # --- pull ---
 
     def pull(self, source: str | None, options: PullOptions) -> RunReport:
