@@ -29,6 +29,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Original
+from resourcesync.source.contents import PresentContents
 from resourcesync.source.policy import Step
 from resourcesync.wiring import catalogues, dumping, mirrors
 from resourcesync.wiring.publishing import Asked as AskedOfPublish
@@ -98,6 +99,8 @@ class Truth:
         """Change some resources: of ten, eight are updated, one is created and one deleted."""
         for known in sorted(luck.sample(range(self.size), changes)):
             kind = luck.choices(("updated", "created", "deleted"), (8, 1, 1))[0]
+            if kind == "deleted" and not self._versions[known]:
+                kind = "updated"  # it is gone already, and comes back
             if kind == "created":
                 number, self.size = self.size, self.size + 1
                 self._versions.append(1)
@@ -166,7 +169,7 @@ class _Source:
                 Settings(url=f"{self._web.url}/").packing,
                 catalogue,
                 FolderDocuments(self._web.root),
-                _Bodies(self._truth),
+                PresentContents(_Bodies(self._truth)),
                 self._clock,
             )
         self.publish()  # leads to it

@@ -27,6 +27,8 @@ StorageError
   local-change       A file was changed while it was replaced; move it away if you want to keep it.
   watch              The system watches no more folders; raise its limit, or publish by the clock.
 StateError
+  clock-ahead        The clock is a year after all that was published; if it is right: --rebase.
+  clock-behind       The clock is before what was published; if it is right: --rebase.
   catalogue-row      A row of a catalogue cannot be published; `catalogue check` names it.
 DiscontinuityError
   changes-lost       The log of changes does not reach back to the cursor; begin anew.

@@ -17,6 +17,7 @@ from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageErro
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import Posted
+from resourcesync.source.believing import check_clock
 from resourcesync.source.foreign import refuse_foreign
 from resourcesync.source.ledger import read_record
 from resourcesync.source.publisher import Publication
@@ -175,12 +176,13 @@ def publish(
         if read_record(catalogue) is None or settings.out != known.out:
             refuse_foreign(documents)
         publisher = publishing.publisher_of(catalogue, documents, settings, clock)
+        step = check_clock(catalogue, clock.now(), asked.step)
         with catalogue.snapshot() as snapshot:
             found = ScanReport(files=snapshot.count())
         done = Publication()
         if not asked.dry_run:
             catalogue.write_notes({_NOTE: msgspec.json.encode(settings).decode()})
-            done = publisher.publish(asked.step)
+            done = publisher.publish(step)
         return Published(settings=settings, scan=found, publication=done, dry_run=asked.dry_run)
 
 

@@ -15,6 +15,7 @@ from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.files import FileTreeOriginals, Selection
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports import Catalogue, Clock, Omission
+from resourcesync.source.believing import check_clock
 from resourcesync.source.ledger import read_plan, read_record
 from resourcesync.source.link_rules import LinkedOriginals, ReadableOriginals, parse_rule
 from resourcesync.source.naming import Naming
@@ -118,6 +119,7 @@ def publish_tree(
         if settings.robots:
             robots.check(root / settings.out, settings.url)
         now = clock.now()
+        step = check_clock(catalogue, now, asked.step)
         found = scan(originals, catalogue, now, anew=anew, allow_empty=asked.allow_empty)
         done, dumped = Publication(), None
         if not asked.dry_run:
@@ -126,7 +128,7 @@ def publish_tree(
                 if asked.dumps is not None:
                     dumped = _dump(asked.dumps, settings, catalogue, documents, originals, clock)
             finally:  # the lists go on, also where something could not be packed
-                done = publisher.publish(asked.step, anew=anew, now=now)
+                done = publisher.publish(step, anew=anew, now=now)
             if settings.robots:
                 robots.write(root / settings.out, publisher.sitemap_uri)
         return Published(

@@ -35,6 +35,13 @@ class Unrecorded:
     def forget_edits(self, last: int) -> None:
         """Forget nothing."""
 
+    def latest(self) -> datetime | None:
+        """Return the latest moment that was given away."""
+        return self._catalogue.latest()
+
+    def turn_back(self, moment: datetime) -> None:
+        """Forget nothing."""
+
     def write_notes(self, notes: Mapping[str, str]) -> None:
         """Write nothing."""
 

@@ -129,16 +129,10 @@ class FileCatalogue:
             DiskFullError: No space is left; nothing was recorded.
             StateError: The file is damaged.
         """
-        with guarded(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                recording = FileRecording(self._connection, to_microseconds(now))
-                yield recording
-                recording.finish()
-                self._connection.execute("COMMIT")
-            finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+        with self._writing() as connection:
+            recording = FileRecording(connection, to_microseconds(now))
+            yield recording
+            recording.finish()
 
     @contextmanager
     def snapshot(self) -> Iterator["FileSnapshot"]:
@@ -159,6 +153,27 @@ class FileCatalogue:
         with guarded(self._path):
             self._connection.execute("DELETE FROM edit WHERE number <= ?", (last,))
 
+    def latest(self) -> datetime | None:
+        """Return the latest moment that was given away, ``None`` before the first.
+
+        Raises:
+            StateError: The file is damaged.
+        """
+        with guarded(self._path):
+            latest = latest_moment(self._connection)
+        return None if latest is None else from_microseconds(latest)
+
+    def turn_back(self, moment: datetime) -> None:
+        """Forget the changes dated later than a moment; later ones are dated from there again.
+
+        Raises:
+            StateError: The file is damaged.
+        """
+        with self._writing() as connection:
+            until = (to_microseconds(moment),)
+            connection.execute("DELETE FROM change WHERE datetime_us > ?", until)
+            connection.execute("UPDATE moment SET latest_us = ?", until)
+
     def note(self, key: str) -> str | None:
         """Return a value of the publisher's own bookkeeping, or ``None``."""
         with guarded(self._path):
@@ -166,12 +181,16 @@ class FileCatalogue:
 
     def write_notes(self, notes: Mapping[str, str]) -> None:
         """Store values of the publisher's own bookkeeping, all or none, durably."""
+        with self._writing() as connection:
+            connection.executemany("INSERT OR REPLACE INTO note VALUES (?,?)", notes.items())
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Open a transaction; it commits when the block ends without an error."""
         with guarded(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                self._connection.executemany(
-                    "INSERT OR REPLACE INTO note VALUES (?,?)", notes.items()
-                )
+                yield self._connection
                 self._connection.execute("COMMIT")
             finally:
                 if self._connection.in_transaction:
