@@ -8,8 +8,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Catalogue, Clock, DocumentStore
-from resourcesync.ports.contents import Readable
-from resourcesync.source.contents import PresentContents
+from resourcesync.ports.contents import Contents
 from resourcesync.source.dumps import Dumped, DumpPublisher
 from resourcesync.source.foreign import refuse_foreign_dumps
 from resourcesync.source.naming import Naming
@@ -59,7 +58,7 @@ def dump(
     packing: Packing,
     catalogue: Catalogue,
     documents: DocumentStore,
-    originals: Readable,
+    contents: Contents,
     clock: Clock,
 ) -> Dumped:
     """Pack what is not packed yet.
@@ -82,7 +81,7 @@ def dump(
     return DumpPublisher(
         catalogue,
         documents,
-        PresentContents(originals),
+        contents,
         names=Naming(base_uri=packing.url),
         clock=clock,
         size=PackageSize(

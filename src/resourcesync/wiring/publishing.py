@@ -28,6 +28,9 @@ from resourcesync.wiring.publish_settings import Settings, decode_settings, read
 from resourcesync.wiring.rehearsing import Unrecorded
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from resourcesync.ports.contents import Contents, Readable
     from resourcesync.source.dumps import Dumped
     from resourcesync.wiring.dumping import DumpsAsked
 
@@ -114,7 +117,7 @@ def publish_tree(
         if read_record(catalogue) is None or settings.out != known.out:
             _refuse_foreign(documents)
         anew = (settings.algorithms, settings.links) != (known.algorithms, known.links)
-        originals = _originals(root, settings, clock)
+        originals, contents = _originals(root, settings, clock)
         publisher = publisher_of(catalogue, documents, settings, clock)
         if settings.robots:
             robots.check(root / settings.out, settings.url)
@@ -126,7 +129,7 @@ def publish_tree(
             catalogue.write_notes({NOTE: msgspec.json.encode(settings).decode()})
             try:
                 if asked.dumps is not None:
-                    dumped = _dump(asked.dumps, settings, catalogue, documents, originals, clock)
+                    dumped = _dump(asked.dumps, settings, catalogue, documents, contents, clock)
             finally:  # the lists go on, also where something could not be packed
                 done = publisher.publish(step, anew=anew, now=now)
             if settings.robots:
@@ -146,7 +149,7 @@ def _dump(
     settings: Settings,
     catalogue: Catalogue,
     documents: FolderDocuments,
-    originals: ReadableOriginals,
+    contents: "AbstractContextManager[Contents]",
     clock: Clock,
 ) -> "Dumped":
     from resourcesync.wiring import dumping  # noqa: PLC0415 - few need it
@@ -155,10 +158,14 @@ def _dump(
     if plan is not None and plan.base_uri != Naming(base_uri=settings.url).base_uri:
         # Lists that start over go on from no dump that is older.
         publisher_of(catalogue, documents, settings, clock).publish()
-    return dumping.dump(asked, settings.packing, catalogue, documents, originals, clock)
+    with contents as bytes_of:
+        return dumping.dump(asked, settings.packing, catalogue, documents, bytes_of, clock)
 
 
-def _originals(root: Path, settings: Settings, clock: Clock) -> ReadableOriginals:
+def _originals(
+    root: Path, settings: Settings, clock: Clock, past: Past | None
+) -> tuple[ReadableOriginals, "AbstractContextManager[Contents]"]:
+    """Return the originals, and what gives their bytes for packages."""
     tree = FileTreeOriginals(
         root,
         settings.url,
@@ -166,9 +173,26 @@ def _originals(root: Path, settings: Settings, clock: Clock) -> ReadableOriginal
         selection=_selection(settings),
         algorithms=settings.algorithms,
     )
-    if not settings.links:
-        return tree
-    return LinkedOriginals(tree, [parse_rule(text) for text in settings.links], settings.url)
+    originals: ReadableOriginals = tree
+    if settings.links:
+        rules = [parse_rule(text) for text in settings.links]
+        originals = LinkedOriginals(tree, rules, settings.url)
+    if past is not None:
+        originals = past.originals(originals)
+    return originals, _contents(tree, originals, past)
+
+
+@contextmanager
+def _contents(
+    tree: FileTreeOriginals, originals: "Readable", past: Past | None
+) -> Iterator["Contents"]:
+    from resourcesync.source.contents import PresentContents  # noqa: PLC0415 - few need it
+
+    with tree.reading() as opening:
+        if past is None:
+            yield PresentContents(originals, opening)
+        else:
+            yield past.contents(originals, opening)
 
 
 def publisher_of(

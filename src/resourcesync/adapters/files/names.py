@@ -40,3 +40,17 @@ def to_names(path: str) -> tuple[str, ...] | None:
     names = tuple(to_name(segment) for segment in path.split("/"))
     found = tuple(name for name in names if name is not None)
     return found if len(found) == len(names) else None
+
+
+def unfit(key: str, room: int) -> str | None:
+    """Return why a name cannot be in a URI that Destinations take; ``None`` if it can.
+
+    Args:
+        key: The name as a segment.
+        room: Characters that are left for it.
+    """
+    if len(key) > room:
+        return f"its URI is longer than {MAX_URI} characters"
+    if "%0" in key and ("%0A" in key or "%0D" in key):
+        return "a line break in its name, which Destinations refuse"
+    return None
