@@ -23,6 +23,7 @@ import html
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, final
 
@@ -42,6 +43,9 @@ from resourcesync.server.served import Served
 
 __all__ = ["Application", "LinksOf", "Served", "create_app", "no_links"]
 
+_MOST_PLACES: Final = 4096
+_REMEMBERED: Final = 256
+"""Bytes of a path up to which its place is kept: 4096 of them take a few megabytes."""
 _WELL_KNOWN: Final = tuple(os.fsencode(WELL_KNOWN_PATH).strip(b"/").split(b"/"))
 _NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
 _KINDS: Final = {
@@ -49,6 +53,7 @@ _KINDS: Final = {
     b".zip": (b"content-type", b"application/zip"),
 }
 """What the folder of documents holds, by the last four letters of the name."""
+_VARY: Final = (b"vary", b"accept-encoding")
 _NO_CACHE: Final = (b"cache-control", b"no-cache")
 _FOREVER: Final = (b"cache-control", b"max-age=31536000, immutable")
 # A numbered Change List may still be open, and grow; a numbered Resource List never changes, nor
@@ -64,8 +69,8 @@ LinksOf = Callable[[str], Sequence[str]]
 """Gives the values of further ``Link`` fields for what is at a path of the application.
 
 The path is without its first slash, with undecodable bytes as surrogates, such as
-``resourcesync/changelist.xml``; a value is such as ``<https://hub.example/>; rel="hub"``. It is
-called for every request of a file, so it must be quick and ask no disk.
+``resourcesync/changelist.xml``; a value is such as ``<https://hub.example/>; rel="hub"``. What it
+gives for a path is kept: it must give the same each time.
 """
 
 
@@ -106,6 +111,7 @@ class Application:
         self._mounts = mounts
         self._links = links
         self._sender = Sender(clock)
+        self._places = lru_cache(maxsize=_MOST_PLACES)(self._locate)
         self._media_type = served.media_type
         self._prefix = served.documents_names
         self._documents = Folder(served.documents_folder)
@@ -163,18 +169,25 @@ class Application:
         if refusal is not None:
             await exchange.send(refusal)
             return
-        names = read_path(exchange.request.raw_path)
-        place = None if names is None else self._locate(names)
+        path = exchange.request.raw_path
+        place = self._places(path) if len(path) <= _REMEMBERED else self._locate(path)
         if place is not None and await self._sender.send(exchange, place):
             return
-        page = self._page if names == () else None
+        page = self._page if path == b"/" else None
         reply = refuse(404, "Not found.") if page is None else page.answer(exchange.request)
         await exchange.send(reply)
 
-    def _locate(self, names: Names) -> Place | None:
+    def _locate(self, path: bytes) -> Place | None:
+        names = read_path(path)
+        if names is None:
+            return None
         if names == _WELL_KNOWN:
-            headers = (_KINDS[b".xml"], _NO_CACHE, *self._link_field(names), _NOSNIFF)
-            return Place(folder=self._description, names=self._description_name, headers=headers)
+            return Place(
+                folder=self._description,
+                names=self._description_name,
+                headers=(_KINDS[b".xml"], _NO_CACHE, *self._link_field(names), _VARY, _NOSNIFF),
+                is_encodable=True,
+            )
         depth = len(self._prefix)
         if names[:depth] == self._prefix:
             return self._locate_document(names, names[depth:])
@@ -187,8 +200,10 @@ class Application:
         if not names or is_hidden(names) or names[-1][-4:] not in _KINDS:
             return None
         caching = _FOREVER if _IMMUTABLE.fullmatch(names[-1]) is not None else _NO_CACHE
-        headers = (_KINDS[names[-1][-4:]], caching, *self._link_field(path), _NOSNIFF)
-        return Place(folder=self._documents, names=names, headers=headers)
+        is_xml = names[-1][-4:] == b".xml"
+        varying = (_VARY,) if is_xml else ()
+        headers = (_KINDS[names[-1][-4:]], caching, *self._link_field(path), *varying, _NOSNIFF)
+        return Place(folder=self._documents, names=names, headers=headers, is_encodable=is_xml)
 
     def _locate_resource(self, names: Names) -> Place:
         media_type = self._media_type(_path_of(names))

@@ -22,6 +22,7 @@ _CLOSE: Final = (b"connection", b"close")
 _READ: Final = {
     name.encode(): name
     for name in (
+        "accept-encoding",
         "content-length",
         "if-match",
         "if-modified-since",

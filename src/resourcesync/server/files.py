@@ -6,11 +6,10 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, final
+from typing import Final, NamedTuple, Self, final
 
 from resourcesync.errors import StorageError
 from resourcesync.server.paths import Names, follow_link, is_hidden
-from resourcesync.values import dataclass
 
 FORBIDDEN: Final = "forbidden"
 """The code of the error for a file that this process may not read."""
@@ -21,6 +20,8 @@ _ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | _CLOSE
 _FOLDER: Final = _ROOT | os.O_NOFOLLOW
 # A pipe that nobody writes to must not hold up the open; it is refused right after.
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | _CLOSE
+
+_NO_WAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 
 _IS_LINK: Final = frozenset({errno.ELOOP, errno.EMLINK})
 _IS_ABSENT: Final = _IS_LINK | {
@@ -35,9 +36,10 @@ _IS_ABSENT: Final = _IS_LINK | {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class Condition(NamedTuple):
     """What ``stat`` tells of a file: equal conditions mean equal bytes, once they have settled.
+
+    A named tuple, since every request makes two.
 
     Attributes:
         size: Bytes.
@@ -54,12 +56,7 @@ class Condition:
     @classmethod
     def of(cls, status: os.stat_result) -> Self:
         """Return the condition that ``status`` describes."""
-        return cls(
-            size=status.st_size,
-            modified_ns=status.st_mtime_ns,
-            changed_ns=status.st_ctime_ns,
-            inode=status.st_ino,
-        )
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 @final
@@ -87,6 +84,17 @@ class OpenFile:
     ) -> None:
         os.close(self._descriptor)
 
+    def again(self) -> "OpenFile":
+        """Return the same file, opened once more: it lives longer than this one.
+
+        Raises:
+            StorageError: No more files can be opened.
+        """
+        try:
+            return OpenFile(os.dup(self._descriptor), self.found)
+        except OSError as error:
+            raise _unreadable(error) from error
+
     def look(self) -> Condition:
         """Return the file's present condition."""
         return Condition.of(os.fstat(self._descriptor))
@@ -106,6 +114,20 @@ class OpenFile:
         except OSError as error:
             raise StorageError(f"a served file cannot be read: {error.strerror}") from error
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def read_now(self, start: int, length: int) -> bytes | None:
+        """Return what ``read`` does where no disk has to be waited for, else ``None``.
+
+        Where the system cannot tell, it is never so.
+        """
+        if not _NO_WAIT:
+            return None
+        buffer = bytearray(length)
+        try:
+            got = os.preadv(self._descriptor, (buffer,), start, _NO_WAIT)
+        except OSError:
+            return None
+        return bytes(buffer) if got == length else None
 
 
 @final

@@ -9,6 +9,7 @@ from resourcesync.server.ranges import Span, select
 from resourcesync.values import dataclass
 
 _SECOND_NS: Final = 1_000_000_000
+_OF_CONTENT: Final = {b"content-type", b"content-encoding"}
 _RANGES: Final = (b"accept-ranges", b"bytes")
 
 
@@ -97,7 +98,7 @@ def with_body(reply: Reply, body: bytes) -> Reply:
 
 
 def _without_type(headers: Headers) -> Headers:
-    return tuple(field for field in headers if field[0] != b"content-type")
+    return tuple(field for field in headers if field[0] not in _OF_CONTENT)
 
 
 def _marks(validators: Validators) -> Headers:

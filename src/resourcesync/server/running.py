@@ -258,7 +258,8 @@ class _Guard(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a connection, unless there are far too many."""
-        assert isinstance(transport, asyncio.Transport)
+        # Not asserted: the transports of other loops (uvloop) are of no such class.
+        transport = cast("asyncio.Transport", transport)
         if len(self._connections) >= self._limits.connections + _SPARE:
             transport.abort()
             return

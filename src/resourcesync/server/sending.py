@@ -2,18 +2,19 @@
 
 import asyncio
 import logging
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from anyio import to_thread
 
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.server.conditions import Validators
-from resourcesync.server.exchange import Exchange, Headers, Reply, refuse
+from resourcesync.server.conditions import Validators, judge
+from resourcesync.server.encoding import Coding, Encoder
+from resourcesync.server.exchange import Exchange, Headers, Reply, Request, refuse
 from resourcesync.server.files import FORBIDDEN, Condition, Folder, OpenFile
 from resourcesync.server.paths import Names
-from resourcesync.server.representations import answer, describe, with_body
+from resourcesync.server.representations import Representation, answer, describe, with_body
 from resourcesync.values import dataclass
 
 _LOG: Final = logging.getLogger(__name__)
@@ -34,21 +35,24 @@ class Place:
         folder: Where it lies.
         names: Its path there.
         headers: Fields of an answer that has it, such as the media type.
+        is_encodable: Whether it may be sent in a coding that the client takes.
     """
 
     folder: Folder
     names: Names
     headers: Headers
+    is_encodable: bool = False
 
 
 @final
 class Sender:
     """Sends what is at a place."""
 
-    __slots__ = ("_clock",)
+    __slots__ = ("_clock", "_encoder")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._encoder = Encoder()
 
     async def send(self, exchange: Exchange, place: Place) -> bool:
         """Send what is at ``place``, or why that cannot be; say whether anything is there.
@@ -72,19 +76,41 @@ class Sender:
                 return False
             with opened:
                 condition, validators = await self._settle(opened)
-                reply = answer(exchange.request, condition.size, validators, place.headers)
-                span = reply.span
-                if span is None or exchange.request.method == "HEAD":
-                    await exchange.send(reply)
-                    return True
-                if span.length > _INLINE:
-                    await _stream(exchange, reply, opened, condition)
-                    return True
-                body = opened.read(span.start, span.length)
-                if len(body) == span.length and _is_same(opened.look(), condition):
-                    await exchange.send(with_body(reply, body))
+                coding = self._choose(exchange.request, place, condition, validators)
+                if coding is not None:
+                    seen = _Seen(condition, validators)
+                    is_sent = await self._send_encoded(exchange, place, opened, seen, coding)
+                else:
+                    reply = answer(exchange.request, condition.size, validators, place.headers)
+                    is_sent = await _send_plain(exchange, reply, opened, condition)
+                if is_sent:
                     return True
         raise StorageError("a served file changes as fast as it is read")
+
+    def _choose(
+        self, request: Request, place: Place, condition: Condition, validators: Validators
+    ) -> Coding | None:
+        if not place.is_encodable:
+            return None
+        field = request.fields.get("accept-encoding", "")
+        return self._encoder.choose(field, condition.size, validators)
+
+    async def _send_encoded(
+        self, exchange: Exchange, place: Place, opened: OpenFile, seen: "_Seen", coding: Coding
+    ) -> bool:
+        """Send a document in a coding; say whether it stayed as it was meanwhile."""
+        validators = coding.of(seen.validators)
+        headers = (*place.headers, (b"content-encoding", coding.name.encode("ascii")))
+        if judge(exchange.request.fields, validators) != "send":
+            await exchange.send(answer(exchange.request, 0, validators, headers))
+            return True
+        where = (id(place.folder), place.names)
+        body = await self._encoder.encode(opened, seen.condition, coding, where)
+        if body is None:
+            return False
+        encoded = Representation(body=body, validators=validators, headers=headers)
+        await exchange.send(encoded.answer(exchange.request))
+        return True
 
     async def _settle(self, opened: OpenFile) -> tuple[Condition, Validators]:
         """Look at a file, a few milliseconds later when it was only just written."""
@@ -101,8 +127,33 @@ class Sender:
         return condition, Validators()
 
 
+class _Seen(NamedTuple):
+    """A state of a file."""
+
+    condition: Condition
+    validators: Validators
+
+
+async def _send_plain(
+    exchange: Exchange, reply: Reply, opened: OpenFile, condition: Condition
+) -> bool:
+    """Send a file as it is; say whether it stayed as it was meanwhile."""
+    span = reply.span
+    if span is None or exchange.request.method == "HEAD":
+        await exchange.send(reply)
+        return True
+    if span.length > _INLINE:
+        await _stream(exchange, reply, opened, condition)
+        return True
+    body = opened.read(span.start, span.length)
+    if len(body) != span.length or not _is_same(opened.look(), condition):
+        return False
+    await exchange.send(with_body(reply, body))
+    return True
+
+
 async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, condition: Condition) -> None:
-    """Send a long span in chunks that a worker thread reads.
+    """Send a long span in chunks.
 
     Raises:
         OriginalChangedError: The file is not what it was; the last bytes were not sent.
@@ -110,7 +161,7 @@ async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, condition:
     assert reply.span is not None
     start, stop = reply.span.start, reply.span.stop
     async with exchange.watched() as gone:
-        chunk = await to_thread.run_sync(opened.read, start, min(_CHUNK, stop - start))
+        chunk = await _read(opened, start, min(_CHUNK, stop - start))
         await exchange.start(reply)
         while not gone.done():
             start += len(chunk)
@@ -119,7 +170,13 @@ async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, condition:
             await exchange.go_on(chunk, more=start < stop)
             if start >= stop:
                 return
-            chunk = await to_thread.run_sync(opened.read, start, min(_CHUNK, stop - start))
+            chunk = await _read(opened, start, min(_CHUNK, stop - start))
+
+
+async def _read(opened: OpenFile, start: int, length: int) -> bytes:
+    """Read at once what is in memory; let a thread wait for the disk."""
+    chunk = opened.read_now(start, length)
+    return await to_thread.run_sync(opened.read, start, length) if chunk is None else chunk
 
 
 def _is_same(now: Condition, before: Condition) -> bool:

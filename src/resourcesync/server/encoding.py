@@ -1,0 +1,211 @@
+"""Content codings of documents: gzip, and zstd where a library is there (RFC 9110 §8.4, §12.5.3).
+
+A document is compressed once for each of its states, and kept: a list is asked for far more often
+than it changes. What is kept is bounded, and so is how much is compressed at a time.
+"""
+
+import asyncio
+import importlib
+import re
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final, Protocol, final
+
+from anyio import CapacityLimiter, to_thread
+
+from resourcesync.server.conditions import Validators
+from resourcesync.server.files import Condition, OpenFile
+
+_SMALLEST: Final = 512
+"""Bytes of a document below which a coding saves nothing: it goes into one packet either way."""
+_LARGEST: Final = 64 * 1024 * 1024
+"""More than any document may have: 50 MB (sitemaps.org)."""
+_KEPT: Final = 32 * 1024 * 1024
+_AT_ONCE: Final = 2
+_PIECE: Final = 1024 * 1024
+_GZIP_LEVEL: Final = 6
+_GZIP_WINDOW: Final = 31
+_ZSTD_LEVEL: Final = 6
+_MOST_CODINGS: Final = 16
+
+_CODING: Final = re.compile(
+    r"[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*(?:;[ \t]*[qQ]=([01](?:\.[0-9]{0,3})?))?[ \t]*"
+)
+
+
+class _Compressor(Protocol):
+    def compress(self, data: bytes, /) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coding:
+    """One way to compress.
+
+    Attributes:
+        name: As ``Content-Encoding`` has it.
+        mark: What sets its entity tags apart from those of the plain bytes; another release of
+            the library may give other bytes, so it is named.
+        start: Makes a compressor.
+    """
+
+    name: str
+    mark: str
+    start: Callable[[], _Compressor]
+
+    def of(self, validators: Validators) -> Validators:
+        """Return the validators of the document in this coding: a strong tag of its own."""
+        return replace(validators, etag=f'{validators.etag[:-1]}-{self.mark}"')
+
+
+@lru_cache(maxsize=1)
+def codings() -> tuple[Coding, ...]:
+    """Return the codings that can be made here, the best first."""
+    gzip = Coding(
+        name="gzip",
+        mark=f"gzip{zlib.ZLIB_RUNTIME_VERSION}",
+        start=lambda: zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW),
+    )
+    zstd = _find_zstd()
+    if zstd is None:
+        return (gzip,)
+    best = Coding(
+        name="zstd",
+        mark=f"zstd{zstd.zstd_version}",
+        start=lambda: zstd.ZstdCompressor(level=_ZSTD_LEVEL),
+    )
+    return (best, gzip)
+
+
+def _find_zstd() -> Any:
+    # Python's own from 3.14 on, and its backport: the same names.
+    for name in ("compression.zstd", "backports.zstd"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    return None
+
+
+@lru_cache(maxsize=64)
+def choose(field: str) -> Coding | None:
+    """Return the coding that ``Accept-Encoding`` prefers of ours; ``None`` for the plain bytes.
+
+    Where it likes several as much, the best of ours. What is no coding ends the reading of it.
+    """
+    weights = _weigh(field)
+    best = max(codings(), key=lambda coding: _weight(weights, coding.name))
+    weight = _weight(weights, best.name)
+    return best if weight > 0 and weight >= weights.get("identity", 0.0) else None
+
+
+def _weigh(field: str) -> dict[str, float]:
+    weights: dict[str, float] = {}
+    for part in field.split(",", _MOST_CODINGS)[:_MOST_CODINGS]:
+        found = _CODING.fullmatch(part)
+        if found is None:
+            break
+        weights[found[1].lower()] = min(float(found[2] or 1), 1.0)
+    return weights
+
+
+def _weight(weights: dict[str, float], name: str) -> float:
+    return weights.get(name, weights.get("*", 0.0))
+
+
+@final
+class Encoder:
+    """Compresses documents, each state once, and keeps what was used last.
+
+    Args:
+        kept: The most bytes that are kept.
+    """
+
+    def __init__(self, *, kept: int = _KEPT) -> None:
+        self._most = kept
+        self._size = 0
+        self._bodies: OrderedDict[_Key, bytes] = OrderedDict()
+        self._running: dict[_Key, asyncio.Task[bytes | None]] = {}
+        self._limiter: CapacityLimiter | None = None
+
+    def choose(self, field: str, size: int, validators: Validators) -> Coding | None:
+        """Return the coding for a document of ``size`` bytes; ``None`` to send it as it is.
+
+        A state that has no entity tag is not compressed: it could not be told from the next one.
+        """
+        if not field or not validators.etag or not _SMALLEST <= size <= _LARGEST:
+            return None
+        return choose(field)
+
+    async def encode(
+        self, opened: OpenFile, condition: Condition, coding: Coding, where: Hashable
+    ) -> bytes | None:
+        """Return a document in ``coding``; ``None`` when it is no longer as ``condition``.
+
+        Args:
+            opened: The document.
+            condition: Its state.
+            coding: The coding.
+            where: What tells its place from all others.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        key = (where, condition, coding.name)
+        body = self._bodies.get(key)
+        if body is not None:
+            self._bodies.move_to_end(key)
+            return body
+        task = self._running.get(key)
+        if task is None:
+            # A task and a file of its own: whoever asked first may leave before it is done.
+            task = asyncio.create_task(self._compress(key, opened.again(), coding))
+            self._running[key] = task
+            task.add_done_callback(lambda done: self._end(key, done))
+        return await asyncio.shield(task)
+
+    async def _compress(self, key: "_Key", opened: OpenFile, coding: Coding) -> bytes | None:
+        _, condition, _ = key
+        with opened:
+            if self._limiter is None:
+                self._limiter = CapacityLimiter(_AT_ONCE)
+            body = await to_thread.run_sync(
+                _compress, opened, condition.size, coding, limiter=self._limiter
+            )
+            if body is None or opened.look() != condition:
+                return None
+        self._keep(key, body)
+        return body
+
+    def _end(self, key: "_Key", task: asyncio.Task[bytes | None]) -> None:
+        del self._running[key]
+        if not task.cancelled():
+            task.exception()  # whoever waits is told; nobody may be left who does
+
+    def _keep(self, key: "_Key", body: bytes) -> None:
+        if len(body) > self._most // 4:
+            return
+        self._bodies[key] = body
+        self._size += len(body)
+        while self._size > self._most:
+            _, dropped = self._bodies.popitem(last=False)
+            self._size -= len(dropped)
+
+
+_Key = tuple[Hashable, Condition, str]
+
+
+def _compress(opened: OpenFile, size: int, coding: Coding) -> bytes | None:
+    compressor = coding.start()
+    parts: list[bytes] = []
+    for start in range(0, size, _PIECE):
+        length = min(_PIECE, size - start)
+        piece = opened.read(start, length)
+        if len(piece) != length:
+            return None
+        parts.append(compressor.compress(piece))
+    return b"".join((*parts, compressor.flush()))

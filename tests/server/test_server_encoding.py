@@ -1,0 +1,256 @@
+"""Documents in gzip and zstd: each coding a representation of its own."""
+
+import asyncio
+import gzip
+import os
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.types import ASGIApp
+
+from resourcesync.server import encoding
+from resourcesync.server.conditions import Validators
+from resourcesync.server.encoding import Coding, Encoder, choose, codings
+from resourcesync.server.files import Condition, OpenFile
+from tests.support.asgi import ask
+from tests.support.served_tree import YEAR_AGO, application, plant, settled
+
+LIST = "/resourcesync/resourcelist.xml"
+XML = b"<urlset>" + b"".join(b"<url><loc>http://x/%d</loc></url>" % n for n in range(5000))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = plant(tmp_path / "tree")
+    path = root / LIST[1:]
+    path.write_bytes(XML)
+    os.utime(path, (YEAR_AGO, YEAR_AGO))
+    return root
+
+
+@pytest.fixture
+def app(root: Path) -> ASGIApp:
+    return application(root, settled())
+
+
+@pytest.fixture
+def without_zstd(monkeypatch: pytest.MonkeyPatch) -> None:
+    gzip_alone = tuple(coding for coding in codings() if coding.name == "gzip")
+    monkeypatch.setattr(encoding, "codings", lambda: gzip_alone)
+    choose.cache_clear()
+
+
+def test_a_document_comes_in_gzip_where_the_client_takes_it(
+    app: ASGIApp, without_zstd: None
+) -> None:
+    plain = ask(app, LIST)
+    packed = ask(app, LIST, fields={"accept-encoding": "br, zstd, gzip"})
+    head = ask(app, LIST, fields={"accept-encoding": "gzip"}, method="HEAD")
+
+    assert plain.body == XML
+    assert gzip.decompress(packed.body) == XML
+    assert len(packed.body) * 4 < len(XML)
+    assert int(packed.fields["content-length"]) == len(packed.body)
+    assert packed.fields["content-encoding"] == "gzip"
+    assert packed.fields["vary"] == plain.fields["vary"] == "accept-encoding"
+    assert packed.fields["last-modified"] == plain.fields["last-modified"]
+    assert packed.fields["etag"] != plain.fields["etag"]
+    assert not packed.fields["etag"].startswith("W/")
+    assert (head.fields, head.body) == (packed.fields, b"")
+
+
+def test_a_document_comes_in_zstd_where_a_library_is_there(app: ASGIApp) -> None:
+    zstd = pytest.importorskip("backports.zstd", reason="the extra zstd is not installed")
+    choose.cache_clear()
+
+    packed = ask(app, LIST, fields={"accept-encoding": "gzip, deflate, br, zstd"})
+
+    assert packed.fields["content-encoding"] == "zstd"
+    assert zstd.decompress(packed.body) == XML
+    assert ask(app, LIST, fields={"accept-encoding": "zstd;q=0, gzip"}).body[:2] == b"\x1f\x8b"
+
+
+def test_each_representation_is_asked_for_by_its_own_tag(app: ASGIApp, without_zstd: None) -> None:
+    takes = {"accept-encoding": "gzip"}
+    plain, packed = ask(app, LIST).fields["etag"], ask(app, LIST, fields=takes).fields["etag"]
+
+    known = ask(app, LIST, fields={**takes, "if-none-match": packed})
+    other = ask(app, LIST, fields={**takes, "if-none-match": plain})
+
+    assert (known.status, known.body) == (304, b"")
+    assert known.fields["etag"] == packed
+    assert "content-encoding" not in known.fields
+    assert (other.status, other.fields["content-encoding"]) == (200, "gzip")
+    assert ask(app, LIST, fields={"if-none-match": packed}).status == 200
+
+
+def test_a_range_is_one_of_the_coded_bytes_and_never_mixes(
+    app: ASGIApp, without_zstd: None
+) -> None:
+    takes = {"accept-encoding": "gzip"}
+    whole = ask(app, LIST, fields=takes)
+    part = {"range": "bytes=100-", "if-range": whole.fields["etag"]}
+
+    same = ask(app, LIST, fields={**takes, **part})
+    plain = ask(app, LIST, fields=part)
+
+    assert (same.status, same.body) == (206, whole.body[100:])
+    assert same.fields["content-encoding"] == "gzip"
+    assert (plain.status, plain.body) == (200, XML)
+
+
+def test_only_documents_are_coded_and_only_where_it_pays(root: Path, app: ASGIApp) -> None:
+    (root / "page.html").write_bytes(XML)
+    (root / "resourcesync" / "resourcedump-x.zip").write_bytes(XML)
+
+    for path in ("/page.html", "/resourcesync/resourcedump-x.zip"):
+        answer = ask(app, path, fields={"accept-encoding": "gzip"})
+        assert answer.body == XML
+        assert "vary" not in answer.fields
+    small = ask(app, "/resourcesync/capabilitylist.xml", fields={"accept-encoding": "gzip"})
+    assert small.body == b"<urlset/>"
+    assert small.fields["vary"] == "accept-encoding"
+
+
+def test_a_document_is_compressed_once_for_each_state(
+    root: Path, app: ASGIApp, monkeypatch: pytest.MonkeyPatch, without_zstd: None
+) -> None:
+    made: list[int] = []
+    real = encoding._compress
+
+    def counted(opened: OpenFile, size: int, coding: Coding) -> bytes | None:
+        made.append(size)
+        return real(opened, size, coding)
+
+    monkeypatch.setattr(encoding, "_compress", counted)
+    first = [ask(app, LIST, fields={"accept-encoding": "gzip"}).body for _ in range(3)]
+    (root / LIST[1:]).write_bytes(XML[:-5])
+    second = ask(application(root), LIST, fields={"accept-encoding": "gzip"})
+
+    assert made == [len(XML), len(XML) - 5]
+    assert {gzip.decompress(body) for body in first} == {XML}
+    assert gzip.decompress(second.body) == XML[:-5]
+
+
+def test_a_document_that_changes_while_it_is_compressed_is_never_a_mixture(
+    root: Path, monkeypatch: pytest.MonkeyPatch, without_zstd: None
+) -> None:
+    path = root / LIST[1:]
+    real = encoding._compress
+    left = [1]
+
+    def meddling(opened: OpenFile, size: int, coding: Coding) -> bytes | None:
+        body = real(opened, size, coding)
+        while left:
+            left.pop()
+            path.write_bytes(XML[: -len(XML) // 2])
+        return body
+
+    monkeypatch.setattr(encoding, "_compress", meddling)
+
+    answer = ask(application(root), LIST, fields={"accept-encoding": "gzip"})
+
+    assert gzip.decompress(answer.body) == XML[: -len(XML) // 2]
+
+
+def test_a_document_that_is_cut_short_meanwhile_is_not_compressed(root: Path) -> None:
+    path = root / LIST[1:]
+    with OpenFile(os.open(path, os.O_RDONLY), Condition.of(path.stat())) as opened:
+        os.truncate(path, 100)
+
+        assert encoding._compress(opened, len(XML), codings()[-1]) is None
+
+
+class Files:
+    """Many documents, each opened as often as one likes."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self.paths = [folder / str(n) for n in range(number)]
+        for path in self.paths:
+            path.write_bytes(os.urandom(1000))
+
+    async def encode(self, encoder: Encoder, number: int) -> bytes:
+        path = self.paths[number]
+        condition = Condition.of(path.stat())
+        with OpenFile(os.open(path, os.O_RDONLY), condition) as opened:
+            body = await encoder.encode(opened, condition, codings()[-1], number)
+        assert body is not None
+        assert zlib.decompress(body, 31) == path.read_bytes()
+        return body
+
+
+def test_what_is_kept_is_bounded_and_the_latest_stays(tmp_path: Path) -> None:
+    files, encoder = Files(tmp_path, 12), Encoder(kept=8000)
+
+    async def drive() -> None:
+        kept = await files.encode(encoder, 0)
+        for number in range(1, 12):
+            await files.encode(encoder, number)
+            assert await files.encode(encoder, 0) is kept
+            assert encoder._size == sum(map(len, encoder._bodies.values())) <= 8000
+
+    asyncio.run(drive())
+
+
+def test_who_asks_at_once_waits_for_one_and_may_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, encoder, made = Files(tmp_path, 1), Encoder(), list[int]()
+    real = encoding._compress
+
+    def counted(opened: OpenFile, size: int, coding: Coding) -> bytes | None:
+        made.append(size)
+        return real(opened, size, coding)
+
+    monkeypatch.setattr(encoding, "_compress", counted)
+
+    async def drive() -> None:
+        first = asyncio.create_task(files.encode(encoder, 0))
+        others = [asyncio.create_task(files.encode(encoder, 0)) for _ in range(20)]
+        await asyncio.sleep(0)
+        first.cancel()
+        assert len(set(await asyncio.gather(*others))) == 1
+
+    asyncio.run(drive())
+
+    assert made == [1000]
+    assert not encoder._running
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("gzip", "gzip"),
+        ("GZIP;q=0.5", "gzip"),
+        ("*", "gzip"),
+        ("identity, gzip", "gzip"),
+        ("gzip;q=0.2, identity;q=0.8", None),
+        ("gzip;q=0, *", None),
+        ("*;q=0", None),
+        ("br", None),
+        ("gzip;q=2", None),
+        ("\x00, gzip", None),
+        (",".join(["x"] * 16) + ",gzip", None),
+    ],
+)
+def test_the_client_decides_which_coding(
+    field: str, expected: str | None, without_zstd: None
+) -> None:
+    found = choose(field)
+
+    assert (found.name if found else None) == expected
+
+
+@given(st.text(alphabet="gzip;q=01.,*identy \t\x00ü", max_size=60))
+def test_any_field_chooses_a_coding_that_it_names_or_none(field: str) -> None:
+    found = choose(field)
+
+    assert found is None or found.name in field.lower() or "*" in field
+
+
+def test_a_state_that_has_no_tag_is_sent_as_it_is() -> None:
+    assert Encoder().choose("gzip", 10_000, Validators()) is None
+    assert Encoder().choose("gzip", 10_000, Validators(etag='"x"')) is not None
