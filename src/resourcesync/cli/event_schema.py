@@ -44,9 +44,12 @@ _FIELDS: Final = {
         "surplus tolerated total touched tries unchanged unlisted unpatched unproven unprovable "
         "unreached unreadable unsized unverified update updated useful_bytes warnings weak "
         "was_bytes hashed proven changing rules plugins packages_kept packed_entries packed_bytes "
-        "contradicting"
+        "contradicting hubs"
     ),
-    "number": "accuracy coverage lag_seconds seconds",
+    "number": (
+        "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
+        "delivered_seconds"
+    ),
     "flag": (
         "adopted complete dry_run first gap in_sync is_index is_open kept lists_only local "
         "offered offline sitemap stopped begun counted verified equal is_there "
@@ -101,12 +104,13 @@ EVENTS: Final = {
             "accurate unproven extra foreign begun coverage? accuracy read_bytes proven? "
             "proven_since? stopped:any doubted? changes:count cursor? path? mistakes entries "
             "tolerated from_dialect files equal different only_a only_b documents:any not_fetched "
-            "hashed touched changing unreadable omitted written url first problems warnings "
+            "hashed touched changing unreadable omitted written url first problems warnings hubs "
+            "subscribed_seconds accepted_seconds delivered_seconds "
             "checks resources_checked resources_listed unreached read_again:any cut_short "
             "judged_alone errors advice evidence:text out copies source missing damaged "
             "stopped_by verdict uri reason is_there is_altered asked trouble finding:any "
-            "set_aside runs:count via here:any trash:any last_change:any rules plugins others packages:any "
-            "packages_kept packed_entries packed_bytes rows:count"
+            "set_aside runs:count via here:any trash:any last_change:any rules plugins others "
+            "packages:any packages_kept packed_entries packed_bytes rows:count"
         ),
     ),
     "error": Event(

@@ -91,6 +91,12 @@ class JsonScreen:
         write_line(self._stream, self._encoder.encode(_tidied(row)).decode())
 
 
+def line_of(kind: str, run: str, fields: Mapping[str, object]) -> bytes:
+    """Return one line, line break included, for another program than the one that called us."""
+    row = {"v": VERSION, "type": kind, "run": run, **fields}
+    return msgspec.json.encode(_tidied(row), enc_hook=_plain) + b"\n"
+
+
 def _tidied(value: object) -> object:
     """Return ``value`` with times as text and lone surrogates spelled out: JSON has neither."""
     if isinstance(value, Digest):

@@ -27,6 +27,7 @@ from resourcesync.errors import ResourceSyncError
 GROUPS: Final = {
     "Mirror": {
         "pull": "copy what changed since last time",
+        "watch": "keep mirrors in step, as a service",
         "status": "how far behind is each mirror",
         "changes": "what changed here, for the next program",
         "audit": "compare every copy with the Source; write evidence",
@@ -37,6 +38,7 @@ GROUPS: Final = {
         "publish": "write Resource Lists and Change Lists for a tree",
         "dump": "pack a tree into Resource Dumps and Change Dumps",
         "serve": "serve a tree and its lists over HTTP",
+        "notify": "tell subscribers about changes",
         "catalogue": "tell a Source what became of its resources",
     },
     "Look": {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from resourcesync.cli import configured, configured_values, options, publish_options, words
+from resourcesync.cli import configured_values, notify, options, publish_options, words
 from resourcesync.cli.configured_sources import CATALOGUE, ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
@@ -37,7 +37,8 @@ _LINES: Final = "ndjson:"
 @options.with_options(publish_options.TREE)
 @option("--allow-empty", is_flag=True, help="Publish it although there are no files in it.")
 @option("-n", "--dry-run", is_flag=True, help="Say what has changed; write nothing.")
-@options.with_options(publish_options.POLICY, publish_options.STEPS, publish_options.WATCH)
+@options.with_options(publish_options.POLICY, publish_options.PAST)
+@options.with_options(publish_options.STEPS, publish_options.WATCH)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -148,8 +149,8 @@ def _publish(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
     clock = machine.system_clock()
     if str(tree).startswith((CATALOGUE, _LINES)):
         return _publish_told(str(tree), chosen, asked, values, screen)
-    if values["out"] is not None:
-        chosen["out"] = publishing.relative_out(tree, values["out"])
+    for name in {"out", "versions_in"} & {name for name in values if values[name] is not None}:
+        chosen[name] = publishing.relative_out(tree, values[name])
     if values["watch"]:
         return _watch(tree, chosen, asked, values["rescan"], screen)
     started = clock.monotonic()
@@ -240,8 +241,14 @@ def report(done: "Published", screen: Screen) -> None:
             "warning",
             {"code": "omitted", "message": f"{omission.name} is not published: {omission.reason}"},
         )
+    if done.kept.unkept:
+        files = words.counted(done.kept.unkept, "file")
+        told = f"the versions of {files} are not kept: --versions-max-bytes leaves no room"
+        screen.report("warning", {"code": "no-room", "message": told})
     for left in done.scan.left:
         screen.report("warning", {"code": left.code, "message": left.reason})
+    if done.notified is not None:
+        notify.report(done.notified, screen)
     for written in done.publication.written:
         screen.report(
             "written",
@@ -288,10 +295,12 @@ def _did(done: "Published", tree: Path) -> list[Line]:
     if not publication.written:
         touched = done.scan.touched
         more = f" ({words.counted(touched, 'file')} touched, same bytes)" if touched else ""
-        return [Line(f"Nothing changed{more}", level=QUIET)]
+        return [Line(f"Nothing changed{more}", level=QUIET), *_notified(done)]
     is_told = publication.first and (done.scan.hashed or not done.scan.files)
     lines = [Line(_scanned(done), "Scanned")] if is_told else []
     lines += _written(done, tree)
+    lines += _kept(done)
+    lines += _notified(done)
     if publication.first:
         lines += _next(done.settings.url)
     return lines
@@ -317,6 +326,19 @@ def _written(done: "Published", tree: Path) -> list[Line]:
         text = f"{label}{name.ljust(width)}{note}".rstrip()
         lines.append(Line(text, "" if lines else "Wrote", QUIET))
     return lines
+
+
+def _notified(done: "Published") -> list[Line]:
+    line = None if done.notified is None else notify.summary(done.notified)
+    return [] if line is None else [line]
+
+
+def _kept(done: "Published") -> list[Line]:
+    kept = done.kept
+    if not kept.versions or not done.settings.versions:
+        return []
+    more = f", {words.counted(kept.patches, 'patch', 'patches')}" if kept.patches else ""
+    return [Line(f"{words.counted(kept.versions, 'version')}{more}", "Kept")]
 
 
 def _changes(done: "Published") -> str:
@@ -355,6 +377,8 @@ def fields_of(done: "Published", seconds: float) -> dict[str, object]:
         "changing": scan.changing,
         "unreadable": scan.unreadable,
         "omitted": scan.omitted,
+        "versions": done.kept.versions,
+        "patches": done.kept.patches,
         "written": [written.name for written in publication.written],
         "seconds": round(seconds, 3),
     }

@@ -12,6 +12,7 @@ import click
 
 from resourcesync.cli import configured, options
 from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured_values import given_options
 from resourcesync.cli.job import Job
 from resourcesync.cli.metrics import keeping_metrics
 from resourcesync.cli.options import option
@@ -52,7 +53,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     metrics: Path | None = values.pop("metrics_file")
     configuration = configured.load(values.pop("config"))
     _check(places, configuration, values, every=every)
-    chosen = Chosen(configuration, values)
+    chosen = Chosen(configuration, values, given_options())
     words = PullWords(itemize=values["itemize"], dry_run=values["dry_run"])
     if every or (len(places) > 1 and "://" not in places[0]):
         job = _job_of_many(configuration.names if every else places, chosen, words, output)

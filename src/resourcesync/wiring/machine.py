@@ -2,7 +2,9 @@
 
 import secrets
 
+from resourcesync import config
 from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.service_manager import ServiceManager
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 
@@ -14,6 +16,12 @@ _RANDOM_DIGITS = 6
 def system_clock() -> Clock:
     """Return the machine's own clock."""
     return SystemClock()
+
+
+def service_manager() -> tuple[ServiceManager, float]:
+    """Return whom to tell how the service is, and how often in seconds; 0 for no such wish."""
+    service = config.read_service()
+    return ServiceManager(service.address), service.watchdog
 
 
 def new_run_id(clock: Clock) -> str:

@@ -1,0 +1,92 @@
+"""Other programs that are told of something on their stdin."""
+
+import os
+import selectors
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from resourcesync.errors import ConfigurationError, StoppedError
+
+_ASK_EVERY: Final = 0.1
+_PATIENCE: Final = 5.0
+
+
+def feed(command: Sequence[str], lines: Iterable[bytes], is_stopped: Callable[[], bool]) -> int:
+    """Run a program and give it lines; return its exit code, negative for a signal.
+
+    A program that reads nothing is fine. What it writes goes to our stderr. No shell is used.
+
+    Args:
+        command: The program and its arguments.
+        lines: What it gets on stdin, each ended by a line break.
+        is_stopped: Asked many times a second; then the program is asked to end, and made to
+            after five seconds.
+
+    Raises:
+        ConfigurationError: There is no such program, or it may not be run.
+        StoppedError: ``is_stopped`` said so; the program has ended.
+    """
+    try:
+        process = subprocess.Popen(  # noqa: S603 - the operator's own command, and no shell
+            list(command), stdin=subprocess.PIPE, stdout=2, start_new_session=True
+        )
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"cannot run {command[0][:200]}: {getattr(error, 'strerror', None) or error}",
+            hint="name a program that this user may run, by its whole path",
+        ) from error
+    try:
+        with suppress(BrokenPipeError):
+            _write(process, lines, is_stopped)
+        return _wait(process, is_stopped)
+    finally:
+        _end(process)
+
+
+def _write(
+    process: "subprocess.Popen[bytes]", lines: Iterable[bytes], is_stopped: Callable[[], bool]
+) -> None:
+    assert process.stdin is not None
+    pipe = process.stdin.fileno()
+    os.set_blocking(pipe, False)
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_WRITE)
+        for line in lines:
+            left = memoryview(line)
+            while left:
+                _check(is_stopped)
+                if selector.select(_ASK_EVERY):
+                    with suppress(BlockingIOError):
+                        left = left[os.write(pipe, left) :]
+    process.stdin.close()
+
+
+def _wait(process: "subprocess.Popen[bytes]", is_stopped: Callable[[], bool]) -> int:
+    while True:
+        try:
+            return process.wait(_ASK_EVERY)
+        except subprocess.TimeoutExpired:
+            _check(is_stopped)
+
+
+def _check(is_stopped: Callable[[], bool]) -> None:
+    if is_stopped():
+        raise StoppedError(
+            "the program was stopped before it had taken all changes",
+            evidence=(("kept", "it is told of them again"),),
+        )
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    with suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,32 @@
+"""What a service manager is told: systemd's ``sd_notify`` protocol."""
+
+import socket
+from typing import Final
+
+_ABSTRACT: Final = "@"
+
+
+class ServiceManager:
+    """Tells the service manager how the service is; nobody, when there is none.
+
+    Args:
+        address: The socket of ``NOTIFY_SOCKET``; empty for none.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = "\0" + address[1:] if address.startswith(_ABSTRACT) else address
+
+    def tell(self, **facts: str | int) -> None:
+        """Send facts such as ``READY=1``; a manager that does not listen is no fault of ours.
+
+        Args:
+            facts: Each name and its value; values have no line breaks.
+        """
+        if not self._address:
+            return
+        text = "\n".join(f"{name}={value}" for name, value in facts.items())
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+                sender.sendto(text.encode(), self._address)
+        except OSError:
+            return

@@ -1,0 +1,91 @@
+"""``resourcesync watch``: keep mirrors in step, as a service."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from resourcesync.cli import configured, options
+from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured_values import given_options, merged
+from resourcesync.cli.job import Job
+from resourcesync.cli.options import option
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.watch_options import SERVICE
+
+if TYPE_CHECKING:
+    from resourcesync.cli.watch_service import Wish
+
+
+@click.command("watch")
+@click.argument("names", nargs=-1, metavar="[MIRROR...]")
+@option("--every", type=options.DURATION, help="How often mirrors are pulled that do not say it.")
+@options.with_options(SERVICE, (options.CONFIG,))
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Keep mirrors in step, as a service.
+
+    MIRROR is a name in the configuration file or a mirror's folder; without one, all mirrors of
+    the configuration file that say `every` or `cron`. A Source that fails is asked again after
+    15 minutes, then 30, up to a day; others do not wait for it. SIGHUP reads the configuration
+    anew, SIGTERM and Ctrl-C end all in good order, with exit 0. Begun again, it goes on where it
+    was. To pull each mirror once: resourcesync pull --all
+    """
+    names: tuple[str, ...] = values["names"]
+    given = given_options()
+    named: Path | None = values["config"]
+
+    def wish() -> "Wish":
+        from resourcesync.cli.watch_service import Wish  # noqa: PLC0415 - help stays quick
+
+        configuration = configured.load(named)
+        settings = merged(values, configuration.service, given)
+        return Wish(
+            configuration=configuration,
+            names=_names(names, configuration, settings["every"]),
+            every=settings["every"],
+            parallel=settings["parallel"],
+            jobs=settings["jobs"],
+            grace=settings["grace"],
+        )
+
+    first = wish()
+
+    def work(screen: Screen) -> Outcome:
+        from resourcesync.cli.watch_service import run  # noqa: PLC0415 - help stays quick
+
+        return run(first, wish, screen)
+
+    from resourcesync.cli.watch_words import words  # noqa: PLC0415 - help stays quick
+
+    return Job(
+        command="watch",
+        output=replace(output, progress="off"),
+        work=work,
+        words=words,
+        subject="watch",
+        fields={"mirrors": list(first.names)},
+    )
+
+
+def _names(
+    names: Sequence[str], configuration: Configuration, every: float | None
+) -> tuple[str, ...]:
+    """Return the mirrors that are watched."""
+    if names:
+        for name in names:
+            configuration.folder(name)
+        return tuple(dict.fromkeys(names))
+    if not configuration.names:
+        raise configuration.no_mirrors()
+    found = tuple(it for it in configuration.names if every or _has_times(configuration, it))
+    if not found:
+        raise click.UsageError('no mirror says when: add every = "15m" to it or to [defaults]')
+    return found
+
+
+def _has_times(configuration: Configuration, name: str) -> bool:
+    settings: Mapping[str, object] = configuration.mirror(name).settings
+    return "every" in settings or "cron" in settings

@@ -1,0 +1,265 @@
+"""The service behind ``watch``: what is wanted of it, its signals, and what it tells."""
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import isfinite
+from pathlib import Path
+from random import Random
+from types import FrameType
+from typing import Any, Final
+
+from resourcesync.cli import pull as pull_command
+from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured_tables import Setting
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.output import Outcome, Screen, problem_of
+from resourcesync.cli.pulling import Chosen, Target
+from resourcesync.cli.stopping import Interrupted
+from resourcesync.cli.watch_words import fields_of
+from resourcesync.cli.watch_work import Report, Watched, Work
+from resourcesync.cli.words import QUIET, Line
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.watch.keeping import Done, Watch
+from resourcesync.watch.rota import Kind, Past, Rota, Wanted
+from resourcesync.watch.times import Cron, Every, Timetable
+from resourcesync.wiring import machine
+from resourcesync.wiring.watched import Audited, past_of
+
+USUAL: Final = 3_600.0
+"""Seconds between two pulls of a mirror that is named and does not say how often."""
+
+_PULSE: Final = 30.0
+_PARTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is wanted of the service.
+
+    Attributes:
+        configuration: The file.
+        names: The mirrors, by name or folder.
+        every: Seconds between pulls of a mirror that does not say; ``None`` for ``USUAL``.
+        parallel: Mirrors that are worked on at a time.
+        jobs: Requests at a time, of all of them together.
+        grace: Seconds that work is given at the end.
+    """
+
+    configuration: Configuration
+    names: tuple[str, ...]
+    every: float | None
+    parallel: int
+    jobs: int
+    grace: float
+
+    def watched(self) -> tuple[dict[str, Watched], Chosen]:
+        """Return the mirrors, and what all of them are pulled by.
+
+        Raises:
+            ConfigurationError: A table has a mistake.
+        """
+        chosen = Chosen(self.configuration, _defaults(), frozenset())
+        return {name: self._one(name, chosen) for name in self.names}, chosen
+
+    def _one(self, name: str, chosen: Chosen) -> Watched:
+        target = self._bounded(chosen.target(name))
+        settings = self._settings(name)
+        value = {key: it.value for key, it in settings.items()}
+        audit_every = value.get("audit_every")
+        sample = value.get("audit_sample")
+        if sample is not None and not sample.percent:
+            raise self._wrong(name, "audit_sample", "is a share of the files, such as 15%")
+        on_change = tuple(value.get("on_change") or ())
+        return Watched(
+            target=target,
+            wanted=Wanted(
+                pull=self._times(name, settings),
+                audit=Every(audit_every) if audit_every else None,
+                hands_on=bool(on_change),
+                takes_hints=bool(value.get("push")),
+            ),
+            on_change=on_change,
+            audit=Audited(
+                method=value.get("audit_method", "hash"),
+                share=min(sample.percent / 100, 1.0) if sample is not None else 1.0,
+                oldest_first=value.get("audit_oldest_first", False),
+            ),
+        )
+
+    def _settings(self, name: str) -> Mapping[str, Setting]:
+        if name in self.configuration.names:
+            return self.configuration.mirror(name).settings
+        return self.configuration.defaults
+
+    def _times(self, name: str, settings: Mapping[str, Setting]) -> Timetable:
+        if "cron" in settings:
+            try:
+                return Cron(str(settings["cron"].value))
+            except ConfigurationError as error:
+                raise self._wrong(name, "cron", error.message, hint=error.hint) from error
+        every = settings["every"].value if "every" in settings else self.every or USUAL
+        if every < 1:
+            raise self._wrong(name, "every", "is at least 1s")
+        return Every(every)
+
+    def _wrong(self, name: str, key: str, reason: str, *, hint: str = "") -> ConfigurationError:
+        file = self.configuration.file
+        table = ("mirror", name)
+        if file is not None and key in file.table(*table):
+            return file.wrong(table, key, reason, hint=hint)
+        return ConfigurationError(f"`{key}` of {name} {reason}", hint=hint)
+
+    def _bounded(self, target: Target) -> Target:
+        """Return the target with its share of all requests, unless it asks for less."""
+        share = max(self.jobs // self.parallel, 1)
+        own = target.arguments.jobs
+        jobs = share if own is None else min(own, share)
+        return replace(target, arguments=replace(target.arguments, jobs=jobs))
+
+
+def _defaults() -> dict[str, Any]:
+    """Return what ``pull`` does when its command line says nothing."""
+    context = pull_command.command.make_context("pull", [], resilient_parsing=True)
+    gone = {"places", "all", "config", "metrics_file", "json", "quiet", "verbose", "progress"}
+    return {name: it for name, it in context.params.items() if name not in gone | {"color"}}
+
+
+class _Signals:
+    """What was asked of the process, and what it does about it."""
+
+    def __init__(self) -> None:
+        self.stop = False
+        self.reload = False
+
+    def hear(self, number: int, _frame: FrameType | None) -> None:
+        """Note a signal; the bell has rung already."""
+        if number == signal.SIGHUP:
+            self.reload = True
+        elif self.stop and number == signal.SIGINT:
+            raise Interrupted  # asked twice: do not wait for the grace
+        else:
+            self.stop = True
+
+
+@contextmanager
+def _heeding(signals: _Signals, bell: int) -> Iterator[None]:
+    """While the block runs, signals ring the bell and are noted; none of them raises."""
+    numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, signals.hear) for number in numbers}
+    old = signal.set_wakeup_fd(bell, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(old)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Service:
+    """Runs the loop, and says how it goes.
+
+    Args:
+        screen: Where it says so.
+    """
+
+    def __init__(self, wish: Wish, screen: Screen) -> None:
+        self._screen, self._wish = screen, wish
+        self._clock = machine.system_clock()
+        self._manager, self._watchdog = machine.service_manager()
+        self._work = Work(self._clock)
+        self._runs = 0
+        rota = Rota(Random())  # noqa: S311 - jitter
+        self.watch = Watch(rota, self._work, self._tell, self._clock, wish.parallel)
+
+    def take(self, wish: Wish) -> None:
+        """Do from now on what is wished."""
+        watched, chosen = wish.watched()
+        self._wish = wish
+        self._work.take(watched, chosen)
+        past = {name: self._past(it.target.folder) for name, it in watched.items()}
+        self.watch.want({name: it.wanted for name, it in watched.items()}, past)
+        self._screen.report("watch", {"mirrors": list(watched)})
+
+    def _past(self, folder: Path) -> Past:
+        try:
+            return past_of(folder)
+        except ResourceSyncError as error:  # the pull tells it, and again until it is mended
+            self._screen.problem(problem_of(error))
+            return Past()
+
+    def keep(self, signals: _Signals, wish: Callable[[], Wish]) -> None:
+        """Work until it is asked to stop."""
+        pulse = self._watchdog / _PARTS if self._watchdog else _PULSE
+        self._manager.tell(READY=1, STATUS=self._status())
+        while not signals.stop:
+            self.watch.turn(pulse)
+            self._manager.tell(WATCHDOG=1, STATUS=self._status())
+            if signals.reload:
+                signals.reload = False
+                self._reload(wish)
+
+    def finish(self) -> None:
+        """End all work in good order, as far as the grace allows."""
+        self._manager.tell(STOPPING=1)
+        self.watch.finish(self._wish.grace)
+
+    def _reload(self, wish: Callable[[], Wish]) -> None:
+        moment = int(self._clock.monotonic() * 1e6)
+        self._manager.tell(RELOADING=1, MONOTONIC_USEC=moment)
+        try:
+            self.take(wish())
+        except ResourceSyncError as error:  # what was good goes on
+            problem = problem_of(error)
+            kept = (*problem.evidence, ("kept", "the configuration as it was before"))
+            self._screen.problem(replace(problem, evidence=kept))
+        self._manager.tell(READY=1, STATUS=self._status())
+
+    def _status(self) -> str:
+        names = len(self._wish.names)
+        busy = ", ".join(f"{it.kind.value} {it.mirror}" for it in self.watch.running[:3])
+        return f"{names} mirrors, {self._runs} runs; now: {busy or 'waiting'}"
+
+    def _tell(self, done: Done) -> None:
+        report = done.report
+        if not isinstance(report, Report) or report.stopped:
+            return
+        self._runs += done.errand.kind is Kind.PULL
+        now = self._clock.now()
+        for problem in report.problems:
+            self._screen.problem(problem)
+        following = done.next if isfinite(done.next) else None
+        self._screen.report(
+            f"watch.{done.errand.kind.value.replace(' ', '-')}",
+            fields_of(done, report, now, following),
+        )
+
+    @property
+    def runs(self) -> int:
+        """How many pulls came to their end."""
+        return self._runs
+
+
+def run(first: Wish, wish: Callable[[], Wish], screen: Screen) -> Outcome:
+    """Keep mirrors in step until a signal asks to stop.
+
+    Args:
+        first: What is wanted.
+        wish: Reads what is wanted, anew.
+        screen: Shows how it goes.
+
+    Raises:
+        ConfigurationError: A table has a mistake.
+    """
+    signals = _Signals()
+    service = _Service(first, screen)
+    try:
+        with _heeding(signals, service.watch.bell.fileno()):
+            service.take(first)
+            service.keep(signals, wish)
+            service.finish()
+    finally:
+        service.watch.close()
+    line = Line("in good order; begun again, it goes on here.", "Stopped", QUIET)
+    return Outcome(exit=ExitCode.OK, closing=(line,), fields={"runs": service.runs})

@@ -1,0 +1,105 @@
+"""What ``watch`` says of each errand: a line for people, fields for programs."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from resourcesync.cli import words as forms
+from resourcesync.cli.words import NORMAL, QUIET, Line
+
+if TYPE_CHECKING:
+    from resourcesync.cli.watch_work import Report
+    from resourcesync.watch.keeping import Done
+
+_COUNTS: Final = (
+    "resources",
+    "created",
+    "updated",
+    "deleted",
+    "failed",
+    "refused",
+    "held",
+    "requests",
+    "bytes",
+    "changes",
+    "accuracy",
+)
+_CHANGES: Final = ("created", "updated", "deleted")
+
+
+def fields_of(
+    done: "Done", report: "Report", now: datetime, following: float | None
+) -> dict[str, object]:
+    """Return an errand that ended as the fields of its event.
+
+    Args:
+        done: The errand.
+        report: How it ended.
+        now: The present moment.
+        following: Seconds since 1970, UTC, when it is done again; ``None`` when that is open.
+    """
+    fields: dict[str, object] = {
+        "time": now,
+        "mirror": done.errand.mirror,
+        "exit": int(report.exit),
+        "tries": done.failures,
+        "again": None if following is None else datetime.fromtimestamp(following, UTC),
+    }
+    for name in ("state", *_COUNTS):
+        if isinstance(report.fields.get(name), int | float | str):
+            fields[name] = report.fields[name]
+    if report.problem is not None:
+        problem = report.problem
+        fields |= {"code": problem.code, "message": problem.message, "hint": problem.hint}
+    return fields
+
+
+def words(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield the line of an event."""
+    match event:
+        case "watch":
+            names = fields["mirrors"]
+            yield Line(f"{forms.counted(len(names), 'mirror')}: {', '.join(names)}", "Watching")
+        case "watch.pull" | "watch.audit" | "watch.hand-on":
+            yield _line(event.removeprefix("watch."), fields)
+        case _:
+            return
+
+
+def _line(kind: str, fields: Mapping[str, Any]) -> Line:
+    moment = fields["time"].strftime("%Y-%m-%dT%H:%M:%SZ")
+    parts = [moment, fields["mirror"], *_what(kind, fields)]
+    if fields["again"] is not None:
+        parts.append(f"next {_clock(fields['again'], fields['time'])}")
+    if fields["tries"]:
+        parts.append(f"attempt {fields['tries'] + 1}")
+    if fields["exit"]:
+        parts.append(f"exit {fields['exit']}")
+    return Line("  ".join(parts), level=QUIET if fields["exit"] else NORMAL)
+
+
+def _what(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
+    if "code" in fields:
+        yield f"{kind}: {fields['code']}: {fields['message']}"
+        return
+    if kind == "hand-on":
+        yield f"told the next program of {forms.counted(fields.get('changes', 0), 'change')}"
+        return
+    yield f"audit: {_word(fields)}" if kind == "audit" else str(fields.get("state", "done"))
+    changes = sum(fields.get(name, 0) for name in _CHANGES)
+    if changes:
+        yield forms.counted(changes, "change")
+    if fields.get("bytes"):
+        yield forms.size(fields["bytes"])
+    for name in ("failed", "refused", "held"):
+        if fields.get(name):
+            yield f"{forms.count(fields[name])} {name}"
+
+
+def _word(fields: Mapping[str, Any]) -> str:
+    return "in sync" if not fields["exit"] else "not in sync"
+
+
+def _clock(again: datetime, now: datetime) -> str:
+    is_today = again.date() == now.date()
+    return again.strftime("%H:%M:%SZ" if is_today else "%Y-%m-%dT%H:%MZ")

@@ -1,0 +1,194 @@
+"""What ``watch`` does for one mirror: pull it, audit it, tell the next program of its changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from resourcesync.api.calls import Calls
+from resourcesync.cli.audit_words import conclude as conclude_audit
+from resourcesync.cli.change_lines import fields_of
+from resourcesync.cli.crash import write_crash_report
+from resourcesync.cli.exit_codes import ExitCode, worst
+from resourcesync.cli.json_output import line_of
+from resourcesync.cli.output import Outcome, Problem, problem_of
+from resourcesync.cli.pull_words import PullWords
+from resourcesync.cli.pulling import Chosen, Target, Way, pull
+from resourcesync.errors import ResourceSyncError, SourceUnavailableError, StoppedError
+from resourcesync.ports import Clock
+from resourcesync.ports.changes import Logged
+from resourcesync.watch.keeping import IsStopped
+from resourcesync.watch.rota import Ended, Errand, Kind, Verdict, Wanted
+from resourcesync.wiring import mirrors, sets
+from resourcesync.wiring.handing_on import Teller
+from resourcesync.wiring.machine import new_run_id
+from resourcesync.wiring.watched import Audited, audit
+
+CONSUMER: Final = "on_change"
+"""The name under which the program of ``on_change`` has its cursor."""
+
+_HELD: Final = frozenset({ExitCode.LOCKED})
+_DONE: Final = frozenset(
+    {ExitCode.OK, ExitCode.FINDINGS, ExitCode.PARTIAL, ExitCode.STOPPED, ExitCode.BUDGET}
+)
+_WHOLE: Final = Audited()
+_MOVED: Final = ("created", "updated", "deleted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """One mirror, and what is done for it.
+
+    Attributes:
+        target: The mirror, and how it is pulled.
+        wanted: When what is done.
+        on_change: The program that is told of changes, and its arguments; empty for none.
+        audit: How it is audited.
+    """
+
+    target: Target
+    wanted: Wanted
+    on_change: tuple[str, ...] = ()
+    audit: Audited = _WHOLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """How an errand ended, for people and programs.
+
+    Attributes:
+        exit: The exit code that the command of that name would have had.
+        fields: The fields of its ``run.end``.
+        problem: The error that ended it.
+        problems: Those of single sets, and warnings of it.
+        stopped: Whether it ended because all of it was to stop.
+    """
+
+    exit: ExitCode
+    fields: Mapping[str, object] = field(default_factory=dict)
+    problem: Problem | None = None
+    problems: tuple[Problem, ...] = ()
+    stopped: bool = False
+
+
+class Notes:
+    """A screen that shows nothing and keeps the problems."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def start(self, fields: Mapping[str, object]) -> None:
+        """Show nothing."""
+
+    def report(self, event: str, fields: Mapping[str, object]) -> None:
+        """Show nothing."""
+
+    def problem(self, problem: Problem) -> None:
+        """Keep an error."""
+        self.problems.append(problem)
+
+    def end(self, outcome: Outcome) -> None:
+        """Show nothing."""
+
+    def close(self) -> None:
+        """Have nothing to give back."""
+
+
+class Work:
+    """Does errands, each on a thread of its own (``watch.keeping.Work``).
+
+    Args:
+        clock: Time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._watched: Mapping[str, Watched] = {}
+        self._chosen: Chosen | None = None
+
+    def take(self, watched: Mapping[str, Watched], chosen: Chosen) -> None:
+        """Take what is done from now on; what goes on ends as it began."""
+        self._watched, self._chosen = watched, chosen
+
+    def __call__(self, errand: Errand, is_stopped: IsStopped) -> tuple[Ended, Report]:
+        """Do an errand; a fault of ours is told and reported, and raises nothing."""
+        it = self._watched.get(errand.mirror)
+        if it is None:
+            return Ended(verdict=Verdict.DONE), Report(exit=ExitCode.OK, stopped=True)
+        try:
+            match errand.kind:
+                case Kind.PULL:
+                    return self._pull(it, is_stopped)
+                case Kind.AUDIT:
+                    return self._audit(it, is_stopped)
+                case Kind.HAND_ON:
+                    return self._hand_on(it, is_stopped)
+        except StoppedError:
+            return Ended(verdict=Verdict.DONE), Report(exit=ExitCode.TERMINATED, stopped=True)
+        except ResourceSyncError as error:
+            again = error.retry_after if isinstance(error, SourceUnavailableError) else None
+            return _ended(Report(exit=problem_of(error).exit, problem=problem_of(error)), again)
+        except Exception as error:  # noqa: BLE001 - our own fault in one mirror stops no other
+            problem = write_crash_report(error, ["watch", errand.mirror])
+            return _ended(Report(exit=problem.exit, problem=problem), None)
+
+    def _pull(self, it: Watched, is_stopped: IsStopped) -> tuple[Ended, Report]:
+        assert self._chosen is not None
+        calls, notes = Calls(self._clock), Notes()
+        words = PullWords(itemize=False, dry_run=False)
+        way = Way(self._chosen.configuration, words, calls)
+        with calls.during(None, is_stopped):
+            outcome = pull(it.target, way, notes, _nobody)
+        return _ended(
+            Report(exit=outcome.exit, fields=outcome.fields, problems=tuple(notes.problems)), None
+        )
+
+    def _audit(self, it: Watched, is_stopped: IsStopped) -> tuple[Ended, Report]:
+        assert self._chosen is not None
+        calls, outcomes = Calls(self._clock), list[Outcome]()
+        network = self._chosen.configuration.network(it.target.name, {})
+        with calls.during(None, is_stopped):
+            for folder in sets.each_mirror([it.target.folder]):
+                found = audit(folder, it.audit, network, calls)
+                outcomes.append(conclude_audit(found, folder, quiet=True, named=False))
+        code = worst(outcome.exit for outcome in outcomes)
+        fields = outcomes[0].fields if len(outcomes) == 1 else {}
+        return _ended(Report(exit=code, fields=fields), None)
+
+    def _hand_on(self, it: Watched, is_stopped: IsStopped) -> tuple[Ended, Report]:
+        if not it.on_change or not mirrors.is_mirror(it.target.folder):
+            return Ended(verdict=Verdict.DONE), Report(exit=ExitCode.OK, stopped=True)
+        run = new_run_id(self._clock)
+
+        def line(change: Logged) -> bytes:
+            return line_of("change", run, fields_of(change))
+
+        teller = Teller(CONSUMER, it.on_change, line)
+        count, code = teller.tell(it.target.folder, is_stopped)
+        fields = {"changes": count}
+        if not code:
+            return Ended(verdict=Verdict.DONE), Report(exit=ExitCode.OK, fields=fields)
+        problem = Problem(
+            code="on-change",
+            message=f"{it.on_change[0]} ended with {code}",
+            evidence=(("kept", "it is told of the same changes again"),),
+            hint="see what it wrote; to tell it by hand:"
+            f" resourcesync changes {it.target.name} --consumer {CONSUMER} --json",
+            exit=ExitCode.PARTIAL,
+        )
+        return Ended(verdict=Verdict.FAILED), Report(
+            exit=ExitCode.PARTIAL, fields=fields, problem=problem
+        )
+
+
+def _nobody(event: str, fields: Mapping[str, object]) -> None:
+    del event, fields
+
+
+def _ended(report: Report, retry_after: float | None) -> tuple[Ended, Report]:
+    verdict = Verdict.DONE if report.exit in _DONE else Verdict.FAILED
+    if report.exit in _HELD:
+        verdict = Verdict.HELD
+    # A pull that failed may have brought something before it did.
+    moved = report.problem is not None or any(report.fields.get(name) for name in _MOVED)
+    moved = moved or "sets" in report.fields
+    return Ended(verdict=verdict, retry_after=retry_after or 0.0, changed=moved), report

@@ -1,0 +1,89 @@
+"""What watching a mirror asks of its memory and its folder."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.memory import Memory
+from resourcesync.destination.proving import Rolling
+from resourcesync.destination.reports import AuditReport
+from resourcesync.ports import Clock
+from resourcesync.watch.rota import Past
+from resourcesync.wiring import mirrors, sets
+
+_SECOND = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited:
+    """How a mirror is audited.
+
+    Attributes:
+        method: What is compared.
+        share: Of the copies, more than 0 and at most 1.
+        oldest_first: Whether those come first that were proven longest ago.
+    """
+
+    method: Literal["lists", "stat", "hash", "remote"] = "hash"
+    share: float = 1.0
+    oldest_first: bool = False
+
+    @property
+    def rolling(self) -> Rolling | None:
+        """Which copies are looked at; ``None`` for all."""
+        if self.method == "lists" or (self.share >= 1 and not self.oldest_first):
+            return None
+        return Rolling(share=self.share, oldest_first=self.oldest_first)
+
+
+def past_of(folder: Path) -> Past:
+    """Return when a mirror was pulled and audited last, as its own memory says.
+
+    Of a folder with a mirror for each set, the one that waits longest counts.
+
+    Raises:
+        StateError: The memory is damaged.
+        StorageError: It cannot be read.
+    """
+    pasts = [_past(it) for it in sets.each_mirror([folder]) if mirrors.is_mirror(it)]
+    return Past(
+        pulled=_longest_ago([it.pulled for it in pasts]),
+        audited=_longest_ago([it.audited for it in pasts]),
+    )
+
+
+def _past(folder: Path) -> Past:
+    with SqliteMirrorState(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+        last, audited = state.last_run(), Memory(state).audited_at
+    return Past(
+        pulled=None if last is None else last.ended / _SECOND,
+        audited=None if audited is None else audited / _SECOND,
+    )
+
+
+def _longest_ago(moments: list[float | None]) -> float | None:
+    known = [it for it in moments if it is not None]
+    return min(known, default=None) if len(known) == len(moments) else None
+
+
+def audit(folder: Path, how: Audited, network: mirrors.Network, clock: Clock) -> AuditReport:
+    """Audit a mirror; its findings are kept for a repair.
+
+    Raises:
+        ResourceSyncError: It came to no end.
+    """
+
+    def report(event: str, fields: Mapping[str, object]) -> None:
+        if event == "finding":
+            kept.add(fields)
+
+    opened = mirrors.open_destination(folder, network=network, report=report, clock=clock)
+    with opened as destination, mirrors.audit_files(folder).keeping() as kept:
+        found = destination.audit(method=how.method, rolling=how.rolling, kept=0)
+        if not found.in_sync or found.foreign or found.unlisted:
+            kept.call(found.run, clock.now().strftime("%Y%m%d%H%M%S"))
+    return found
