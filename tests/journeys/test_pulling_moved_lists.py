@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.options import Filters
+from resourcesync.destination.explaining import Verdict, explain
+from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.reports import Mode
 from resourcesync.source.policy import ChangeLists, Policy, Step
 from tests.support.memory_fetcher import Answer
@@ -177,6 +178,24 @@ def test_an_audit_reads_the_lists_that_the_source_offers_now(tmp_path: Path) -> 
     (finding,) = world.audit().findings
 
     assert finding.uri == BASE + "b.txt"
+
+
+def test_a_repair_and_an_explanation_read_the_lists_that_the_source_offers_now(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    new = moved(world, times="from")
+
+    with world.destination() as destination:
+        found = explain(destination.looking(asking=True), [BASE + "b.txt"], list, offline=False)
+        assert (found.verdict, found.list_uri) == (Verdict.WAITING, new)
+        report = destination.repair(None, PullOptions())
+
+    assert report.created == 1
+    assert world.in_sync()
 
 
 def test_a_change_list_that_is_offered_no_more_is_not_read_again(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.account import ignore_conflict, settled
 from resourcesync.destination.doubting import Doubts, as_listed
 from resourcesync.destination.heeding import heeding
-from resourcesync.destination.history import check_no_less
+from resourcesync.destination.history import check_no_less, check_no_older
 from resourcesync.destination.linking import linked_by, with_linked
 from resourcesync.destination.plan import (
     DAMAGED,
@@ -181,6 +181,8 @@ class Audit:
         snapshot = pull.read_list(found.resource_list, spools[0])
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         at = snapshot.at
+        if at is not None:
+            check_no_older(at, pull.memory.at)
         if found.change_list is not None and at is not None:
             history = pull.change_lists.read(found.change_list, since=at, state=None)
             spools.append(held.enter_context(history.spool))

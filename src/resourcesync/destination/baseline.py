@@ -10,7 +10,7 @@ from resourcesync.destination.account import Account, ignore_conflict, settled
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.heeding import heeding
-from resourcesync.destination.history import History, check_no_less
+from resourcesync.destination.history import History, check_no_less, check_no_older
 from resourcesync.destination.linking import linked_by, links_of, with_linked, write_links
 from resourcesync.destination.memory import encode
 from resourcesync.destination.ordering import Spool
@@ -33,7 +33,6 @@ from resourcesync.destination.reviewing import Noted
 from resourcesync.destination.tasks import pending_fetch
 from resourcesync.errors import (
     DiscontinuityError,
-    RollbackError,
     SourceNotFoundError,
 )
 from resourcesync.model.timestamps import format_w3c, from_microseconds
@@ -131,19 +130,10 @@ class Baseline:
         return snapshot.entries >= memory.swept_entries
 
     def _check_time(self, snapshot: Snapshot, *, gap: bool) -> None:
-        known, through = self._pull.memory.at, self._pull.memory.through
+        through = self._pull.memory.through
         if snapshot.at is None or self._pull.options.mode == "baseline":
             return
-        if known is not None and snapshot.at < known:
-            raise RollbackError(
-                "the Source's Resource List is older than the one already processed",
-                evidence=(
-                    ("here", f"Resource List at {_text(known)}"),
-                    ("got", f"Resource List at {_text(snapshot.at)}"),
-                    ("kept", "nothing was changed"),
-                ),
-                hint="if the Source was really set back: resourcesync pull --mode baseline",
-            )
+        check_no_older(snapshot.at, self._pull.memory.at)
         if gap and through is not None and snapshot.at <= through:
             raise DiscontinuityError(
                 "the Change Lists no longer reach back to our last state, and the Resource List"

@@ -3,11 +3,9 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from resourcesync.destination.accounting import report_of
-from resourcesync.destination.auditing import MOST_FINDINGS, Audit, AuditMethod
-from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.budget import Deadline
 from resourcesync.destination.deletion import empty_trash, take_over_trash
 from resourcesync.destination.incremental import Incremental
@@ -19,15 +17,13 @@ from resourcesync.destination.memory import AUDITED, Identity, Memory
 from resourcesync.destination.options import Equipment, Filters, PullOptions
 from resourcesync.destination.patch_links import Largest
 from resourcesync.destination.plan import ABSENT
-from resourcesync.destination.proving import Rolling
 from resourcesync.destination.pulling import Pull, Pulled
-from resourcesync.destination.repairing import Repair
 from resourcesync.destination.reports import AuditReport, Finding, Mode, Plan, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.runs import Run, new_run
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
-from resourcesync.destination.whereabouts import Whereabouts
+from resourcesync.destination.whereabouts import Whereabouts, tell_source
 from resourcesync.discovery import Discovered
 from resourcesync.errors import (
     BudgetError,
@@ -35,8 +31,13 @@ from resourcesync.errors import (
     ResourceMissingError,
     UnexpectedDocumentError,
 )
-from resourcesync.model.timestamps import format_w3c, to_microseconds
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.mirror import Refused, SeenDocument, Step, Task
+
+if TYPE_CHECKING:
+    from resourcesync.destination.auditing import AuditMethod
+    from resourcesync.destination.baseline import Baseline
+    from resourcesync.destination.proving import Rolling
 
 _log = logging.getLogger(__name__)
 _MOVED: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
@@ -154,7 +155,7 @@ class Destination:
                 baseline_due=True if anew else None,
                 in_sync_at=0 if others else None,
             )
-        self._tell_source(pull)
+        tell_source(pull)
         lists = Whereabouts(pull)
         with pull.packages.keeping():
             pulled = self._bring_in_step(pull, options, lists, anew=anew)
@@ -169,14 +170,14 @@ class Destination:
         if due and lists.are_others():
             return None
         if options.mode == "baseline" or through is None or due:
-            pulled = Baseline(pull).run(gap=False)
+            pulled = _baseline(pull).run(gap=False)
         elif pull.found.change_list is not None:
             pulled = self._fill_hole(pull) or self._ask_list_again(pull)
             news = Incremental(pull, lists.are_others)
             return pulled or news.run(pull.found.change_list, through)
         else:
             known = None if self._memory.unsure else self._known_list(pull)
-            pulled = Baseline(pull).run(gap=False, known=known)
+            pulled = _baseline(pull).run(gap=False, known=known)
             if not options.dry_run:
                 self._memory.write(found=pull.discovered)
         return pulled or Incremental(pull).work_off(Mode.UNCHANGED)
@@ -185,7 +186,7 @@ class Destination:
         """Take a newer Resource List if changes are missing; ``None`` when there is none yet."""
         if not self._memory.hole or pull.found.resource_list is None:
             return None
-        pulled = Baseline(pull).run(gap=False, known=self._known_list(pull), newer=True)
+        pulled = _baseline(pull).run(gap=False, known=self._known_list(pull), newer=True)
         if pulled is None:
             pull.warn("change-gap", "changes are missing until the Source's next Resource List")
         return pulled
@@ -202,7 +203,7 @@ class Destination:
         if not waiting and pull.found.change_list != pull.found.change_list_archive:
             return None
         known = self._known_list(pull)
-        return Baseline(pull).run(gap=False, known=known, newer=not waiting)
+        return _baseline(pull).run(gap=False, known=known, newer=not waiting)
 
     def _known_list(self, pull: Pull) -> SeenDocument | None:
         uri = pull.found.resource_list
@@ -276,23 +277,6 @@ class Destination:
             },
         )
 
-    def _tell_source(self, pull: Pull) -> None:
-        found, as_of = pull.found, self._memory.as_of
-        self._equipment.report(
-            "source",
-            {
-                "entry": found.entry,
-                "spec": found.dialect.value,
-                "description": found.description,
-                "set": found.capability_list,
-                "resource_list": found.resource_list,
-                "change_list": found.change_list,
-                "sitemap": found.is_sitemap,
-                "found_by": found.road,
-                "as_of": None if as_of is None else format_w3c(as_of),
-            },
-        )
-
     # --- repair ---
 
     def repair(
@@ -312,15 +296,20 @@ class Destination:
             SyncError: Going on would risk the copies; nothing was changed.
             StorageError: The mirror cannot be written; what was complete is kept.
         """
+        from resourcesync.destination.auditing import MOST_FINDINGS, Audit  # noqa: PLC0415 - lazy
+        from resourcesync.destination.repairing import Repair  # noqa: PLC0415 - a pull needs it not
+
         run = Run(self._equipment)
         self._equipment.check_folder()
         if deleting:  # a list that does not tell its time may then say what is gone, too
             options = replace(options, delete="absent")
         if findings is None:
-            audit = Audit(self.looking(), "stat", kept=MOST_FINDINGS, doubting=not options.dry_run)
+            looking = self.looking(asking=True)
+            audit = Audit(looking, "stat", kept=MOST_FINDINGS, doubting=not options.dry_run)
             findings = audit.run(run.id, offline=False).findings
         filters = self._memory.filters or Filters()
         pull = self._prepare(self._locator.address(None), self._memory.found, options, filters)
+        pull = self._where_lists_are(pull)
         with self._deadline.within(options.max_duration), pull.packages.keeping():
             pulled = Repair(pull, deleting=deleting).run(findings)
         pulled.complete = pulled.complete and not self._memory.baseline_due
@@ -331,17 +320,22 @@ class Destination:
 
     # --- audit ---
 
-    def looking(self) -> Pull:
-        """Return what an audit or an explanation works with: nothing of it is written."""
-        return self._prepare(
+    def looking(self, *, asking: bool = False) -> Pull:
+        """Return what an audit or an explanation works with: nothing of it is written.
+
+        Args:
+            asking: Whether the Source is asked where it offers its lists now: they are to be read.
+        """
+        pull = self._prepare(
             self._locator.address(None),
             self._memory.found,
             PullOptions(dry_run=True),
             self._memory.filters or Filters(),
         )
+        return self._where_lists_are(pull) if asking else pull
 
     def _where_lists_are(self, pull: Pull) -> Pull:
-        """Return what an audit works with, where the Source offers its lists now."""
+        """Return the same, of the lists that the Source offers now."""
         lists = Whereabouts(pull)
         if not lists.are_others():
             return pull
@@ -351,9 +345,9 @@ class Destination:
     def audit(
         self,
         *,
-        method: AuditMethod = "hash",
+        method: "AuditMethod" = "hash",
         offline: bool = False,
-        rolling: Rolling | None = None,
+        rolling: "Rolling | None" = None,
         kept: int = 10_000,
     ) -> AuditReport:
         """Compare what the mirror holds with what the Source lists; no copy is changed (§5.2).
@@ -371,15 +365,22 @@ class Destination:
             DocumentError: A list cannot be used.
             StorageError: The mirror cannot be read.
         """
+        from resourcesync.destination.auditing import Audit  # noqa: PLC0415 - a pull needs it not
+
         clock = self._equipment.clock
         started = clock.monotonic()
         self._equipment.check_folder()
-        pull = self.looking()
+        pull = self.looking(asking=not offline)
         if not offline:
-            pull = self._where_lists_are(pull)
-            self._tell_source(pull)
+            tell_source(pull)
         audit = Audit(pull, method, kept=kept)
         report = audit.run(new_run(), offline=offline, rolling=rolling)
         moment = to_microseconds(clock.now())
         self._equipment.state.commit(Step(notes={AUDITED: str(moment)}))
         return replace(report, seconds=clock.monotonic() - started)
+
+
+def _baseline(pull: Pull) -> "Baseline":
+    from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - needed once a week
+
+    return Baseline(pull)

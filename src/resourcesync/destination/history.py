@@ -5,7 +5,7 @@ from dataclasses import field
 from resourcesync.destination.cursor import OLD_COPY, Span
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import Listed
-from resourcesync.errors import SourceUnavailableError
+from resourcesync.errors import RollbackError, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports.mirror import SeenDocument
@@ -50,6 +50,28 @@ class History:
 def open_list_key(head: str) -> str:
     """Return the note under which the open list of an index is remembered."""
     return f"open-list {head}"
+
+
+def check_no_older(at: int, known: int | None) -> None:
+    """Check that a Resource List is of no earlier moment than the last one that was processed.
+
+    Args:
+        at: Its moment, microseconds.
+        known: That of the last one; ``None`` when none told its own.
+
+    Raises:
+        RollbackError: It is older: a copy of a cache, or the Source was set back.
+    """
+    if known is not None and at < known:
+        raise RollbackError(
+            "the Source's Resource List is older than the one already processed",
+            evidence=(
+                ("here", f"Resource List at {format_w3c(from_microseconds(known))}"),
+                ("got", f"Resource List at {format_w3c(from_microseconds(at))}"),
+                ("kept", "nothing was changed"),
+            ),
+            hint="if the Source was really set back: resourcesync pull --mode baseline",
+        )
 
 
 def check_no_less(history: History, uri: str, known: int) -> None:

@@ -14,6 +14,7 @@ from resourcesync.destination.memory import Memory
 from resourcesync.destination.pulling import Pull
 from resourcesync.discovery import Discovered, DocumentFetcher, offered_by
 from resourcesync.errors import DocumentError, SourceError
+from resourcesync.model.timestamps import format_w3c
 from resourcesync.values import dataclass
 
 _log = logging.getLogger(__name__)
@@ -104,3 +105,22 @@ class Whereabouts:
             return
         asked = _Asked(uri=uri, etag=etag, last_modified=last_modified, at=self._pull.now)
         self._memory.write(capability_list=asked)
+
+
+def tell_source(pull: Pull) -> None:
+    """Say where the Source's lists are, and how far the mirror knows it."""
+    found, as_of = pull.found, pull.memory.as_of
+    pull.equipment.report(
+        "source",
+        {
+            "entry": found.entry,
+            "spec": found.dialect.value,
+            "description": found.description,
+            "set": found.capability_list,
+            "resource_list": found.resource_list,
+            "change_list": found.change_list,
+            "sitemap": found.is_sitemap,
+            "found_by": found.road,
+            "as_of": None if as_of is None else format_w3c(as_of),
+        },
+    )
