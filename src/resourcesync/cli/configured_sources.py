@@ -63,9 +63,9 @@ class ConfiguredSources:
         if "path" not in settings:
             raise file.wrong(table, "path", "is missing")
         path = _path_of(file, table, settings["path"])
-        if "out" in settings:
-            out = settings["out"]
-            settings["out"] = replace(out, value=_folder_of(file, table, "out", out))
+        for key in {"out", "versions_in"} & settings.keys():
+            told = settings[key]
+            settings[key] = replace(told, value=_folder_of(file, table, key, told))
         return ConfiguredSource(name=name, path=path, settings=settings)
 
     def problems(self) -> Iterator[ConfigurationError]:

@@ -73,11 +73,23 @@ def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
         screen.report(
             "package", {"name": packed.name, "entries": packed.entries, "bytes": packed.length}
         )
+    if done.dumped.lost:
+        screen.report("warning", _lost(done.dumped.lost))
     return Outcome(
         exit=outcome.exit,
         closing=(*outcome.closing, _packed(done.dumped)),
         fields={**outcome.fields, **_fields(done.dumped)},
     )
+
+
+def _lost(count: int) -> dict[str, object]:
+    changes = words.counted(count, "change")
+    return {
+        "code": "versions-gone",
+        "message": f"{changes} cannot be packed: the bytes of these versions are gone",
+        "evidence": (("kept", "all later changes: the Change Dump begins with them"),),
+        "hint": "from now on what changes is kept until it is packed",
+    }
 
 
 def _packed(dumped: "Dumped") -> Line:

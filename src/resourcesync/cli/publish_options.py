@@ -81,6 +81,40 @@ POLICY: Final = (
         " several, '' takes them back.",
     ),
 )
+PAST: Final = (
+    option(
+        "--versions/--no-versions",
+        default=None,
+        help="Keep the versions of each file, and tell where each is: links memento, timegate and"
+        " timemap. `serve` answers there.",
+    ),
+    option(
+        "--versions-in",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Keep them in this folder instead of .resourcesync/versions.",
+    ),
+    option(
+        "--versions-keep",
+        type=options.DURATION,
+        help="Former versions stay at least so long, and longer while a list tells of them.",
+    ),
+    option(
+        "--versions-least",
+        type=click.IntRange(0, 1_000_000),
+        help="So many former versions of each file stay at least.",
+    ),
+    option(
+        "--versions-max-bytes",
+        type=options.SIZE,
+        help="Most bytes of all versions; the oldest go first, told of or not. 0: any.",
+    ),
+    option(
+        "--patches/--no-patches",
+        default=None,
+        help="Compute patches for JSON and XML that lead from each version to the next; needs"
+        " --versions.",
+    ),
+)
 WATCH: Final = (
     option(
         "--watch",
@@ -112,6 +146,11 @@ _ALWAYS: Final = (
     "dialect",
     "sitemap",
     "robots",
+    "versions",
+    "versions_keep",
+    "versions_least",
+    "versions_max_bytes",
+    "patches",
 )
 """What counts when it is given, even if it is nothing: a duration of 0, an empty address."""
 
@@ -147,5 +186,5 @@ def _forced(values: Mapping[str, Any]) -> list[str]:
     return [name for name in ("initialise", "update", "rebase") if values[name]]
 
 
-KEYS: Final = options.options_of(TREE, POLICY)
+KEYS: Final = options.options_of(TREE, POLICY, PAST)
 """The options that are remembered with a tree, as keys of the configuration file."""

@@ -18,8 +18,9 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Clock, Original
+from resourcesync.ports.contents import Readable
 from resourcesync.ports.versions import KeptPatch, Version, VersionIndex, VersionStore
-from resourcesync.source.contents import PresentContents
+from resourcesync.source.contents import Opening, PresentContents
 from resourcesync.source.link_rules import ReadableOriginals
 from resourcesync.source.naming import FOLDER, Naming
 from resourcesync.source.patches import Patches, digest_of
@@ -338,11 +339,12 @@ class VersionedContents(PresentContents):
 
     Args:
         originals: The originals.
+        opening: What opens them.
         store: The bytes of versions.
     """
 
-    def __init__(self, originals: ReadableOriginals, store: VersionStore) -> None:
-        super().__init__(originals)
+    def __init__(self, originals: Readable, opening: Opening, store: VersionStore) -> None:
+        super().__init__(originals, opening)
         self._store = store
 
     def holds(self, resource: Resource) -> bool:

@@ -33,6 +33,10 @@ SCHEME: Final = "catalogue:"
 LINES: Final = "ndjson:"
 """What the name of lines of JSON begins with there."""
 _NOTE: Final = "publish.catalogue-settings"
+_OF_FOLDERS: Final = frozenset(
+    {"include", "exclude", "algorithms", "links", "robots", "versions", "versions_in",
+     "versions_keep", "versions_least", "versions_max_bytes", "patches"}
+)  # fmt: skip
 _MAX_LENGTH: Final = (1 << 63) - 1
 
 
@@ -231,7 +235,7 @@ def _settle(
         raise ConfigurationError("the address of the resources is not known yet", hint=again)
     if out is None and not known.url:
         raise ConfigurationError("it is not known where the documents are to go", hint=again)
-    unfit = sorted({"include", "exclude", "algorithms", "links", "robots"} & chosen.keys())
+    unfit = sorted(_OF_FOLDERS & chosen.keys())
     if unfit:
         raise ConfigurationError(
             f"{unfit[0]} is for folders: a catalogue says itself what its resources are"

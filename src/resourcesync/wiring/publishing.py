@@ -26,6 +26,7 @@ from resourcesync.wiring import robots
 from resourcesync.wiring.catalogue_rows import naming_the_remedy
 from resourcesync.wiring.publish_settings import Settings, decode_settings, read_settings
 from resourcesync.wiring.rehearsing import Unrecorded
+from resourcesync.wiring.versioning import NOTHING, Kept, Past, past_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -62,12 +63,14 @@ class Published:
         omissions: The first files that are there and cannot be published.
         dry_run: Whether nothing was written on purpose.
         dumped: What was dumped, if that was asked for.
+        kept: Which versions were kept now.
     """
 
     settings: Settings
     scan: ScanReport
     publication: Publication
     dumped: "Dumped | None" = None
+    kept: Kept = NOTHING
     omissions: tuple[Omission, ...] = ()
     dry_run: bool = False
 
@@ -116,14 +119,22 @@ def publish_tree(
         documents = FolderDocuments(root / settings.out)
         if read_record(catalogue) is None or settings.out != known.out:
             _refuse_foreign(documents)
-        anew = (settings.algorithms, settings.links) != (known.algorithms, known.links)
-        originals, contents = _originals(root, settings, clock)
+        anew = settings.entries != known.entries
+        past = past_of(root, settings.past, settings.url, catalogue, clock)
+        originals, contents = _originals(root, settings, clock, past)
         publisher = publisher_of(catalogue, documents, settings, clock)
         if settings.robots:
             robots.check(root / settings.out, settings.url)
         now = clock.now()
         step = check_clock(catalogue, now, asked.step)
-        found = scan(originals, catalogue, now, anew=anew, allow_empty=asked.allow_empty)
+        found = scan(
+            originals,
+            catalogue,
+            now,
+            anew=anew,
+            allow_empty=asked.allow_empty,
+            settle=past.settle,
+        )
         done, dumped = Publication(), None
         if not asked.dry_run:
             catalogue.write_notes({NOTE: msgspec.json.encode(settings).decode()})
@@ -132,6 +143,7 @@ def publish_tree(
                     dumped = _dump(asked.dumps, settings, catalogue, documents, contents, clock)
             finally:  # the lists go on, also where something could not be packed
                 done = publisher.publish(step, anew=anew, now=now)
+            past.conclude(packed=asked.dumps is not None and asked.dumps.changes)
             if settings.robots:
                 robots.write(root / settings.out, publisher.sitemap_uri)
         return Published(
@@ -141,6 +153,7 @@ def publish_tree(
             omissions=tuple(islice(filter(_is_told, originals.omissions()), _SHOWN_OMISSIONS)),
             dry_run=asked.dry_run,
             dumped=dumped,
+            kept=past.kept,
         )
 
 
@@ -163,7 +176,7 @@ def _dump(
 
 
 def _originals(
-    root: Path, settings: Settings, clock: Clock, past: Past | None
+    root: Path, settings: Settings, clock: Clock, past: Past
 ) -> tuple[ReadableOriginals, "AbstractContextManager[Contents]"]:
     """Return the originals, and what gives their bytes for packages."""
     tree = FileTreeOriginals(
@@ -177,22 +190,14 @@ def _originals(
     if settings.links:
         rules = [parse_rule(text) for text in settings.links]
         originals = LinkedOriginals(tree, rules, settings.url)
-    if past is not None:
-        originals = past.originals(originals)
+    originals = past.originals(originals)
     return originals, _contents(tree, originals, past)
 
 
 @contextmanager
-def _contents(
-    tree: FileTreeOriginals, originals: "Readable", past: Past | None
-) -> Iterator["Contents"]:
-    from resourcesync.source.contents import PresentContents  # noqa: PLC0415 - few need it
-
+def _contents(tree: FileTreeOriginals, originals: "Readable", past: Past) -> Iterator["Contents"]:
     with tree.reading() as opening:
-        if past is None:
-            yield PresentContents(originals, opening)
-        else:
-            yield past.contents(originals, opening)
+        yield past.contents(originals, opening)
 
 
 def publisher_of(
@@ -284,6 +289,7 @@ def settle(root: Path, known: Settings, chosen: Mapping[str, object]) -> Setting
             f"the address of {root} on the Web is not known yet",
             hint=f"resourcesync publish {root} --url https://HOST/",
         )
+    settings.past.check(root, settings.algorithms)
     return settings
 
 

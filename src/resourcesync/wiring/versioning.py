@@ -10,7 +10,9 @@ from resourcesync.adapters.version_files import FolderVersions
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
+from resourcesync.ports.contents import Readable
 from resourcesync.source import naming
+from resourcesync.source.contents import Opening, PresentContents
 from resourcesync.source.dump_ledger import read_dumps
 from resourcesync.source.ledger import read_plan
 from resourcesync.source.link_rules import ReadableOriginals
@@ -60,11 +62,12 @@ class VersionsAsked:
         """Return where they are kept."""
         return root / (self.folder or FOLDER)
 
-    def check(self, algorithms: tuple[str, ...]) -> None:
+    def check(self, root: Path, algorithms: tuple[str, ...]) -> None:
         """Refuse what cannot work.
 
         Raises:
-            ConfigurationError: Patches without versions, or versions without their digest.
+            ConfigurationError: Patches without versions, versions without their digest, or in a
+                folder that would be published itself.
         """
         if self.patches and not self.is_public:
             raise ConfigurationError(
@@ -73,6 +76,12 @@ class VersionsAsked:
         if self.is_public and ALGORITHM not in algorithms:
             raise ConfigurationError(
                 f"versions are kept by their {ALGORITHM}", hint=f"add --hash {ALGORITHM}"
+            )
+        way = Path(os.path.relpath(self.place(root).absolute(), root.absolute())).parts
+        if not any(name.startswith(".") and name != "." for name in way):
+            raise ConfigurationError(
+                f"versions in {self.folder} would be published as files of the tree",
+                hint="choose a folder outside, or one whose name begins with a dot",
             )
 
 
@@ -91,8 +100,41 @@ class Kept:
     unkept: int = 0
 
 
+NOTHING: Final = Kept()
+
+
 class Past:
-    """What a tree was, in one run of its publication.
+    """Nothing is kept of what a tree was: a run of its publication, as most are."""
+
+    @property
+    def kept(self) -> Kept:
+        """What was kept up to now."""
+        return NOTHING
+
+    def settle(self) -> None:
+        """Make durable what was kept: nothing."""
+
+    def originals(self, originals: ReadableOriginals) -> ReadableOriginals:
+        """Return the originals, which are kept when they are read, or not."""
+        return originals
+
+    def contents(self, originals: Readable, opening: Opening) -> PresentContents:
+        """Return the bytes of these originals, and of what they were."""
+        return PresentContents(originals, opening)
+
+    def conclude(self, *, packed: bool) -> None:
+        """Drop what nobody is led to any more, once the lists are written.
+
+        Args:
+            packed: Whether all changes went into packages now.
+
+        Raises:
+            StorageError: Something cannot be removed; the next run does it.
+        """
+
+
+class KeptPast(Past):
+    """What a tree was is kept, in one run of its publication.
 
     Args:
         root: The tree.
@@ -124,7 +166,6 @@ class Past:
             keeping=Keeping(is_public=asked.is_public, most=asked.most),
             patches=patches if asked.patches else None,
         )
-        self.settle = self._keeper.settle
 
     @property
     def kept(self) -> Kept:
@@ -132,19 +173,20 @@ class Past:
         keeper = self._keeper
         return Kept(versions=keeper.kept, patches=keeper.patched, unkept=keeper.unkept)
 
+    def settle(self) -> None:
+        """Make durable what was kept, before the catalogue records it."""
+        self._keeper.settle()
+
     def originals(self, originals: ReadableOriginals) -> ReadableOriginals:
         """Return originals that are kept when they are read."""
         return VersionedOriginals(originals, self._keeper)
 
-    def contents(self, originals: ReadableOriginals) -> VersionedContents:
+    def contents(self, originals: Readable, opening: Opening) -> VersionedContents:
         """Return the bytes of these originals, and of what they were."""
-        return VersionedContents(originals, self._store)
+        return VersionedContents(originals, opening, self._store)
 
     def conclude(self, *, packed: bool) -> None:
-        """Drop what nobody is led to any more, once the lists are written.
-
-        Args:
-            packed: Whether all changes went into packages now.
+        """Drop what nobody is led to any more, once the lists are written; see ``Past``.
 
         Raises:
             StorageError: Something cannot be removed; the next run does it.
@@ -169,25 +211,17 @@ class Past:
         return min(reach, dumps.changes[-1].until) if dumps.changes else reach
 
 
-def past_of(
-    root: Path, asked: VersionsAsked, url: str, catalogue: object, clock: Clock
-) -> Past | None:
-    """Return what keeps versions in this run; ``None`` when nothing is to be kept.
+def past_of(root: Path, asked: VersionsAsked, url: str, catalogue: object, clock: Clock) -> Past:
+    """Return what keeps versions in this run, if any are to be kept.
 
     Where a Change Dump is offered, what changes is kept until it is packed: else a file that
     changes twice before that would leave a gap.
     """
     if not isinstance(catalogue, FileCatalogue):
-        return None  # a dry run keeps nothing
+        return Past()  # a dry run keeps nothing
     names = Naming(base_uri=url)
     if not asked.is_public:
         dumps = read_dumps(catalogue)
         if naming.CHANGE_DUMP not in dumps.documents or dumps.base_uri != names.base_uri:
-            return None
-    return Past(root, asked, names, catalogue, clock)
-
-
-def hidden_place(root: Path, asked: VersionsAsked) -> str:
-    """Return the folder of versions as a path in the tree; empty when it is not in it."""
-    place = os.path.relpath(asked.place(root).absolute(), root.absolute())
-    return "" if place.startswith("..") else place
+            return Past()
+    return KeptPast(root, asked, names, catalogue, clock)
