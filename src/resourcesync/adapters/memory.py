@@ -6,6 +6,7 @@ Real implementations that keep every promise of the ports, but for durability.
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from io import BytesIO
 from itertools import islice
@@ -21,7 +22,6 @@ from resourcesync.model.timestamps import (
 )
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Catalogued, Clock, Omission, Original
-from resourcesync.values import dataclass
 
 
 class ManualClock:
@@ -159,6 +159,7 @@ class MemoryCatalogue:
     def __init__(self) -> None:
         self._resources: dict[str, MemoryEntry] = {}
         self._changes: list[Change] = []
+        self._forgotten = 0
         self._notes: dict[str, str] = {}
         self._latest: int | None = None
         self._edits: dict[str, int] = {}
@@ -193,12 +194,23 @@ class MemoryCatalogue:
         if self._latest is None:
             raise StateError("nothing was recorded yet", hint="scan the originals first")
         yield MemorySnapshot(
-            from_microseconds(self._latest), self._resources, self._changes, self._edits
+            from_microseconds(self._latest),
+            self._resources,
+            self._changes,
+            self._edits,
+            self._forgotten,
         )
 
     def forget_edits(self, last: int) -> None:
         """Forget the edits up to a number."""
         self._edits = {uri: number for uri, number in self._edits.items() if number > last}
+
+    def forget_changes(self, last: int) -> bool:
+        """Forget the changes up to a number."""
+        gone = max(0, min(last - self._forgotten, len(self._changes)))
+        self._changes = self._changes[gone:]
+        self._forgotten += gone
+        return False
 
     def latest(self) -> datetime | None:
         """Return the latest moment that was given away, ``None`` before the first."""
@@ -277,6 +289,7 @@ class MemorySnapshot:
     _resources: dict[str, MemoryEntry]
     _changes: list[Change]
     _edits: dict[str, int]
+    _forgotten: int
 
     def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
         """Yield the resources in rising URI order, those from ``start`` up to before ``end``."""
@@ -302,7 +315,8 @@ class MemorySnapshot:
 
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
         """Yield ``(sequence number, change)`` in order of time, those after number ``after``."""
-        return iter(list(enumerate(self._changes, start=1))[after:])
+        numbered = enumerate(self._changes, start=self._forgotten + 1)
+        return iter(list(numbered)[max(0, after - self._forgotten) :])
 
     def count(self, most: int | None = None) -> int:
         """Return the number of resources, or ``most`` when there are more."""
@@ -311,7 +325,7 @@ class MemorySnapshot:
 
     def last_change(self) -> int:
         """Return the newest change's sequence number, 0 when there is none."""
-        return len(self._changes)
+        return self._forgotten + len(self._changes)
 
 
 class MemoryDocuments:

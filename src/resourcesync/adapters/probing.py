@@ -7,14 +7,12 @@ import socket
 import ssl
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import urlsplit
-
-from resourcesync.values import dataclass
 
 _SECONDS: Final = 10.0
 _MOST_BYTES: Final = 512 * 1024

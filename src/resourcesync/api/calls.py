@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from resourcesync.destination.budget import is_on_its_way
 from resourcesync.errors import ConfigurationError, StoppedError
 from resourcesync.ports import Clock
-from resourcesync.values import dataclass
 
 _ASK_EVERY: Final = 0.05
 _SLICE: Final = 0.2

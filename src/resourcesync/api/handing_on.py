@@ -1,6 +1,7 @@
 """What changed in a mirror, for the next program."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -10,7 +11,6 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports.changes import Logged, LoggedKind
-from resourcesync.values import dataclass
 from resourcesync.wiring import mirrors
 from resourcesync.wiring.mirrors import OpenChanges
 

@@ -5,6 +5,7 @@ import tempfile
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Literal, Self, assert_never
 
@@ -14,7 +15,6 @@ from resourcesync.destination.options import PullMode
 from resourcesync.destination.plan import Decision, Fetch, InStep, Keep, Listed, TakeAway
 from resourcesync.destination.reports import Mode
 from resourcesync.errors import PlanOutdatedError, StorageError
-from resourcesync.values import dataclass
 
 _IN_MEMORY: Final = 1 << 20
 _BLOCK: Final = 1 << 16

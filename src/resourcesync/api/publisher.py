@@ -1,6 +1,7 @@
 """A published folder: a Source."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Unpack
 
@@ -9,7 +10,6 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.source.policy import Step
 from resourcesync.source.scan import Left
 from resourcesync.source.shelf import Written
-from resourcesync.values import dataclass
 from resourcesync.wiring import machine, publishing, serving
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from resourcesync.discovery import Discovered, DocumentFetcher
@@ -14,7 +14,6 @@ from resourcesync.documents.reading import Document
 from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part
 from resourcesync.model.resources import Change, Resource
-from resourcesync.values import dataclass
 from resourcesync.wiring import exploring, machine
 from resourcesync.wiring.mirrors import Network
 

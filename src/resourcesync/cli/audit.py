@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TextIO
@@ -28,7 +28,6 @@ from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of, 
 from resourcesync.cli.words import Line
 from resourcesync.destination.reports import AuditReport, FindingKind
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
-from resourcesync.values import dataclass
 
 if TYPE_CHECKING:
     from resourcesync.wiring.mirrors import Network

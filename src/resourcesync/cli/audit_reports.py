@@ -8,6 +8,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from pathlib import Path
@@ -21,7 +22,6 @@ from resourcesync.documents.bags import PAYLOAD, manifest_line
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import parse_digests
 from resourcesync.ports.mirror import Copy
-from resourcesync.values import dataclass
 
 _MEANINGS: Final = {
     FindingKind.MISSING: "missing here",

@@ -1,6 +1,7 @@
 """What ``audit`` says: its events, its closing lines."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +10,6 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.output import Outcome
 from resourcesync.cli.words import QUIET, Line
 from resourcesync.destination.reports import AuditReport
-from resourcesync.values import dataclass
 
 FORMS: Final = {
     "html": "report.html",

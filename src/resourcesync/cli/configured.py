@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +21,6 @@ from resourcesync.cli.watch_options import SERVICE_KEYS, WATCH_KEYS
 from resourcesync.config import files
 from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
-from resourcesync.values import dataclass
 
 if TYPE_CHECKING:
     from resourcesync.wiring.credentials import Credentials

@@ -1,7 +1,7 @@
 """What the configuration file says of Sources, in the terms of the options of ``publish``."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +11,6 @@ from resourcesync.cli import mirror_folders, publish_options
 from resourcesync.cli.configured_tables import Setting, mistakes, read_setting
 from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
-from resourcesync.values import dataclass
 
 CATALOGUE: Final = "catalogue:"
 """What the path of a Source begins with that is a catalogue, and no folder."""

@@ -1,6 +1,7 @@
 """One table of the configuration file: its keys are options of a command."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ import click
 from resourcesync.cli.setting_values import converted
 from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
-from resourcesync.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

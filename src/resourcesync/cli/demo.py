@@ -6,6 +6,7 @@ import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +19,6 @@ from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
 from resourcesync.cli.words import NORMAL, QUIET, Line
 from resourcesync.errors import ConfigurationError, StorageError
-from resourcesync.values import dataclass
 
 if TYPE_CHECKING:
     from resourcesync.destination.reports import AuditReport, RunReport

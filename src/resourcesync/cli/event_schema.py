@@ -4,11 +4,11 @@ Within ``"v": 1`` fields may be added, never renamed, so the schema allows for m
 A field has the same type wherever it stands, but for those that an event gives another one.
 """
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from resourcesync.cli.config_schema import DIALECT, Schema
 from resourcesync.cli.json_output import VERSION
-from resourcesync.values import dataclass
 
 _TYPES: Final[dict[str, Schema]] = {
     "text": {"type": "string"},

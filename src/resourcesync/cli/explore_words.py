@@ -1,7 +1,7 @@
 """What ``explore`` says: the fields of an event, and the lines of the tree."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -14,7 +14,6 @@ from resourcesync.model.capabilities import Package
 from resourcesync.model.digests import format_digests
 from resourcesync.model.links import find_link
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
-from resourcesync.values import dataclass
 
 Fields = Mapping[str, Any]
 

@@ -5,11 +5,10 @@ errors, signals and crashes become words and an exit code: ``cli.main``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
 from resourcesync.cli.words import Line
-from resourcesync.values import dataclass
 
 
 def no_words(event: str, fields: Mapping[str, object]) -> Iterable[Line]:

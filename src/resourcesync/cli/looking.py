@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -10,7 +10,6 @@ import click
 
 from resourcesync.cli import configured, configured_values, options
 from resourcesync.cli.job import Job
-from resourcesync.values import dataclass
 
 if TYPE_CHECKING:
     from resourcesync.cli.configured import Configuration

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,6 @@ import click
 
 from resourcesync.cli import configured, options
 from resourcesync.cli.job import Job
-from resourcesync.values import dataclass
 
 if TYPE_CHECKING:
     from resourcesync.wiring.mirrors import Network

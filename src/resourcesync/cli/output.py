@@ -2,7 +2,7 @@
 
 import errno
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TextIO
 
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_cut_here
@@ -13,7 +13,6 @@ from resourcesync.errors import (
     ResourceSyncError,
     TruncatedDocumentError,
 )
-from resourcesync.values import dataclass
 
 ProgressStyle = Literal["auto", "bar", "plain", "off"]
 ColorStyle = Literal["auto", "always", "never"]

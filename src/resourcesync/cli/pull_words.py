@@ -1,6 +1,7 @@
 """What ``pull`` says: its events, its plan, its closing lines."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from resourcesync.cli import words
@@ -9,7 +10,6 @@ from resourcesync.cli.output import Outcome
 from resourcesync.cli.progress import whole
 from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
-from resourcesync.values import dataclass
 
 SHOWN_FAILURES: Final = 20
 """Failures that are named one by one unless every resource is."""

@@ -1,6 +1,7 @@
 """``resourcesync repair``: fetch again what an audit found."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from resourcesync.cli.job import Job
 from resourcesync.cli.mirror_argument import OneMirror, mirror_argument
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.values import dataclass
 
 if TYPE_CHECKING:
     from resourcesync.wiring.mirrors import Network

@@ -1,6 +1,7 @@
 """The screen for people: data and closing lines on stdout, errors and progress on stderr."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, TextIO
 
 import click
@@ -16,7 +17,6 @@ from resourcesync.cli.output import (
 from resourcesync.cli.progress import NoProgress, Progress
 from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line, escape, labelled
 from resourcesync.errors import Evidence
-from resourcesync.values import dataclass
 
 _COLORS: Final = {
     "In sync": "green",

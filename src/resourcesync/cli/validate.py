@@ -1,6 +1,6 @@
 """``resourcesync validate``: judge documents, packages and Sources by the standard."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -13,7 +13,6 @@ from resourcesync.cli.looking import Asking, asking_options
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
 from resourcesync.errors import ConfigurationError, ResourceSyncError
-from resourcesync.values import dataclass
 
 if TYPE_CHECKING:
     from resourcesync.cli.findings_sheets import Sheet

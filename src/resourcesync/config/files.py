@@ -5,16 +5,13 @@ This module reads TOML and knows no option: what a key means is for whoever asks
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import field
-from difflib import get_close_matches
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from resourcesync import config
 from resourcesync.errors import ConfigurationError
-from resourcesync.values import dataclass
 
 NAME: Final = "resourcesync.toml"
 SYSTEM: Final = Path("/etc/resourcesync") / NAME
@@ -87,6 +84,8 @@ class ConfigFile:
     ) -> ConfigurationError:
         """Return the error of a key or a table that does not exist, with the nearest that does."""
         where = f"in [{'.'.join(table)}]" if table else "at the top"
+        from difflib import get_close_matches  # noqa: PLC0415 - for a mistake only
+
         near = get_close_matches(key.lower().replace("-", "_"), known, n=1)
         hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(sorted(known))}"
         return self._at(f"unknown key `{key[:64]}` {where}", table, key, hint)
@@ -172,6 +171,8 @@ def read(path: Path) -> ConfigFile:
         raise _unreadable(path, error.strerror or str(error)) from error
     if len(data) > MOST_BYTES:
         raise _unreadable(path, f"it has more than {MOST_BYTES} bytes")
+    import tomllib  # noqa: PLC0415 - many have no file
+
     try:
         text = data.decode("utf-8")
         return ConfigFile(path=path, tables=tomllib.loads(text), text=text)
@@ -218,6 +219,8 @@ def _line_of(text: str, table: tuple[str, ...], key: str) -> int:
 
 def _path_of(header: str) -> Iterator[str]:
     """Yield the names in ``[a.b]``; nothing of a line that is none, inside a long text."""
+    import tomllib  # noqa: PLC0415 - as above
+
     try:
         found: object = tomllib.loads(header)
     except ValueError:

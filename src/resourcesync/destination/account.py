@@ -1,12 +1,12 @@
 """What a Source lists now, as rows that can be compared with what the mirror holds."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from operator import attrgetter
 
 from resourcesync.destination.linking import with_linked
 from resourcesync.destination.ordering import Spool, in_order
 from resourcesync.destination.plan import Listed, settle
-from resourcesync.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ No copy is changed. What is not as it was put there is in doubt from then on: se
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
@@ -44,7 +44,6 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Look
 from resourcesync.ports.changes import PROVEN_ALL
 from resourcesync.ports.mirror import Copy, Pending, Step, Task
-from resourcesync.values import dataclass
 
 AuditMethod = Literal["lists", "stat", "hash", "remote"]
 _KEPT_FINDINGS: Final = 10_000

@@ -1,12 +1,12 @@
 """What changed in a mirror, handed over to the next program: from a cursor on, at least once."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from resourcesync.errors import DiscontinuityError
 from resourcesync.ports.changes import Logged, LoggedKind
 from resourcesync.ports.mirror import MirrorState
-from resourcesync.values import dataclass
 
 
 class Consumers(Protocol):

@@ -6,11 +6,10 @@ The figures are estimates; nothing depends on them but the cost.
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil
 from typing import Final, Literal
-
-from resourcesync.values import dataclass
 
 DumpPolicy = Literal["auto", "never", "always"]
 """Whether dumps are used: where they are cheaper, not at all, or wherever they help."""

@@ -7,7 +7,7 @@ processed, proven by a digest over them. What is new is what stands after that p
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Final
 
@@ -18,7 +18,6 @@ from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import SeenDocument
-from resourcesync.values import dataclass
 
 OLD_COPY: Final = "run it again; if it repeats, look at its lists: resourcesync validate URL"
 """What to do about copies of lists that do not fit together."""

@@ -1,7 +1,7 @@
 """Take away what the Source took away: into the trash, never many at once without a second word."""
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
@@ -18,7 +18,6 @@ from resourcesync.errors import StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Removal
 from resourcesync.ports.mirror import Copy, Pending, Step, Task, TrashRow
-from resourcesync.values import dataclass
 
 _GROUP: Final = 256
 _DAY: Final = 24 * 3_600_000_000

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -26,7 +27,6 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.changes import Logged
 from resourcesync.ports.linking import PatchRow
 from resourcesync.ports.mirror import Copy, Fixity, Pending, Refused, Task, TrashRow
-from resourcesync.values import dataclass
 
 Findings = Callable[[], Iterable[Finding]]
 _DISAGREEING: Final = frozenset({"hash-mismatch", "length-mismatch", CONTRADICTING})

@@ -1,6 +1,6 @@
 """What was read of a Source's changes (§12)."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from resourcesync.destination.cursor import OLD_COPY, Span
 from resourcesync.destination.ordering import Spool
@@ -9,7 +9,6 @@ from resourcesync.errors import RollbackError, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports.mirror import SeenDocument
-from resourcesync.values import dataclass
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Put what was fetched in place, in groups: durable first, then remembered in one transaction."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from resourcesync.destination.budget import Budget
@@ -13,7 +13,6 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import Clock, Copies, Installation, Reporter, Staged
 from resourcesync.ports.linking import PatchRow
 from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Step
-from resourcesync.values import dataclass
 
 _GROUP: Final = 256
 _GROUP_SECONDS: Final = 1.0

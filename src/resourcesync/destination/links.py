@@ -1,5 +1,6 @@
 """Which links of an entry are followed, and what they say of what they lead to. Pure."""
 
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from resourcesync.destination.scope import Scope
@@ -8,7 +9,6 @@ from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Relation
-from resourcesync.values import dataclass
 
 _MOST: Final = 256
 """Links of one entry that are followed."""

@@ -18,14 +18,13 @@ No name starts with a dot, so the mirror's own ``.resourcesync`` cannot be reach
 
 import re
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from typing import Final
 
 from resourcesync.destination.uris import MAX_URI, normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from resourcesync.values import dataclass
 
 __all__ = ["MAX_PATH", "MAX_URI", "Profile", "TreeMapping", "normalise", "origin"]
 

@@ -1,6 +1,7 @@
 """The notes of a mirror's memory, by name and with their types."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -20,7 +21,6 @@ from resourcesync.discovery import Discovered
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.mirror import MirrorState, Step
-from resourcesync.values import dataclass
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
 """What the operator may choose for a pull, and what the Destination works with."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO, Literal
 
@@ -12,7 +12,6 @@ from resourcesync.destination.reports import Mode
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
 from resourcesync.ports.mirror import MirrorState
 from resourcesync.ports.patching import PatchFormat
-from resourcesync.values import dataclass
 
 Deletion = Literal["auto", "signalled", "absent", "never"]
 PullMode = Literal["auto", "baseline", "incremental"]

@@ -7,14 +7,13 @@ a strong digest of it, a later run goes on from what this one left.
 import logging
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import BinaryIO, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync.destination.disk_errors import on_the_mirrors_disk
 from resourcesync.destination.options import Equipment
 from resourcesync.destination.uris import origin
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
-from resourcesync.documents.packages.agreement import check_copy, check_manifest
-from resourcesync.documents.packages.reading import PackageReader, open_package
 from resourcesync.documents.reading import Document
 from resourcesync.errors import (
     DocumentError,
@@ -30,7 +29,9 @@ from resourcesync.model.capabilities import Header, Package, Part
 from resourcesync.model.digests import STRONG, Digest, disagree, usable
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response, Staged
-from resourcesync.values import dataclass
+
+if TYPE_CHECKING:
+    from resourcesync.documents.packages.reading import PackageReader
 
 _log = logging.getLogger(__name__)
 _MAX_PACKAGES: Final = 50_000
@@ -148,6 +149,8 @@ class Packages:
         except SourceError as error:
             _log.info("the copy of a manifest cannot be had: %s", error)
             return None
+        from resourcesync.documents.packages.agreement import check_manifest  # noqa: PLC0415 - where there are dumps only
+
         try:
             check_manifest(fetched.open().header, dump=offered.dump, package=offered.entry)
         except (DocumentError, PackageError) as error:
@@ -208,7 +211,7 @@ class Packages:
     # --- themselves ---
 
     @contextmanager
-    def opened(self, offered: Offered, copied: FetchedDocument | None) -> Iterator[PackageReader]:
+    def opened(self, offered: Offered, copied: FetchedDocument | None) -> Iterator["PackageReader"]:
         """Fetch a package, if it does not wait here, check it and open it; then let it go.
 
         Args:
@@ -221,6 +224,8 @@ class Packages:
             DocumentError: Its manifest cannot be used.
             StorageError: It cannot be kept or read.
         """
+        from resourcesync.documents.packages.agreement import check_copy  # noqa: PLC0415 - as above
+
         staged = self._kept.pop(offered.uri, None) or self._download(offered)
         try:
             with staged.reading() as file, on_the_mirrors_disk(_PACKAGE):
@@ -344,13 +349,16 @@ def _named(copied: FetchedDocument, uri: str) -> FetchedDocument:
     )
 
 
-def _open(file: BinaryIO, offered: Offered) -> PackageReader:
+def _open(file: BinaryIO, offered: Offered) -> "PackageReader":
+    from resourcesync.documents.packages.agreement import check_manifest  # noqa: PLC0415 - as above
+    from resourcesync.documents.packages.reading import open_package  # noqa: PLC0415 - as above
+
     reader = open_package(file, uri=offered.uri)
     check_manifest(reader.manifest().header, dump=offered.dump, package=offered.entry)
     return reader
 
 
-def _is_the_same(reader: PackageReader, copied: FetchedDocument) -> bool:
+def _is_the_same(reader: "PackageReader", copied: FetchedDocument) -> bool:
     """Whether the copy of a manifest is the same to the last byte: then it need not be read."""
     copied.stream.seek(0)
     chunks = reader.manifest_chunks()

@@ -1,7 +1,7 @@
 """Where the bytes of one resource may be had, one place after the other; pure (§14.2, §14.6)."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from resourcesync.destination.patch_links import PatchLink
@@ -11,7 +11,6 @@ from resourcesync.errors import OutOfScopeError
 from resourcesync.model.digests import STRONG, disagree, parse_digests, usable
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.values import dataclass
 
 MOST_MIRRORS: Final = 8
 _WORTH_RESUMING: Final = 1 << 20

@@ -1,6 +1,7 @@
 """What is to be done, decided from values alone: no network, no disk, no clock."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Final, NamedTuple
@@ -11,7 +12,6 @@ from resourcesync.destination.reports import Mode, Plan
 from resourcesync.model.digests import STRONG, agree, disagree, parse_digests, usable
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Fixity
-from resourcesync.values import dataclass
 
 FILTERED: Final = "filtered"
 """In ``Listed.change``: the Source lists it, the operator's filters do not want it."""

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from math import ceil
 from typing import Final, NamedTuple
@@ -15,7 +15,6 @@ from resourcesync.destination.reports import FindingKind
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.ports import Failure, Look, Request, Response, Staged
 from resourcesync.ports.mirror import Copy
-from resourcesync.values import dataclass
 
 _GROUP: Final = 256
 _MOST_BAD: Final = 100_000

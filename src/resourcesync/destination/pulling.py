@@ -3,7 +3,7 @@
 import logging
 import marshal
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, Final
@@ -28,7 +28,6 @@ from resourcesync.discovery import Discovered, DocumentFetcher
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.mirror import Copy, MirrorState, Pending, SeenDocument, Task
-from resourcesync.values import dataclass
 
 _log = logging.getLogger(__name__)
 _NO_TIME: Final = "no-time told"

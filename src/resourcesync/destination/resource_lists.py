@@ -5,7 +5,7 @@ nothing. The entries wait in a spool on disk: memory does not grow with the size
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from resourcesync.destination.mapping import origin
@@ -21,7 +21,6 @@ from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.mirror import SeenDocument
-from resourcesync.values import dataclass
 
 _MAX_PARTS: Final = 50_000
 

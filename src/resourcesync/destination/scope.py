@@ -13,7 +13,7 @@ A glob is compared with the path of the URI in its normal form, so ``%7e`` is ``
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -23,7 +23,6 @@ from resourcesync.destination.uris import MAX_URI, normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c
-from resourcesync.values import dataclass
 
 
 class Verdict(StrEnum):

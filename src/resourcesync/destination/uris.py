@@ -5,12 +5,12 @@ number in disguise, a dot segment in disguise, a control character - is refused,
 """
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 
 from resourcesync.errors import OutOfScopeError
-from resourcesync.values import dataclass
 
 MAX_URI: Final = 2_048
 """Characters of a URI, as written and normalised."""

@@ -5,6 +5,7 @@ Capability List is asked too, which costs one small request.
 """
 
 import logging
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -15,7 +16,6 @@ from resourcesync.destination.pulling import Pull
 from resourcesync.discovery import Discovered, DocumentFetcher, offered_by
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.timestamps import format_w3c
-from resourcesync.values import dataclass
 
 _log = logging.getLogger(__name__)
 _HOUR: Final = 3_600_000_000

@@ -6,7 +6,7 @@ length and ``lastmod``.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -26,7 +26,6 @@ from resourcesync.model.timestamps import (
     to_microseconds,
 )
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from resourcesync.values import dataclass
 
 _MAX_PARTS: Final = 50_000
 _MAX_DIGITS: Final = 19

@@ -1,7 +1,7 @@
 """Find a Source's lists from any address of it (§6.3)."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from resourcesync.discovery.addresses import join
@@ -17,7 +17,6 @@ from resourcesync.errors import (
 )
 from resourcesync.model.capabilities import CapabilityEntry, Header, Part
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
-from resourcesync.values import dataclass
 
 _MAX_SETS: Final = 1_000
 _MAX_DESCRIPTIONS: Final = 100

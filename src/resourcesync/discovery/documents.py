@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from types import TracebackType
 from typing import BinaryIO, Final, Protocol, Self
 
 from resourcesync.documents.reading import Document, read
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response
-from resourcesync.values import dataclass
 
 Scratch = Callable[[], BinaryIO]
 """Opens a nameless temporary file."""

@@ -1,6 +1,7 @@
 """Find the first document of a Source from any address of it (§6.3)."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from io import SEEK_END
 from typing import Final, Generic, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
@@ -8,7 +9,6 @@ from urllib.parse import urljoin, urlsplit
 from resourcesync.discovery.addresses import is_at_home, join, origin_of
 from resourcesync.discovery.documents import Documents, FetchedDocument, fetch
 from resourcesync.discovery.links import find_targets
-from resourcesync.discovery.pages import head_of, is_html, is_markup, linked_sets, named_sitemaps
 from resourcesync.discovery.sets import ANY, OfferedSet, choose
 from resourcesync.documents.reading import Document
 from resourcesync.errors import (
@@ -26,7 +26,6 @@ from resourcesync.errors import (
 )
 from resourcesync.model.capabilities import Part
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Relation
-from resourcesync.values import dataclass
 
 __all__ = ["Documents", "Search", "fetch", "use_first"]
 
@@ -175,6 +174,8 @@ class Search:
         self, uri: str, page: FetchedDocument, error: NotAListError
     ) -> list[tuple[str, tuple[str, ...]]]:
         """Return where a page leads: by its ``Link`` field, then by the links in its head."""
+        from resourcesync.discovery.pages import head_of, is_html, linked_sets  # noqa: PLC0415 - seldom
+
         fields = find_targets(page.links, Relation.RESOURCESYNC, page.final_uri)
         head = head_of(page.stream)
         links = linked_sets(head, page.final_uri) if is_html(head) else ()
@@ -222,6 +223,8 @@ class Search:
 
         Nothing tells which of them are ResourceSync's: those with a capability win (§6.3.4).
         """
+        from resourcesync.discovery.pages import named_sitemaps  # noqa: PLC0415 - seldom
+
         fetched = self._get(uri)
         if fetched is None:
             return None
@@ -327,6 +330,8 @@ def _open(fetched: FetchedDocument, *, is_page: bool = False) -> Document:
     except NotAListError:
         raise
     except DocumentError as error:
+        from resourcesync.discovery.pages import head_of, is_html, is_markup  # noqa: PLC0415 - seldom
+
         head = head_of(fetched.stream)
         if is_html(head) or (is_page and not is_markup(head)):
             what = "HTML" if is_html(head) else "neither XML nor HTML"

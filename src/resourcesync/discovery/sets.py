@@ -7,11 +7,11 @@ is ever chosen by guessing.
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from resourcesync.errors import ConfigurationError, Evidence
-from resourcesync.values import dataclass
 
 _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _ENDING: Final = re.compile(r"(?:\.xml)?(?:\.gz)?\Z", re.IGNORECASE)

@@ -1,7 +1,7 @@
 """Count what one document holds, in one pass and in memory that does not grow with it."""
 
 from collections import Counter
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import Final
@@ -17,7 +17,6 @@ from resourcesync.model.capabilities import (
 from resourcesync.model.digests import usable_algorithms
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import parse_w3c
-from resourcesync.values import dataclass
 
 OTHER: Final = "other"
 """The name of all media types beyond the first ones that were met."""

@@ -6,7 +6,7 @@ a node with what its dump says of it; it is never fetched, but the copy of its m
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from resourcesync.discovery.addresses import join
@@ -24,7 +24,6 @@ from resourcesync.errors import (
 from resourcesync.model.capabilities import CapabilityEntry, Entry, Header, Package, Part
 from resourcesync.model.links import find_link
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
-from resourcesync.values import dataclass
 
 MAX_DEPTH: Final = 8
 """Levels of documents that are followed at most: an honest Source has five."""

@@ -1,6 +1,6 @@
 """Tokens become entries: regular ones in a `Run`, any other as an `Irregular`."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from resourcesync.documents._context import Context
@@ -20,7 +20,6 @@ from resourcesync.documents._tokens import (
     Token,
 )
 from resourcesync.errors import MalformedDocumentError
-from resourcesync.values import dataclass
 
 MAX_LINKS: Final = 1_000
 """Links of one entry or of one root: nothing real has as many."""

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urljoin
 
 from resourcesync.documents._limits import Limits
 from resourcesync.errors import MalformedDocumentError
-from resourcesync.values import dataclass
 
 _ABSOLUTE: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
 

@@ -1,6 +1,7 @@
 """What the entries of a document are, told by its header."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from resourcesync.documents._assembling import Irregular
@@ -15,7 +16,6 @@ from resourcesync.documents._referring import (
 from resourcesync.documents._values import CHANGE_KNOWN, REPRESENTATION
 from resourcesync.model.capabilities import Entry, Header
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from resourcesync.values import dataclass
 
 _PATH: Final = frozenset({"path"})
 _OF_RESOURCES: Final = {Capability.RESOURCE_LIST, Capability.RESOURCE_DUMP_MANIFEST, None}

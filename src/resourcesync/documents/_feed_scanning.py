@@ -5,7 +5,7 @@ The same doors are closed as for lists (see `_expat`). They are rare, so nothing
 
 import pyexpat
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from resourcesync.documents._expat import CUT_SHORT, MAX_PREFIXES, UTF, excess, new_parser
@@ -17,7 +17,6 @@ from resourcesync.errors import (
     NotAListError,
     TruncatedDocumentError,
 )
-from resourcesync.values import dataclass
 
 TERMS: Final = frozenset(
     {"http://www.openarchives.org/rs/", "http://www.openarchives.org/rs/terms/"}

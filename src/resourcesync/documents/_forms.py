@@ -27,10 +27,10 @@ its entries are written as a Capability List Index. A plain sitemap says ``loc``
 say what 0.5 says, for lists and manifests alone, and nothing of other communities.
 """
 
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from resourcesync.model.vocabulary import Dialect, Relation
-from resourcesync.values import dataclass
 
 _SINCE_0_9_1: Final = frozenset(
     {Relation.CONTENTS, Relation.TIMEMAP, Relation.PROFILE, Relation.ARCHIVES}

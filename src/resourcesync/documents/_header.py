@@ -1,6 +1,6 @@
 """The root's own ``rs:md`` and ``rs:ln`` become a header (§7), in the words of 1.1."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,7 +12,6 @@ from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.links import Link
 from resourcesync.model.vocabulary import Capability
-from resourcesync.values import dataclass
 
 _KNOWN: Final = ROOT_KNOWN | {"modified"}
 _OLD_DESCRIPTION: Final = "resourcesync"

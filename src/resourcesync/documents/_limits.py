@@ -1,7 +1,8 @@
 """What one document may cost at most, and the error that says which limit was met."""
 
+from dataclasses import dataclass
+
 from resourcesync.errors import DocumentLimitError
-from resourcesync.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,10 @@ any cannot be spliced. An entry is found by halving the document, as a word in a
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from resourcesync.documents._escaping import unescaped
-from resourcesync.values import dataclass
 
 _START: Final = b"<url><loc>"
 _URI_END: Final = b"</loc>"

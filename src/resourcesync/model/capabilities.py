@@ -1,5 +1,6 @@
 """Capability documents: their headers, and the entries that point to other documents (§8-§13)."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -7,7 +8,6 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Extra, Foreign, Link, Linked, find_link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
-from resourcesync.values import dataclass
 
 _GROWING: Final = frozenset({Capability.CHANGE_LIST, Capability.CHANGE_DUMP})
 

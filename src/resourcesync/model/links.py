@@ -1,11 +1,11 @@
 """Links: ``rs:ln`` (§7, §14)."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from resourcesync.model.digests import Digest
 from resourcesync.model.vocabulary import Relation
-from resourcesync.values import dataclass
 
 Extra = tuple[tuple[str, str], ...]
 """Attributes of other communities, as ``({namespace}name, value)``; kept and written back (§7)."""

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import repeat
 from typing import Any, Final, overload
@@ -10,7 +10,6 @@ from typing import Any, Final, overload
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Extra, Foreign, Link, Linked
 from resourcesync.model.vocabulary import ChangeKind, Relation
-from resourcesync.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
 from resourcesync.model.resources import Change, Resource
-from resourcesync.values import dataclass
 
 BAD_ROW: Final = "catalogue-row"
 """The code of errors that one row of a catalogue is the reason of."""
@@ -172,6 +172,13 @@ class Catalogue(Protocol):
 
     def forget_edits(self, last: int) -> None:
         """Forget the edits up to a number: the published Resource List has them."""
+        ...
+
+    def forget_changes(self, last: int) -> bool:
+        """Forget some thousand of the oldest changes, up to a number; return whether more are left.
+
+        Numbers are not used again.
+        """
         ...
 
     def latest(self) -> datetime | None:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import BinaryIO, Protocol
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports.fetching import Part
-from resourcesync.values import dataclass
 
 
 class Staged(Protocol):

@@ -5,11 +5,11 @@ file and writes none: it only says which bytes go where. So it may be tested wit
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import BinaryIO, NamedTuple, Protocol
 
 from resourcesync.ports.mirror import Copy
-from resourcesync.values import dataclass
 
 
 class Holdings(Protocol):

@@ -4,12 +4,12 @@ Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 from resourcesync.ports.changes import ChangeLog, ProofLog
 from resourcesync.ports.linking import LinkLog, LinkRow, PatchRow
-from resourcesync.values import dataclass
 
 LARGE: Final = 16 * 1024
 """Bytes from which on copies can be found by their digest; smaller ones are as quickly fetched."""

@@ -5,11 +5,10 @@ RFC 9110 §8.8 (validators) and §13 (preconditions, in the order of §13.2.2).
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, Literal
-
-from resourcesync.values import dataclass
 
 _TAG: Final = re.compile(r'(W/)?("[\x21\x23-\x7e\x80-\xff]*")[ \t]*(?:,|$)')
 _GAP: Final = re.compile(r"[ \t,]*")

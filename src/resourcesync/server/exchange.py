@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from typing import Final, final
 
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.server.ranges import Span
-from resourcesync.values import dataclass
 
 _LOG: Final = logging.getLogger(__name__)
 

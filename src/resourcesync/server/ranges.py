@@ -1,9 +1,8 @@
 """``Range`` requests: one range of bytes, or the whole (RFC 9110 §14)."""
 
 import re
+from dataclasses import dataclass
 from typing import Final, Literal
-
-from resourcesync.values import dataclass
 
 _MAX_RANGES: Final = 16
 _BYTES: Final = re.compile(r"[ \t]*bytes[ \t]*=", re.IGNORECASE)

@@ -1,12 +1,12 @@
 """From a representation and a request to the answer: 200, 206, 304, 412 or 416."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from resourcesync.server.conditions import Validators, allows_range, format_http_date, judge
 from resourcesync.server.exchange import Headers, Reply, Request
 from resourcesync.server.files import Condition
 from resourcesync.server.ranges import Span, select
-from resourcesync.values import dataclass
 
 _SECOND_NS: Final = 1_000_000_000
 _OF_CONTENT: Final = {b"content-type", b"content-encoding"}

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Final, NamedTuple, final
 
 from anyio import to_thread
@@ -15,7 +16,6 @@ from resourcesync.server.exchange import Exchange, Headers, Reply, Request, refu
 from resourcesync.server.files import FORBIDDEN, Condition, Folder, OpenFile
 from resourcesync.server.paths import Names
 from resourcesync.server.representations import Representation, answer, describe, with_body
-from resourcesync.values import dataclass
 
 _LOG: Final = logging.getLogger(__name__)
 

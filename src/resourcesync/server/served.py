@@ -3,12 +3,12 @@
 import os
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.paths import Names
-from resourcesync.values import dataclass
 
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
 

@@ -7,7 +7,7 @@ are gone the Change Dump starts over, at a moment that it can tell all from.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
@@ -23,7 +23,6 @@ from resourcesync.source import description, naming
 from resourcesync.source.dump_ledger import Packed
 from resourcesync.source.packaging import Names, Packager
 from resourcesync.source.shelf import Shelf
-from resourcesync.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,12 @@
 """What is remembered of the dumps, in the catalogue's notes."""
 
 import json
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from resourcesync.errors import StateError
 from resourcesync.ports import Catalogue
 from resourcesync.source.ledger import Recorded
-from resourcesync.values import dataclass
 
 _NOTE: Final = "dump-record"
 

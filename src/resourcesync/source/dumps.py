@@ -3,7 +3,7 @@
 import hashlib
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from resourcesync.documents.packages.planning import PackageSize
@@ -23,7 +23,6 @@ from resourcesync.source.packaging import Packager
 from resourcesync.source.paging import Limits
 from resourcesync.source.resource_dumps import pack_resources
 from resourcesync.source.shelf import Shelf, Written
-from resourcesync.values import dataclass
 
 _log = logging.getLogger(__name__)
 _GRACE: Final = 24 * 3_600 * 1_000_000

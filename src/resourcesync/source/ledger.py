@@ -7,14 +7,13 @@ out: the same changes go into the same lists.
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from resourcesync.errors import StateError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Catalogue
 from resourcesync.source import naming
-from resourcesync.values import dataclass
 
 T = TypeVar("T")
 
@@ -90,6 +89,11 @@ class Plan:
     def start(self) -> int:
         """The moment that the Change Lists reach back to, in microseconds."""
         return (self.closed[0] if self.closed else self.open).start
+
+    @property
+    def known_after(self) -> int:
+        """The number of the change after which all are in one of these lists."""
+        return min(span.after for span in (*self.retired, *self.closed, self.open))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

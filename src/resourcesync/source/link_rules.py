@@ -14,7 +14,7 @@ the end, ``{name}`` the rest, ``{stem}`` and ``{ext}`` its two halves at the las
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from string import Formatter
 from typing import Final, Protocol
 from urllib.parse import unquote, urljoin
@@ -25,7 +25,6 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Original, Originals
 from resourcesync.ports.contents import Readable
-from resourcesync.values import dataclass
 
 _FIELDS: Final = frozenset({"uri", "path", "dir", "name", "stem", "ext"})
 _NAME: Final = re.compile(r"[a-z][a-z0-9.-]*")

@@ -5,12 +5,12 @@ others never change once they are complete, so they may be cached for ever.
 """
 
 import re
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Capability
-from resourcesync.values import dataclass
 
 FOLDER: Final = "resourcesync/"
 RESOURCE_LIST: Final = "resourcesync/resourcelist.xml"
@@ -20,6 +20,8 @@ RESOURCE_DUMP: Final = "resourcesync/resourcedump.xml"
 CHANGE_DUMP: Final = "resourcesync/changedump.xml"
 ABOUT: Final = "resourcesync/about.xml"
 DESCRIPTION: Final = ".well-known/resourcesync"
+CHANGE_NOTIFICATION: Final = "resourcesync/changenotification.xml"
+FRAMEWORK_NOTIFICATION: Final = "resourcesync/frameworknotification.xml"
 SITEMAP: Final = "resourcesync/sitemap.xml"
 ARCHIVES: Final = {
     capability: f"resourcesync/{capability.archived}archive.xml"
@@ -27,6 +29,12 @@ ARCHIVES: Final = {
     if capability.is_archive
 }
 """What each archive is called, such as ``resourcesync/changelistarchive.xml``."""
+
+CHANNELS: Final = {
+    Capability.CHANGE_NOTIFICATION: CHANGE_NOTIFICATION,
+    Capability.FRAMEWORK_NOTIFICATION: FRAMEWORK_NOTIFICATION,
+}
+"""The topic of each channel: what was last notified can be read there."""
 
 LIST_HEADS: Final = frozenset({CHANGE_LIST, *ARCHIVES.values()})
 """Documents that lead to lists, and that a Source may cease to offer."""

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
 
 from resourcesync.documents.packages.limits import PackageLimits
@@ -28,7 +28,6 @@ from resourcesync.ports import DocumentStore
 from resourcesync.ports.contents import Contents
 from resourcesync.source.checking import not_as_meant
 from resourcesync.source.dump_ledger import Packed
-from resourcesync.values import dataclass
 
 _TRIES: Final = 3
 _CHUNK: Final = 1 << 16

@@ -1,12 +1,12 @@
 """How many entries go into one document (§7: 50,000 entries, 50 MB)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES
-from resourcesync.values import dataclass
 
 E = TypeVar("E")
 

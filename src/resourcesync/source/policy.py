@@ -1,14 +1,14 @@
 """When lists are closed, kept, archived and written anew: what the operator chooses."""
 
+import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.source.ledger import Plan, Span
-from resourcesync.values import dataclass
 
 GRACE: Final = 24 * 3_600 * 1_000_000
 """How long what is no longer listed stays for those who are still reading it, microseconds."""
@@ -23,6 +23,8 @@ DIALECTS: Final = (
     Dialect.V0_5,
 )
 """The versions that can be published; the first three know open Change Lists."""
+_NOTIFYING: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
+_ADDRESS: Final = re.compile(r"https?://[!#-;=?-\[\]_a-z~]+", re.IGNORECASE)
 
 
 class ChangeLists(StrEnum):
@@ -65,10 +67,12 @@ class Policy:
         archive: How long superseded lists are kept in archives; 0 keeps no archive.
         sitemap: Whether a plain sitemap is written too, for search engines.
         dialect: The version of the format that is written.
+        hubs: Where the channels of notifications can be subscribed to; empty for no channels.
 
     Raises:
         ConfigurationError: A time is below zero, or the dialect is none that is written, or
-            knows no open Change Lists, or no archives of Resource Lists, and they are asked for.
+            knows no open Change Lists, no archives of Resource Lists or no notifications, and
+            they are asked for; or a hub is at no address.
     """
 
     change_lists: ChangeLists = ChangeLists.APPEND
@@ -78,6 +82,7 @@ class Policy:
     archive: int = 0
     sitemap: bool = False
     dialect: Dialect = Dialect.V1_1
+    hubs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -93,6 +98,13 @@ class Policy:
             )
         if self.archive and self.dialect is Dialect.V0_5:
             raise ConfigurationError("version 0.5 has no archives of Resource Lists")
+        if self.hubs and self.dialect not in _NOTIFYING:
+            raise ConfigurationError(f"version {self.dialect} knows no notifications")
+        for hub in self.hubs:
+            if _ADDRESS.fullmatch(hub) is None:
+                raise ConfigurationError(
+                    f"{hub[:200]!r} is no address of a hub", hint="such as https://HOST/hub"
+                )
 
     @property
     def is_per_run(self) -> bool:

@@ -3,8 +3,9 @@
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
@@ -41,10 +42,11 @@ from resourcesync.source.policy import (
     retain,
 )
 from resourcesync.source.shelf import Shelf, Written
-from resourcesync.values import dataclass
 
 __all__ = ["Publication", "Publisher", "Written"]
 
+_FORGETS: Final = 50
+"""How often a publication may forget some thousand changes: it must end."""
 _log = logging.getLogger(__name__)
 
 
@@ -172,6 +174,7 @@ class Publisher:
             after = self._write(plan, record, snapshot, shelf, offers)
             last_edit = snapshot.last_edit()
         self._conclude(record, after)
+        self._forget_changes(plan, after)
         if any(written.name == naming.RESOURCE_LIST for written in shelf.written):
             self._catalogue.forget_edits(last_edit)
         return Publication(
@@ -300,7 +303,7 @@ class Publisher:
             **change_lists.offered(plan, shape),
             **{offer.capability: offer.name for offer in offers},
         }
-        description.publish(shelf, offered, self._described_by)
+        description.publish(shelf, offered, self._described_by, self._policy.hubs)
         wanted = {*parts, *pages, *offered.values(), *self._others(plan, offers)}
         return Record(
             listed=plan.open.last,
@@ -372,6 +375,13 @@ class Publisher:
         after = replace(after, orphans=orphans)
         if after != before:
             write_record(self._catalogue, after)
+
+    def _forget_changes(self, plan: Plan, record: Record) -> None:
+        """Forget changes that none of the lists has, so many at a time that others may write."""
+        last = min(plan.known_after, record.listed)
+        for _ in range(_FORGETS):
+            if not self._catalogue.forget_changes(last):
+                break
 
 
 def _fresh(

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, BinaryIO, Final
@@ -17,7 +17,6 @@ from resourcesync.source.ledger import Recorded
 from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Block, blocks
 from resourcesync.source.rendering import rendered
-from resourcesync.values import dataclass
 
 _CHUNK: Final = 1 << 18
 

@@ -7,6 +7,7 @@ that copying would not be quicker. One page is in memory at a time, and its edit
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Final, NamedTuple
 
@@ -21,7 +22,6 @@ from resourcesync.source.ledger import Recorded
 from resourcesync.source.paging import Block, Limits, Pages
 from resourcesync.source.rendering import rendered
 from resourcesync.source.shelf import Shelf
-from resourcesync.values import dataclass
 
 _FEW: Final = 64
 """Edits of a page that are always worth to be spliced."""

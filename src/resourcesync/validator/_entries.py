@@ -1,6 +1,6 @@
 """Checks of an entry that are the same in every document: its elements and their order (§7)."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from resourcesync.model.vocabulary import Capability
@@ -24,7 +24,6 @@ from resourcesync.validator._values import (
     check_values,
 )
 from resourcesync.validator.rule import Profile
-from resourcesync.values import dataclass
 
 _LONGEST: Final = 2_048
 _FREQUENCIES: Final = frozenset(

@@ -1,10 +1,8 @@
 """Elements with their places, and the window of bytes that shows where an attribute stands."""
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
-
-from resourcesync.values import dataclass
 
 TEXT: Final = "#text"
 """Names the text of an element where otherwise an attribute is named."""

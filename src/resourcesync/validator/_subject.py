@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
@@ -14,7 +14,6 @@ from resourcesync.validator.findings import Finding
 from resourcesync.validator.rule import Profile
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary
-from resourcesync.values import dataclass
 
 OLD_NAMESPACES: Final[Mapping[str, str]] = {
     "http://www.openarchives.org/rs/": "the draft of January 2013",

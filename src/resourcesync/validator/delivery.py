@@ -1,7 +1,7 @@
 """Judges how a Source delivers what it lists: facts that somebody else fetched (§6.3, §7)."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from io import BytesIO
@@ -13,7 +13,6 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.validator._telling import at_listed, at_root, without_place
 from resourcesync.validator.findings import Finding
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
-from resourcesync.values import dataclass
 
 _OK: Final = 200
 _GONE: Final = frozenset({404, 410})

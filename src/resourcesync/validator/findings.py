@@ -1,11 +1,11 @@
 """What a check has to say: one broken rule at one place."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
 from resourcesync.validator.rule import Rule, Severity
-from resourcesync.values import dataclass
 
 _HELD: Final = 1_000
 

@@ -3,11 +3,11 @@
 import hashlib
 import hmac
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from resourcesync.validator._telling import without_place
 from resourcesync.validator.findings import Finding
-from resourcesync.values import dataclass
 
 _METHODS: Final = frozenset({"sha1", "sha256", "sha384", "sha512"})
 _OK: Final = range(200, 300)

@@ -1,14 +1,13 @@
 """Judges packages: what they hold against what their manifest lists (§11.2, §13.2)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator._telling import at_listed, at_root, without_place
 from resourcesync.validator.findings import Finding
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
-from resourcesync.values import dataclass
 
 MANIFEST: Final = "manifest.xml"
 _MANIFESTS: Final = {

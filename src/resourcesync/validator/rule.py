@@ -1,8 +1,7 @@
 """What a rule is: its identity, its weight, and how it can be checked."""
 
+from dataclasses import dataclass
 from enum import StrEnum
-
-from resourcesync.values import dataclass
 
 
 class Level(StrEnum):

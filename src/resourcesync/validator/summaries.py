@@ -1,12 +1,11 @@
 """What one examination learns of a document, for the rules that need several documents."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.validator.marks import Marks
-from resourcesync.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,12 @@ import select
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import inf
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from resourcesync.ports import Clock
-from resourcesync.values import dataclass
 from resourcesync.watch.rota import Ended, Errand, Past, Rota, Verdict, Wanted
 from resourcesync.watch.times import Now
 

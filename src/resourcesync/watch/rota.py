@@ -5,12 +5,11 @@ those of ADR 0055.
 """
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 from typing import Final
 
-from resourcesync.values import dataclass
 from resourcesync.watch.times import Dice, Now, Timetable
 
 FIRST_PAUSE: Final = 900.0

@@ -1,12 +1,11 @@
 """When something is to be done again: every so often, or by the clock on the wall."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.values import dataclass
 
 if TYPE_CHECKING:
     from cronsim import CronSim

@@ -6,12 +6,12 @@ the root of a document; and the ``Link`` field of an answer.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from resourcesync.discovery.addresses import join
 from resourcesync.model.capabilities import CapabilityEntry, Entry, Header
 from resourcesync.model.vocabulary import Capability
-from resourcesync.values import dataclass
 from resourcesync.websub.messages import read_links
 
 NOTIFICATIONS: Final = frozenset(

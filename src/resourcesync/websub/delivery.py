@@ -12,13 +12,13 @@ with it when it is started again. A receiver may get a payload twice, never none
 import logging
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from resourcesync.errors import StoppedError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Failure, Message, Purpose, Request, Response
 from resourcesync.ports.subscriptions import HubStore, Intent, Payload, Settled, Subscription
-from resourcesync.values import dataclass
 from resourcesync.websub import leases, messages, payloads
 from resourcesync.websub.leases import MICROSECONDS, SteadyTime
 from resourcesync.websub.messages import Mode, Wish

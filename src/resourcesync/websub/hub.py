@@ -6,12 +6,12 @@ then answered, then `websub.delivery` does the rest.
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.subscriptions import HubStore, Intent, Payload
-from resourcesync.values import dataclass
 from resourcesync.websub import leases, messages, payloads
 from resourcesync.websub.flow import Allowance
 from resourcesync.websub.messages import Answer, Mode, Wish
@@ -136,8 +136,9 @@ class Hub:
         if not self._pings.take(topic, self._clock.monotonic()):
             return Answer(status=429, text="Too many pings.", retry_after=_LATER)
         body = self._look(topic)
-        if body and payloads.kind_of(body) is not None:
-            self._accept(topic, body, messages.XML)
+        if body is None or payloads.kind_of(body) is None:
+            return Answer(status=404, text="There is no notification at that topic.")
+        self._accept(topic, body, messages.XML)
         return Answer(status=204)
 
     def submit(self, submission: Submission) -> Answer:

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from resourcesync.discovery.links import find_targets
-from resourcesync.values import dataclass
 from resourcesync.websub import leases
 
 FORM: Final = "application/x-www-form-urlencoded"

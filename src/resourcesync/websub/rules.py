@@ -1,9 +1,9 @@
 """What a hub allows, and whom it serves."""
 
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.values import dataclass
 from resourcesync.websub import leases, signatures
 from resourcesync.websub.messages import is_plain
 

@@ -7,6 +7,7 @@ hash. Only the names are asked: how a file's path is spelled as a URI, and where
 import filecmp
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from resourcesync.adapters.files.names import to_segment
@@ -15,7 +16,6 @@ from resourcesync.adapters.mirror.folder import STATE_FILE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.memory import Memory
 from resourcesync.errors import ConfigurationError
-from resourcesync.values import dataclass
 from resourcesync.wiring import plugins
 
 

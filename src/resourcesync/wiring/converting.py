@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -15,7 +16,6 @@ from resourcesync.errors import ConfigurationError, MalformedDocumentError, Stor
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Clock
-from resourcesync.values import dataclass
 
 STANDARD = "-"
 """Stands for standard input."""

@@ -10,13 +10,12 @@ import re
 import stat
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from resourcesync import config
 from resourcesync.errors import ConfigurationError
-from resourcesync.values import dataclass
 
 MOST_BYTES: Final = 64 * 1024
 COMMAND_SECONDS: Final = 60.0

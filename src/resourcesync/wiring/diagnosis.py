@@ -4,10 +4,9 @@ Nothing is looked at here: facts come in, verdicts go out.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
-
-from resourcesync.values import dataclass
 
 Level = Literal["ok", "warning", "problem"]
 Version = tuple[int, ...]

@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -26,7 +26,6 @@ from resourcesync.discovery.accounts import (
 from resourcesync.errors import OutOfScopeError
 from resourcesync.ports import Clock
 from resourcesync.ports.mirror import Copy
-from resourcesync.values import dataclass
 from resourcesync.wiring.exploring import is_address, open_documents
 from resourcesync.wiring.mirrors import Network, is_mirror
 

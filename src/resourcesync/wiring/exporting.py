@@ -5,6 +5,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, Final, cast
@@ -23,7 +24,6 @@ from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.exporting import Exporter, ExportOptions
 from resourcesync.ports.mirror import Copy, Task
-from resourcesync.values import dataclass
 from resourcesync.wiring import plugins
 from resourcesync.wiring.mirrors import is_mirror, not_a_mirror
 

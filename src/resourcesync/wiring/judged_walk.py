@@ -1,7 +1,7 @@
 """The documents of one target while they are judged: which are met, what is kept of them."""
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from resourcesync.adapters.local_documents import LocalDocuments
@@ -11,7 +11,6 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.findings import Finding
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.summaries import DocumentSummary
-from resourcesync.values import dataclass
 from resourcesync.wiring.sampling import Sample
 
 _MOST_TARGETS: Final = 200_000

@@ -6,6 +6,7 @@ listed here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,6 @@ from resourcesync.destination.mappers import MapperFactory
 from resourcesync.documents.patches.limits import MAX_BYTES
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.patching import PatchFormat, PatchMaker
-from resourcesync.values import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

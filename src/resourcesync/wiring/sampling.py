@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from random import Random
 from typing import Final, NamedTuple
@@ -14,7 +15,6 @@ from resourcesync.validator import delivery
 from resourcesync.validator.findings import Finding
 from resourcesync.validator.pages import MOST_READ
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
-from resourcesync.values import dataclass
 
 _MOST: Final = 100_000
 """Resources that one sample may have, and changes that are remembered for it."""

@@ -1,6 +1,7 @@
 """A published tree becomes an application that can be served."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -15,7 +16,6 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.app import Application, LinksOf, Served, create_app, no_links
 from resourcesync.server.running import ServerThread, serve_forever
-from resourcesync.values import dataclass
 from resourcesync.wiring.published import published_files
 
 __all__ = ["Application", "LateApplication", "ServerThread", "Tree", "find_tree", "serve_forever"]

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryFile
@@ -23,7 +24,6 @@ from resourcesync.validator.rule import Profile
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 from resourcesync.validator.together import judge_again, judge_announced, judge_together
-from resourcesync.values import dataclass
 from resourcesync.wiring.exploring import is_address, open_documents, open_fetcher, over_network
 from resourcesync.wiring.judged_walk import Walk, joined, leads_to
 from resourcesync.wiring.mirrors import Network

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from resourcesync.adapters.watching import FolderWatcher
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.watching import Watcher
-from resourcesync.values import dataclass
 from resourcesync.wiring import robots
 from resourcesync.wiring.publishing import Asked, Published, publish_tree
 

@@ -8,6 +8,7 @@ told as a change of now. So no change is lost, and nothing is told that nobody s
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,7 +19,6 @@ from resourcesync.adapters.catalogue.rows import Row, change_from_row, check_typ
 from resourcesync.errors import StateError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.values import dataclass
 
 Fault = Callable[[Sequence[Resource] | Sequence[Change]], str]
 """Says why some entries of one kind cannot be published as they are; nothing when they can."""

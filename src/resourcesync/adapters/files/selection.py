@@ -3,8 +3,7 @@
 import fnmatch
 import re
 from collections.abc import Callable, Iterable
-
-from resourcesync.values import dataclass
+from dataclasses import dataclass
 
 LEFT_OUT = ""
 """The verdict on what the operator, or this package itself, left out on purpose."""

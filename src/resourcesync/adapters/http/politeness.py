@@ -3,10 +3,9 @@
 Every moment is given by the caller, in seconds of a clock that never goes back.
 """
 
+from dataclasses import dataclass
 from math import inf
 from random import Random
-
-from resourcesync.values import dataclass
 
 LONGEST_BACKOFF = 900.0
 """Seconds between two probes of an origin that stays away."""

@@ -1,6 +1,7 @@
 """What an origin's ``robots.txt`` asks of us (RFC 9309)."""
 
-from protego import Protego
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from resourcesync.errors import (
     ResourceMissingError,
@@ -9,7 +10,9 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.ports import Purpose
-from resourcesync.values import dataclass
+
+if TYPE_CHECKING:
+    from protego import Protego
 
 AGENT = "resourcesync"
 """Our product token: the name that rules for us are under."""
@@ -62,7 +65,7 @@ class Rules:
         delay: Seconds between two requests; 0 when not asked for.
     """
 
-    robots: Protego | None = None
+    robots: "Protego | None" = None
     unread: SourceError | None = None
     delay: float = 0.0
 
@@ -80,6 +83,8 @@ class Rules:
 
 def read_rules(body: bytes) -> Rules:
     """Return the rules in a ``robots.txt``; what cannot be understood is no rule."""
+    from protego import Protego  # noqa: PLC0415 - many sites have no rules
+
     text = body.decode("utf-8-sig", "replace").replace("\0", "")
     robots = Protego.parse(text)
     delay = robots.crawl_delay(AGENT) or 0.0

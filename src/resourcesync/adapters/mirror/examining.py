@@ -3,10 +3,9 @@
 import os
 import secrets
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-from resourcesync.values import dataclass
 
 _COMPOSED: Final = "\u00e9"
 _DECOMPOSED: Final = "e\u0301"

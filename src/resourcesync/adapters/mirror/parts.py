@@ -8,10 +8,10 @@ kept only for what a strong digest of the whole will prove.
 import json
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from resourcesync.adapters.mirror.staged import WORTH_KEEPING, is_regular
-from resourcesync.values import dataclass
 
 MOST_PARTS: Final = 64
 MOST_BYTES: Final = 16 << 30

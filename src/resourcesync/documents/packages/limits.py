@@ -1,11 +1,10 @@
 """What one package may cost at most."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from resourcesync.documents.reading import Limits
 from resourcesync.errors import PackageError
-from resourcesync.values import dataclass
 
 __all__ = ["DEFAULT_LIMITS", "PackageLimits"]
 

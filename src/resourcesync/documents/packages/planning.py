@@ -1,7 +1,7 @@
 """Which entries go into which package, and where each stands in it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any, Final
 
@@ -10,7 +10,6 @@ from resourcesync.documents.writing import render, write
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change, Resource, many_resources
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, ChangeKind
-from resourcesync.values import dataclass
 
 __all__ = ["ManifestEntry", "PackageSize", "content_of", "plan_packages"]
 

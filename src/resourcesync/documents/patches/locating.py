@@ -1,13 +1,13 @@
 """Find the one node that a selector means, in one reading, with no tree in memory."""
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from resourcesync.documents._tokens import SEPARATOR
 from resourcesync.documents.patches.scanning import Scanner
 from resourcesync.documents.patches.selectors import Name, Selector, Step
 from resourcesync.errors import PatchError
-from resourcesync.values import dataclass
 
 _ATTRIBUTE: Final = re.compile(rb"\s+([^\s=]+)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 _TAG_NAME: Final = re.compile(rb"<([^\s/>]+)")

@@ -6,10 +6,10 @@ It is a part of what RFC 5261 §4.1 takes from XPath: a path from the root of el
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from resourcesync.errors import PatchError
-from resourcesync.values import dataclass
 
 _NCNAME: Final = r"[^\W\d][\w.\-·]*"
 _NAME: Final = rf"(?:{_NCNAME}:)?{_NCNAME}"
