@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ def question(uri: str, limit: int | None = None) -> Request:
     return Request(uri=uri, sink=KeepingSink(), purpose=Purpose.MESSAGE, limit=limit)
 
 
-def sent(asked: Request, **settings: object) -> Response | Failure:
+def sent(asked: Request, **settings: Any) -> Response | Failure:
     fetcher = quick_fetcher(asked.uri.rsplit("/", 1)[0], **settings)
     [outcome] = fetcher.fetch([asked])
     fetcher.close()

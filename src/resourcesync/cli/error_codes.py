@@ -86,6 +86,7 @@ warning
   tolerated          The document breaks a rule, and was read all the same.
   omitted            A file is not published, for the reason that is given.
   no-secret          A secret that the configuration names is not there.
+  notify               A hub was not told what changed; it is told again the next time.
   published-elsewhere  The lists lead to another address than the one that is served.
   clock-skew         Our clock and the Source's do not agree.
   no-time            A list does not tell its time, so each pull takes the whole list.

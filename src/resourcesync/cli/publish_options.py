@@ -74,6 +74,18 @@ POLICY: Final = (
         help="Write robots.txt with the sitemap's address; never over one of yours.",
     ),
     option(
+        "--hub",
+        multiple=True,
+        metavar="URL",
+        help="Where changes can be subscribed to (WebSub): the lists say so. Repeat for several,"
+        " '' takes them back.",
+    ),
+    option(
+        "--notify/--no-notify",
+        default=None,
+        help="Tell the hubs after each publication; without, 'resourcesync notify' does.",
+    ),
+    option(
         "--link",
         multiple=True,
         metavar="RULE",
@@ -151,6 +163,7 @@ _ALWAYS: Final = (
     "versions_least",
     "versions_max_bytes",
     "patches",
+    "notify",
 )
 """What counts when it is given, even if it is nothing: a duration of 0, an empty address."""
 
@@ -160,6 +173,8 @@ def chosen(values: Mapping[str, Any]) -> dict[str, object]:
     found = {_NAMES.get(name, name): values[name] for name in _TEXTS if values[name]}
     if values["link"]:
         found["links"] = tuple(filter(None, values["link"]))
+    if values["hub"]:
+        found["hubs"] = tuple(filter(None, values["hub"]))
     return found | {name: values[name] for name in _ALWAYS if values[name] is not None}
 
 

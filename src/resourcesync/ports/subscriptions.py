@@ -36,6 +36,8 @@ class Intent:
         echo: What the receiver wants to see again.
         asked: When it was asked.
         attempts: How often the receiver was asked in vain.
+        since: The number of the topic's newest payload when this was read. The receiver is told
+            what comes after it: what is published while it answers is not missed.
     """
 
     number: int = 0
@@ -47,6 +49,7 @@ class Intent:
     echo: str
     asked: int
     attempts: int = 0
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +142,7 @@ class HubStore(Protocol):
         ...
 
     def confirm(self, intent: Intent, expires: int) -> None:
-        """Subscribe, or end a subscription, as was wished; what is told begins with the next."""
+        """Subscribe, or end a subscription, as was wished."""
         ...
 
     def postpone(self, intent: Intent, due: int) -> None:

@@ -24,20 +24,27 @@ _ORDER: Final = (
 """The order of a Capability List in the examples of the specification."""
 
 
-def publish(shelf: Shelf, offered: Mapping[Capability, str], described_by: str = "") -> None:
+def publish(
+    shelf: Shelf,
+    offered: Mapping[Capability, str],
+    described_by: str = "",
+    hubs: tuple[str, ...] = (),
+) -> None:
     """Write what is not there of the Capability List and the Source Description, in this order.
 
     Args:
         shelf: Takes them.
         offered: The name of the document for each capability that is offered.
         described_by: The URI of a document about the resources; empty writes one of our own.
+        hubs: Where notifications can be subscribed to; with any, the Capability List leads to the
+            channel of changes and the Source Description to that of documents (Notification §5).
     """
     if not described_by:
         described_by = shelf.naming.uri(naming.ABOUT)
         shelf.put_text(naming.ABOUT, about.render(shelf.naming))
     description = Link(rel=Relation.DESCRIBED_BY.value, href=described_by)
     offers = [(kind, offered[kind]) for kind in _ORDER if kind in offered]
-    key = repr((described_by, offers))
+    key = repr((described_by, offers, hubs) if hubs else (described_by, offers))
     if not shelf.has(naming.CAPABILITY_LIST, key):
         header = Header(
             capability=Capability.CAPABILITY_LIST,
@@ -47,16 +54,33 @@ def publish(shelf: Shelf, offered: Mapping[Capability, str], described_by: str =
             naming.CAPABILITY_LIST,
             key,
             header,
-            (_entry(shelf.naming, name, capability) for capability, name in offers),
+            (
+                *(_entry(shelf.naming, name, capability) for capability, name in offers),
+                *_channel(shelf.naming, Capability.CHANGE_NOTIFICATION, hubs),
+            ),
         )
-    if not shelf.has(naming.DESCRIPTION, described_by):
+    key = repr((described_by, hubs)) if hubs else described_by
+    if not shelf.has(naming.DESCRIPTION, key):
         sets = _entry(shelf.naming, naming.CAPABILITY_LIST, Capability.CAPABILITY_LIST)
         shelf.put_entries(
             naming.DESCRIPTION,
-            described_by,
+            key,
             Header(capability=Capability.DESCRIPTION, links=(description,)),
-            (replace(sets, links=(description,)),),
+            (
+                replace(sets, links=(description,)),
+                *_channel(shelf.naming, Capability.FRAMEWORK_NOTIFICATION, hubs),
+            ),
         )
+
+
+def _channel(
+    names: Naming, capability: Capability, hubs: tuple[str, ...]
+) -> tuple[CapabilityEntry, ...]:
+    """Return the entry of a channel of notifications; none without a hub."""
+    if not hubs:
+        return ()
+    links = tuple(Link(rel=Relation.HUB.value, href=hub) for hub in hubs)
+    return (replace(_entry(names, naming.CHANNELS[capability], capability), links=links),)
 
 
 def up(names: Naming, name: str) -> Link:

@@ -32,7 +32,7 @@ SCHEME: Final = "catalogue:"
 """What the name of a catalogue begins with where a folder could be named."""
 LINES: Final = "ndjson:"
 """What the name of lines of JSON begins with there."""
-_NOTE: Final = "publish.catalogue-settings"
+NOTE: Final = "publish.catalogue-settings"
 _OF_FOLDERS: Final = frozenset(
     {"include", "exclude", "algorithms", "links", "robots", "versions", "versions_in",
      "versions_keep", "versions_least", "versions_max_bytes", "patches"}
@@ -174,7 +174,7 @@ def publish(
             raise ConfigurationError(
                 f"{path} is the catalogue of a folder", hint="resourcesync publish FOLDER"
             )
-        known = publishing.read_settings(catalogue, _NOTE)
+        known = publishing.read_settings(catalogue, NOTE)
         settings = _settle(path, out, known, chosen)
         documents = FolderDocuments(path.parent / settings.out)
         if read_record(catalogue) is None or settings.out != known.out:
@@ -183,11 +183,21 @@ def publish(
         step = check_clock(catalogue, clock.now(), asked.step)
         with catalogue.snapshot() as snapshot:
             found = ScanReport(files=snapshot.count())
-        done = Publication()
+        done, told = Publication(), None
         if not asked.dry_run:
-            catalogue.write_notes({_NOTE: msgspec.json.encode(settings).decode()})
+            catalogue.write_notes({NOTE: msgspec.json.encode(settings).decode()})
             done = publisher.publish(step)
-        return Published(settings=settings, scan=found, publication=done, dry_run=asked.dry_run)
+            if settings.hubs:
+                from resourcesync.wiring import notifying  # noqa: PLC0415 - few have hubs
+
+                told = notifying.notify_after(catalogue, documents, settings, clock, path)
+        return Published(
+            settings=settings,
+            scan=found,
+            publication=done,
+            dry_run=asked.dry_run,
+            notified=told,
+        )
 
 
 def publish_lines(

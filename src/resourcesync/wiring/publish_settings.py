@@ -43,6 +43,8 @@ class Settings:
         versions_least: So many former versions of each file stay at least.
         versions_max_bytes: The most bytes of all versions; 0 for any number.
         patches: Whether patches are computed.
+        hubs: Where the channels of notifications can be subscribed to; none without.
+        notify: Whether the hubs are told after each publication.
     """
 
     url: str = ""
@@ -70,6 +72,8 @@ class Settings:
     versions_least: int = 0
     versions_max_bytes: int = 0
     patches: bool = False
+    hubs: tuple[str, ...] = ()
+    notify: bool = False
 
     @property
     def policy(self) -> Policy:
@@ -86,6 +90,7 @@ class Settings:
             archive=int(self.archive * _SECOND),
             sitemap=self.sitemap,
             dialect=Dialect(self.dialect),
+            hubs=self.hubs,
         )
 
     @property

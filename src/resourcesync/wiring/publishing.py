@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from resourcesync.ports.contents import Contents, Readable
     from resourcesync.source.dumps import Dumped
     from resourcesync.wiring.dumping import DumpsAsked
+    from resourcesync.wiring.notifying import Notified
 
 __all__ = [
     "CATALOGUE",
@@ -64,6 +65,7 @@ class Published:
         dry_run: Whether nothing was written on purpose.
         dumped: What was dumped, if that was asked for.
         kept: Which versions were kept now.
+        notified: What hubs were told.
     """
 
     settings: Settings
@@ -73,6 +75,7 @@ class Published:
     kept: Kept = NOTHING
     omissions: tuple[Omission, ...] = ()
     dry_run: bool = False
+    notified: "Notified | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +138,7 @@ def publish_tree(
             allow_empty=asked.allow_empty,
             settle=past.settle,
         )
-        done, dumped = Publication(), None
+        done, dumped, told = Publication(), None, None
         if not asked.dry_run:
             catalogue.write_notes({NOTE: msgspec.json.encode(settings).decode()})
             try:
@@ -146,6 +149,12 @@ def publish_tree(
             past.conclude(packed=asked.dumps is not None and asked.dumps.changes)
             if settings.robots:
                 robots.write(root / settings.out, publisher.sitemap_uri)
+            if settings.hubs:
+                from resourcesync.wiring import notifying  # noqa: PLC0415 - few have hubs
+
+                told = notifying.notify_after(
+                    catalogue, documents, settings, clock, root / CATALOGUE
+                )
         return Published(
             settings=settings,
             scan=found,
@@ -154,6 +163,7 @@ def publish_tree(
             dry_run=asked.dry_run,
             dumped=dumped,
             kept=past.kept,
+            notified=told,
         )
 
 

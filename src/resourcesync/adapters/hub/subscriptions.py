@@ -45,7 +45,10 @@ _MOST_PAYLOADS: Final = 100
 _MOST_BYTES: Final = 4 * 1024 * 1024
 _REMEMBERED: Final = 1_000
 _SUBSCRIPTION: Final = "number, topic, callback, origin, secret, expires_us, delivered, attempts"
-_INTENT: Final = "number, mode, topic, callback, secret, lease, echo, asked_us, attempts"
+_INTENT: Final = (
+    "number, mode, topic, callback, secret, lease, echo, asked_us, attempts,"
+    " ifnull((SELECT latest FROM topic WHERE name = topic), 0)"
+)
 _FIRST: Final = "number IN (SELECT min(number) FROM intent GROUP BY topic, callback)"
 _DUE: Final = f"""
     SELECT {_SUBSCRIPTION} FROM subscription JOIN topic ON topic.name = topic
@@ -132,7 +135,7 @@ class FileHub:
         return [_intent(row) for row in rows]
 
     def confirm(self, intent: Intent, expires: int) -> None:
-        """Subscribe, or end a subscription, as was wished; what is told begins with the next."""
+        """Subscribe, or end a subscription, as was wished."""
         with self._database.writing() as connection:
             connection.execute("DELETE FROM intent WHERE number = ?", (intent.number,))
             if intent.mode == "unsubscribe":
@@ -143,8 +146,7 @@ class FileHub:
                 return
             connection.execute(
                 "INSERT INTO subscription (topic, callback, origin, secret, expires_us, delivered)"
-                " VALUES (:topic, :callback, :origin, :secret, :expires,"
-                "  ifnull((SELECT latest FROM topic WHERE name = :topic), 0))"
+                " VALUES (:topic, :callback, :origin, :secret, :expires, :since)"
                 " ON CONFLICT (topic, callback) DO UPDATE SET"
                 "  secret = :secret, expires_us = :expires, attempts = 0, due_us = 0",
                 {
@@ -153,6 +155,7 @@ class FileHub:
                     "origin": _origin(intent.callback),
                     "secret": intent.secret,
                     "expires": expires,
+                    "since": intent.since,
                 },
             )
 
@@ -308,7 +311,7 @@ def _subscription(row: tuple[Any, ...]) -> Subscription:
 
 
 def _intent(row: tuple[Any, ...]) -> Intent:
-    number, mode, topic, callback, secret, lease, echo, asked, attempts = row
+    number, mode, topic, callback, secret, lease, echo, asked, attempts, since = row
     return Intent(
         number=number,
         mode=mode,
@@ -319,4 +322,5 @@ def _intent(row: tuple[Any, ...]) -> Intent:
         echo=echo,
         asked=asked,
         attempts=attempts,
+        since=since,
     )

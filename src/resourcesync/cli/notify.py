@@ -1,0 +1,132 @@
+"""``resourcesync notify``: tell the hubs of a Source what was published."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from resourcesync.cli import options, words
+from resourcesync.cli.configured_sources import CATALOGUE, ConfiguredSources
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.job import Job
+from resourcesync.cli.options import option
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, Line
+from resourcesync.config import files
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.notifying import Notified
+
+
+@click.command("notify")
+@click.argument(
+    "source",
+    metavar="DIR|NAME|catalogue:FILE",
+    type=click.Path(path_type=Path),
+)
+@option(
+    "--test",
+    is_flag=True,
+    help="Try the whole way out on this machine, with a hub and a subscriber of its own.",
+)
+@options.CONFIG
+@options.output_options
+def command(output: OutputOptions, source: Path, config: Path | None, *, test: bool) -> Job:
+    """Tell the hubs of a Source what was published since they were told last.
+
+    The hubs are those of 'publish --hub'. Whatever could not be told before is told now. Use it
+    after the documents were copied to where the world reads them; where they are read from DIR
+    itself, 'publish --notify' does the same at once.
+
+    --test tells nobody: it subscribes to the channel at a hub on this machine, sends the last
+    notification, and says how long each step took.
+    """
+    sources = ConfiguredSources(files.find(config))
+    target = sources.source(str(source)).path if str(source) in sources.names else source
+
+    def work(screen: Screen) -> Outcome:
+        return _try(target) if test else _notify(target, screen)
+
+    return Job(
+        command="notify",
+        output=output,
+        work=work,
+        subject=source.name,
+        fields={"tree": str(source)},
+        again=f"resourcesync notify {source}",
+    )
+
+
+def _notify(source: Path, screen: Screen) -> Outcome:
+    from resourcesync.wiring import machine, notifying  # noqa: PLC0415 - help stays quick
+
+    with notifying.opened(source, is_catalogue=str(source).startswith(CATALOGUE)) as channels:
+        told = channels.notify(machine.system_clock())
+    report(told, screen)
+    failed = {it.notice.hub for it in told.problems}
+    reached = {it.notice.hub for it in told.told} - failed
+    code = ExitCode.OK
+    if failed:
+        code = ExitCode.PARTIAL if reached else ExitCode.UNREACHABLE
+    line = summary(told) or Line("no hub" if failed else "nothing is new", "Notified", QUIET)
+    fields = {
+        "changes": told.changes,
+        "documents": told.documents,
+        "hubs": len(reached),
+        "problems": len(failed),
+    }
+    return Outcome(exit=code, closing=(line,), fields=fields)
+
+
+def _try(source: Path) -> Outcome:
+    from resourcesync.wiring import machine, notifying, round_trip  # noqa: PLC0415 - the same
+
+    with notifying.opened(source, is_catalogue=str(source).startswith(CATALOGUE)) as channels:
+        topic, body = channels.last_notification()
+    found = round_trip.try_round_trip(topic, body, machine.system_clock())
+    lines = (
+        Line(f"after {_milliseconds(found.subscribed)}, as the hub verified", "Subscribed"),
+        Line(f"by the hub after {_milliseconds(found.accepted)}", "Accepted"),
+        Line(f"signed, after {_milliseconds(found.delivered)}: polls now", "Delivered", QUIET),
+    )
+    fields = {
+        "subscribed_seconds": round(found.subscribed, 4),
+        "accepted_seconds": round(found.accepted, 4),
+        "delivered_seconds": round(found.delivered, 4),
+    }
+    return Outcome(closing=lines, fields=fields)
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:,.0f} ms"
+
+
+def report(told: "Notified", screen: Screen) -> None:
+    """Tell which hubs have not heard it, and why."""
+    for hub, problem in {it.notice.hub: it.problem for it in told.problems}.items():
+        screen.report(
+            "warning",
+            {
+                "code": "notify",
+                "message": f"the hub {hub} was not told: {problem}",
+                "evidence": (("kept", "it is told again the next time, with what comes then"),),
+            },
+        )
+    if told.error is not None:
+        message = f"no hub was told: {told.error.message}"
+        fields = {"evidence": told.error.evidence, "hint": told.error.hint}
+        screen.report("warning", {"code": "notify", "message": message, **fields})
+
+
+def summary(told: "Notified") -> Line | None:
+    """Return the line that says what hubs were told; ``None`` for nothing."""
+    failed = {it.notice.hub for it in told.problems}
+    reached = len({it.notice.hub for it in told.told} - failed)
+    if not reached:
+        return None
+    said = []
+    if told.changes:
+        said.append(words.counted(told.changes, "change"))
+    if told.documents:
+        said.append(words.counted(told.documents, "document"))
+    return Line(f"{words.counted(reached, 'hub')} of {' and '.join(said)}", "Notified", QUIET)

@@ -1,0 +1,103 @@
+"""A Source's side of push: tells hubs what became of it (Notification §4.1)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from resourcesync.ports import Failure, Message, Purpose, Request, Response
+from resourcesync.ports.subscriptions import Messenger
+from resourcesync.websub import messages
+from resourcesync.websub.delivery import BodySink
+from resourcesync.websub.signatures import sign
+
+_SUCCESS: Final = range(200, 300)
+_REFUSED: Final = range(400, 500)
+_TOO_MANY: Final = 429
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What a hub is to be told.
+
+    Attributes:
+        hub: Which hub.
+        topic: The channel.
+        body: The payload, which can be read at the topic too.
+    """
+
+    hub: str
+    topic: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What became of a notice.
+
+    Attributes:
+        notice: Which.
+        problem: Why the hub does not have it; empty when it has.
+        is_plain: Whether it was only told to look, since it takes no payload.
+    """
+
+    notice: Notice
+    problem: str = ""
+    is_plain: bool = False
+
+
+def tell(messenger: Messenger, notices: list[Notice], key: bytes = b"") -> list[Told]:
+    """Tell hubs, all at a time; one that is away keeps no other waiting.
+
+    A hub that takes no payload, as those that are not of ResourceSync do, is told to look at the
+    topic (``hub.mode=publish``).
+
+    Args:
+        messenger: Carries the messages.
+        notices: What is to be told.
+        key: Signs the payloads; empty for none.
+    """
+    fat = {_payload(it, key): it for it in notices}
+    found: list[Told] = []
+    plain: dict[Request, Notice] = {}
+    for outcome in messenger.fetch(list(fat)):
+        notice = fat[outcome.request]
+        if _takes_no_payload(outcome):
+            plain[_ping(notice)] = notice
+        else:
+            found.append(Told(notice=notice, problem=_problem(outcome)))
+    for outcome in messenger.fetch(list(plain)):
+        notice = plain[outcome.request]
+        found.append(Told(notice=notice, problem=_problem(outcome), is_plain=True))
+    return found
+
+
+def _payload(it: Notice, key: bytes) -> Request:
+    fields = [
+        ("Content-Type", messages.XML),
+        ("Link", messages.link_field(it.topic, [it.hub])),
+    ]
+    if key:
+        fields.append((messages.SIGNATURE, sign(key, it.body)))
+    return _post(it.hub, Message(body=it.body, fields=tuple(fields)))
+
+
+def _ping(it: Notice) -> Request:
+    fields = (("Content-Type", messages.FORM),)
+    return _post(it.hub, Message(body=messages.ping_form(it.topic), fields=fields))
+
+
+def _post(hub: str, message: Message) -> Request:
+    return Request(uri=hub, sink=BodySink(), purpose=Purpose.MESSAGE, message=message)
+
+
+def _takes_no_payload(outcome: Response | Failure) -> bool:
+    return (
+        isinstance(outcome, Response)
+        and outcome.status in _REFUSED
+        and (outcome.status != _TOO_MANY)
+    )
+
+
+def _problem(outcome: Response | Failure) -> str:
+    if isinstance(outcome, Failure):
+        return outcome.error.message
+    return "" if outcome.status in _SUCCESS else f"it answers {outcome.status}"

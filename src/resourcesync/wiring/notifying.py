@@ -1,0 +1,394 @@
+"""Tell hubs what was published: composed from the catalogue, which is the outbox.
+
+Nothing is queued. For each hub the catalogue remembers up to which change, and of which documents,
+it was told; what is published after that is still to be told, whatever failed or was killed.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from resourcesync.adapters.catalogue import FileCatalogue
+from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError, StorageError
+from resourcesync.model.capabilities import DocumentChange
+from resourcesync.model.resources import Change
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
+from resourcesync.ports import Catalogue, Clock, DocumentStore
+from resourcesync.source import naming
+from resourcesync.source.ledger import Record, read_record
+from resourcesync.source.naming import Naming
+from resourcesync.websub import messages, payloads, publisher
+from resourcesync.websub.publisher import Notice, Told
+from resourcesync.wiring import hubs, machine
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.publish_settings import Settings
+
+KEY_FILE: Final = "push.key"
+"""Beside the catalogue: what signs submissions to the hub of the same tree."""
+_NOTE: Final = "notifications"
+_KEY_BYTES: Final = 32
+_FEW: Final = 2
+_FIRST: Final = "resourcesync publish DIR --hub https://HOST/hub"
+_HEADS: Final = {
+    naming.RESOURCE_LIST: Capability.RESOURCE_LIST,
+    naming.RESOURCE_DUMP: Capability.RESOURCE_DUMP,
+    naming.CHANGE_LIST: Capability.CHANGE_LIST,
+    naming.CHANGE_DUMP: Capability.CHANGE_DUMP,
+    **{name: capability for capability, name in naming.ARCHIVES.items()},
+    naming.CAPABILITY_LIST: Capability.CAPABILITY_LIST,
+    naming.DESCRIPTION: Capability.DESCRIPTION,
+}
+"""The documents that the channel of documents tells of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notified:
+    """What hubs were told.
+
+    Attributes:
+        told: What became of each notice.
+        changes: Changes of resources in the notices.
+        documents: Documents in them.
+        error: Why nothing could be told at all; ``None`` when it could.
+    """
+
+    told: tuple[Told, ...] = ()
+    changes: int = 0
+    documents: int = 0
+    error: ResourceSyncError | None = None
+
+    @property
+    def problems(self) -> tuple[Told, ...]:
+        """The notices that did not reach their hub; they are told again the next time."""
+        return tuple(it for it in self.told if it.problem)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mark:
+    """Up to where a hub was told.
+
+    Attributes:
+        seq: The number of the last change.
+        until: The moment up to which all changes were told, in microseconds.
+        documents: The digests of the documents then.
+    """
+
+    seq: int
+    until: int
+    documents: dict[str, str]
+
+
+def notify(
+    catalogue: Catalogue,
+    documents: DocumentStore,
+    settings: "Settings",
+    clock: Clock,
+    *,
+    folder: Path,
+    sends: bool = True,
+) -> Notified:
+    """Tell the hubs of a Source what was published since they were told last.
+
+    A hub that is new is told nothing: nobody can have subscribed yet. What cannot be told now is
+    told the next time, in one notice with what came since.
+
+    Args:
+        catalogue: Of the Source; its record says what is public.
+        documents: Takes the payloads, before any hub hears of them: each can be read at its topic.
+        settings: Which hubs, and how documents are written.
+        clock: Time.
+        folder: Where the key is.
+        sends: Whether to send now; without, only new hubs are taken note of.
+
+    Raises:
+        StateError: The catalogue's note is damaged.
+        StorageError: A payload or the note could not be stored.
+    """
+    record = read_record(catalogue)
+    if record is None or not settings.hubs:
+        return Notified()
+    marks = _read(catalogue)
+    outbox = _Outbox(catalogue, documents, settings, record, clock.now())
+    known = {hub: marks.get(hub) or outbox.present for hub in settings.hubs}
+    outbox.place_empty()
+    if known != marks:
+        _write(catalogue, known)
+    if not sends:
+        return Notified()
+    notices = list(outbox.notices(known))
+    if not notices:
+        return Notified()
+    told = _send(notices, clock, read_key(folder))
+    for hub in settings.hubs:
+        if not any(it.problem for it in told if it.notice.hub == hub):
+            known[hub] = outbox.present
+    _write(catalogue, known)
+    return Notified(told=tuple(told), changes=outbox.changes, documents=outbox.documents)
+
+
+def notify_after(
+    catalogue: Catalogue,
+    documents: DocumentStore,
+    settings: "Settings",
+    clock: Clock,
+    path: Path,
+) -> Notified:
+    """Tell the hubs after a publication, if that is wanted; it never fails for that.
+
+    As ``notify`` does, but what it raises is in what it returns; ``path`` is the catalogue's.
+    """
+    folder, sends = path.parent, settings.notify
+    try:
+        return notify(catalogue, documents, settings, clock, folder=folder, sends=sends)
+    except ResourceSyncError as error:
+        return Notified(error=error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channels:
+    """The channels of a Source that is published.
+
+    Attributes:
+        catalogue: Its catalogue.
+        documents: Its documents.
+        settings: How it is published.
+        folder: Where its key is.
+    """
+
+    catalogue: Catalogue
+    documents: DocumentStore
+    settings: "Settings"
+    folder: Path
+
+    def notify(self, clock: Clock) -> Notified:
+        """Tell its hubs what was published since; see ``notify``."""
+        return notify(self.catalogue, self.documents, self.settings, clock, folder=self.folder)
+
+    def last_notification(self) -> tuple[str, bytes]:
+        """Return the topic of its changes, and what can be read there.
+
+        Raises:
+            ConfigurationError: There is nothing yet.
+        """
+        stream = self.documents.open(naming.CHANGE_NOTIFICATION)
+        if stream is None:
+            raise ConfigurationError("this Source has no channel yet", hint=_FIRST)
+        with contextlib.closing(stream):
+            body = stream.read()
+        return Naming(base_uri=self.settings.url).uri(naming.CHANGE_NOTIFICATION), body
+
+
+@contextlib.contextmanager
+def opened(source: Path, *, is_catalogue: bool = False) -> Iterator[Channels]:
+    """Open the channels of a Source.
+
+    Args:
+        source: A tree, or what ``publish`` calls a catalogue.
+        is_catalogue: Which.
+
+    Raises:
+        ConfigurationError: It is not published, or has no hub.
+        LockedError: Another run is publishing it.
+        StorageError: It cannot be read.
+    """
+    from resourcesync.wiring import catalogues, publishing  # noqa: PLC0415 - they import this
+
+    path, note = source / publishing.CATALOGUE, publishing.NOTE
+    if is_catalogue:
+        path, note = Path(str(source).partition(":")[2]), catalogues.NOTE
+    if not path.is_file():
+        raise ConfigurationError(
+            f"{source} is not published", hint=f"resourcesync publish {source} --url URL"
+        )
+    clock = machine.system_clock()
+    with contextlib.closing(FileCatalogue(path, clock)) as catalogue:
+        settings = publishing.read_settings(catalogue, note)
+        if not settings.hubs:
+            raise ConfigurationError(f"{source} has no hub", hint=_FIRST)
+        out = path.parent if is_catalogue else source
+        yield Channels(
+            catalogue=catalogue,
+            documents=FolderDocuments(out / settings.out),
+            settings=settings,
+            folder=path.parent,
+        )
+
+
+class _Outbox:
+    """What is to be told now."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        documents: DocumentStore,
+        settings: "Settings",
+        record: Record,
+        now: datetime,
+    ) -> None:
+        self._catalogue = catalogue
+        self._store = documents
+        self._names = Naming(base_uri=settings.url)
+        self._hubs = settings.hubs
+        self._dialect = Dialect(settings.dialect)
+        self._now = now
+        self._record = record
+        self.changes = self.documents = 0
+        with catalogue.snapshot() as snapshot:
+            until = to_microseconds(snapshot.at)
+        digests = {name: known.digest for name, known in record.documents.items() if name in _HEADS}
+        self.present = _Mark(seq=record.listed, until=until, documents=digests)
+
+    def place_empty(self) -> None:
+        """Put a notification of nothing at each topic where there is none yet: it has the hubs."""
+        if self._store.signature(naming.CHANGE_NOTIFICATION) is None:
+            self._put(naming.CHANGE_NOTIFICATION, self._changes([], self._now, self._now))
+        if self._store.signature(naming.FRAMEWORK_NOTIFICATION) is None:
+            self._put(naming.FRAMEWORK_NOTIFICATION, self._framework([]))
+
+    def notices(self, marks: Mapping[str, _Mark]) -> Iterator[Notice]:
+        """Compose what is to be told, put it at the topics, and yield it for each hub."""
+        behind = [hub for hub, mark in marks.items() if mark.seq < self.present.seq]
+        if behind:
+            body = self._compose_changes([marks[hub] for hub in behind])
+            yield from self._placed(naming.CHANGE_NOTIFICATION, body, behind)
+        behind = [hub for hub, mark in marks.items() if mark.documents != self.present.documents]
+        if behind:
+            body = self._compose_documents([marks[hub] for hub in behind])
+            yield from self._placed(naming.FRAMEWORK_NOTIFICATION, body, behind)
+
+    def _placed(self, name: str, body: bytes, behind: list[str]) -> Iterator[Notice]:
+        self._put(name, body)
+        topic = self._names.uri(name)
+        for hub in behind:
+            yield Notice(hub=hub, topic=topic, body=body)
+
+    def _compose_changes(self, marks: list[_Mark]) -> bytes:
+        """Return the newest of the changes that one of the hubs lacks, as many as may be."""
+        after = min(mark.seq for mark in marks)
+        newest: deque[Change] = deque(maxlen=payloads.MOST_ENTRIES)
+        lacked = 0
+        with self._catalogue.snapshot() as snapshot:
+            for number, change in snapshot.changes(after):
+                if number > self.present.seq:
+                    break
+                lacked += 1
+                newest.append(change)
+        since = from_microseconds(min(mark.until for mark in marks))
+        changes = list(newest)
+        while True:
+            if lacked > len(changes) and changes[0].time is not None:
+                since = changes[0].time  # the gap shows: whoever cares reads the Change List
+            until = max(since, (changes[-1].time if changes else None) or self._now)
+            body = self._changes(changes, since, until)
+            if len(body) <= messages.MOST_PAYLOAD or len(changes) < _FEW:
+                self.changes = len(changes)
+                return body
+            changes = changes[len(changes) // 2 :]
+
+    def _compose_documents(self, marks: list[_Mark]) -> bytes:
+        now = self.present.documents
+        found: dict[str, ChangeKind] = {}
+        for mark in marks:
+            for name in {*mark.documents, *now}:
+                if mark.documents.get(name) != now.get(name):
+                    kind = ChangeKind.UPDATED if name in mark.documents else ChangeKind.CREATED
+                    found[name] = kind if name in now else ChangeKind.DELETED
+        self.documents = len(found)
+        return self._framework(
+            [
+                DocumentChange(
+                    uri=self._names.uri(name),
+                    kind=found[name],
+                    time=self._now,
+                    capability=_HEADS[name],
+                    label=_HEADS[name].value,
+                )
+                for name in sorted(found)
+            ]
+        )
+
+    def _changes(self, changes: list[Change], since: datetime, until: datetime) -> bytes:
+        links = payloads.channel_links(
+            self._names.uri(naming.CAPABILITY_LIST),
+            self._names.uri(naming.CHANGE_NOTIFICATION),
+            self._hubs,
+        )
+        return payloads.change_notification(
+            links, changes, since=min(since, until), until=until, dialect=self._dialect
+        )
+
+    def _framework(self, changes: list[DocumentChange]) -> bytes:
+        links = payloads.channel_links(
+            self._names.uri(naming.DESCRIPTION),
+            self._names.uri(naming.FRAMEWORK_NOTIFICATION),
+            self._hubs,
+        )
+        return payloads.framework_notification(links, changes, dialect=self._dialect)
+
+    def _put(self, name: str, body: bytes) -> None:
+        self._store.write(name, [body])
+
+
+def _send(notices: list[Notice], clock: Clock, key: bytes) -> list[Told]:
+    # A hub is of the operator's choice, so it may be on this machine.
+    messenger = hubs.carrier(clock, private=True)
+    with contextlib.closing(messenger):
+        return publisher.tell(messenger, notices, key)
+
+
+def read_key(folder: Path, *, makes: bool = False) -> bytes:
+    """Return the key of a tree's own hub; empty when there is none.
+
+    Args:
+        folder: The folder of the tree's catalogue.
+        makes: Whether to make one, which is its owner's alone.
+
+    Raises:
+        StorageError: It cannot be read or made.
+    """
+    path = folder / KEY_FILE
+    try:
+        if makes and not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            _make_key(path)
+        return path.read_bytes().strip() if path.exists() else b""
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _make_key(path: Path) -> None:
+    """Put a whole key in place at once; who comes second keeps the first one's."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(secrets.token_urlsafe(_KEY_BYTES).encode() + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(draft)
+    finally:
+        draft.unlink()
+
+
+def _read(catalogue: Catalogue) -> dict[str, _Mark]:
+    text = catalogue.note(_NOTE)
+    try:
+        found: dict[str, dict[str, Any]] = json.loads(text or "{}")
+        return {hub: _Mark(**mark) for hub, mark in found.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StateError("the note of notifications in the catalogue is damaged") from error
+
+
+def _write(catalogue: Catalogue, marks: Mapping[str, _Mark]) -> None:
+    catalogue.write_notes({_NOTE: json.dumps({hub: asdict(it) for hub, it in marks.items()})})

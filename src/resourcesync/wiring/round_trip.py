@@ -1,0 +1,124 @@
+"""A notification's whole way, tried out on this machine: hub, subscriber and delivery."""
+
+import secrets
+import tempfile
+import threading
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from random import SystemRandom
+from typing import Final
+
+from starlette.types import Receive, Scope, Send
+
+from resourcesync.adapters.hub import FileFollowers
+from resourcesync.errors import SourceUnavailableError
+from resourcesync.ports import Clock
+from resourcesync.ports.subscriptions import Following
+from resourcesync.server.callbacks import CallbackApplication
+from resourcesync.server.hub import HubApplication
+from resourcesync.server.running import ServerThread
+from resourcesync.websub import publisher
+from resourcesync.websub.channels import Channel
+from resourcesync.websub.publisher import Notice
+from resourcesync.websub.rules import HubRules
+from resourcesync.websub.subscriber import Subscriber
+from resourcesync.wiring.hubs import carrier, new_token, open_hub
+from resourcesync.wiring.serving import LateApplication
+
+_PATIENCE: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundTrip:
+    """How long each step took, in seconds.
+
+    Attributes:
+        subscribed: From the wish until the hub had verified it.
+        accepted: From the submission until the hub had stored it.
+        delivered: From the submission until the subscriber knew that it should poll.
+    """
+
+    subscribed: float
+    accepted: float
+    delivered: float
+
+
+def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
+    """Subscribe to a topic at a hub of our own on loopback, and send it a notification.
+
+    Nobody else hears of it, and nothing of it stays.
+
+    Args:
+        topic: The channel.
+        body: The notification.
+        clock: Time.
+
+    Raises:
+        SourceUnavailableError: A step did not come about in 15 seconds.
+    """
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="resourcesync-")))
+        late = LateApplication()
+        base = stack.enter_context(ServerThread(late)).uri
+        key = secrets.token_bytes()
+        rules = HubRules(address=f"{base}hub", topics=frozenset({topic}), key=key)
+        hub = open_hub(folder / "hub.db", rules, clock, look=lambda _: None, private=True)
+        hinted = threading.Event()
+        followers = FileFollowers(folder / "push.db")
+        stack.callback(followers.close)
+        messenger = carrier(clock, private=True)
+        stack.callback(messenger.close)
+        subscriber = Subscriber(
+            followers,
+            messenger,
+            clock,
+            callback_base=f"{base}push/",
+            on_hint=lambda _: hinted.set(),
+            token=new_token,
+            chance=SystemRandom().random,
+            hint_every=0.0,
+        )
+        hub.application.start()
+        stack.callback(hub.application.end)
+        late.application = _Both(hub.application, CallbackApplication(subscriber))
+
+        began = clock.monotonic()
+        subscriber.follow("test", [Channel(topic=topic, hubs=(rules.address,))])
+        subscriber.tick()
+        _await(hinted, "the hub did not verify the subscription")  # it hints when it is confirmed
+        assert [it.state for it in followers.followers()] == [Following.ACTIVE]
+        subscribed = clock.monotonic() - began
+
+        hinted.clear()
+        began = clock.monotonic()
+        [told] = publisher.tell(messenger, [Notice(hub=rules.address, topic=topic, body=body)], key)
+        accepted = clock.monotonic() - began
+        if told.problem or told.is_plain:
+            raise SourceUnavailableError("the hub did not accept the notification", uri=topic)
+        _await(hinted, "the notification was not delivered")
+        delivered = clock.monotonic() - began
+    return RoundTrip(subscribed=subscribed, accepted=accepted, delivered=delivered)
+
+
+def _await(event: threading.Event, message: str) -> None:
+    if not event.wait(_PATIENCE):
+        raise SourceUnavailableError(
+            message,
+            evidence=(("waited", f"{_PATIENCE:g} s"),),
+            hint="see that programs may connect to 127.0.0.1 on this machine",
+        )
+
+
+class _Both:
+    """The hub, and the subscriber below ``/push``."""
+
+    def __init__(self, hub: HubApplication, callbacks: CallbackApplication) -> None:
+        self._hub = hub
+        self._callbacks = callbacks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as ASGI 3 asks."""
+        prefix = "/" + scope["path"].split("/", 2)[1]
+        application = self._callbacks if prefix == "/push" else self._hub
+        await application({**scope, "root_path": prefix}, receive, send)
