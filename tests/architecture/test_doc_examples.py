@@ -12,6 +12,7 @@ import pytest
 from resourcesync import config
 from resourcesync.cli.main import COMMANDS, cli
 from tests.support.commands import environment, files_of, free_port, running, script
+from tests.support.forking import folder_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -68,7 +69,7 @@ def test_every_command_has_its_part_of_the_reference() -> None:
 
 def in_a_shell(block: str, cwd: Path) -> str:
     """Type a block of the tutorial; return what was printed."""
-    path = f"{script('resourcesync').parent}:{environment(cwd)['PATH']}"
+    path = f"{folder_of(script('resourcesync'))}:{environment(cwd)['PATH']}"
     ran = subprocess.run(
         ["sh", "-c", block],
         check=False,

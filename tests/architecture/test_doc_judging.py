@@ -2,12 +2,11 @@
 
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.commands import environment, free_port, resourcesync, running, script
+from tests.support.commands import Ran, free_port, resourcesync, running, script
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "judge-a-source.md"
@@ -47,21 +46,13 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_commands_of_the_page_find_nothing_wrong_with_what_we_publish(tree: Path) -> None:
     port = free_port()
     address = f"http://127.0.0.1:{port}"
-    ours = str(script("resourcesync"))
+    ours = script("resourcesync")
 
-    def ran(line: str) -> subprocess.CompletedProcess[str]:
-        words = shlex.split(line.replace("http://127.0.0.1:8080", address))
-        return subprocess.run(
-            [ours, *words[1:]],
-            check=False,
-            cwd=tree,
-            env=environment(tree),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+    def ran(line: str) -> Ran:
+        _, *words = shlex.split(line.replace("http://127.0.0.1:8080", address))
+        return resourcesync(*words, cwd=tree)
 
-    assert ran(f"resourcesync publish ./public --url {address}").returncode == 0
+    assert ran(f"resourcesync publish ./public --url {address}").code == 0
     commands = shown()
     assert {line.split()[1] for line in commands} == {
         "explore",
@@ -73,7 +64,7 @@ def test_the_commands_of_the_page_find_nothing_wrong_with_what_we_publish(tree: 
     with running(ours, "serve", "./public", "--bind", f"127.0.0.1:{port}", port=port, cwd=tree):
         for line in commands:
             done = ran(line)
-            assert (done.returncode, done.stderr) == (0, ""), line
+            assert (done.code, done.stderr) == (0, ""), line
             assert done.stdout, line
 
 

@@ -4,13 +4,16 @@ import importlib.util
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from tests.support.commands import files_of, free_port, resourcesync, run, running, script
+from tests.support.commands import files_of, free_port, resourcesync, run, script
 
 pytestmark = [
     pytest.mark.skipif(
@@ -82,16 +85,26 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return made
 
 
+class Plain(SimpleHTTPRequestHandler):
+    """What ``python -m http.server`` answers with, without a log."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+        pass
+
+
 @pytest.fixture
 def built(described: Built, tmp_path: Path) -> Iterator[Built]:
     """A copy of that tree, served."""
     tree, home = tmp_path / "tree", tmp_path / "home"
     shutil.copytree(described.tree, tree)
     home.mkdir()
-    port = described.url.rpartition(":")[2]
-    serve = (sys.executable, "-m", "http.server", port, "--bind", "127.0.0.1")
-    with running(*serve, "--directory", tree, port=int(port), cwd=home):
+    port = int(described.url.rpartition(":")[2])
+    with ThreadingHTTPServer(("127.0.0.1", port), partial(Plain, directory=str(tree))) as server:
+        thread = threading.Thread(target=server.serve_forever, args=[0.01])
+        thread.start()
         yield Built(tree=tree, url=described.url, home=home)
+        server.shutdown()
+        thread.join()
 
 
 def _change(built: Built) -> None:

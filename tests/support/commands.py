@@ -3,14 +3,17 @@
 import contextlib
 import json
 import os
+import signal
 import socket
-import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+from tests.support.forking import Forked
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +46,30 @@ def script(name: str) -> Path:
     return Path(sys.executable).parent / name
 
 
-def run(*command: str | Path, cwd: Path, timeout: float = 60) -> Ran:
-    """Run a command to its end, with ``cwd`` as home, so that nothing of the user's counts."""
-    done = subprocess.run(
-        [str(word) for word in command],
-        check=False,
-        cwd=cwd,
-        env=environment(cwd),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
+def run(program: Path, *words: str | Path, cwd: Path, timeout: float = 60) -> Ran:
+    """Run a Python program to its end, with ``cwd`` as home, so that nothing of the user's counts.
+
+    It is a process of its own, but for the start of an interpreter and what it imports.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with _forked(program, *words, cwd=cwd, out=out, err=err) as process:
+            code = process.wait(timeout)
+        return Ran(code, _all_of(out), _all_of(err))
+
+
+@contextlib.contextmanager
+def _forked(
+    program: Path, *words: str | Path, cwd: Path, out: IO[bytes], err: IO[bytes]
+) -> Iterator[Forked]:
+    with open(os.devnull, "rb") as nothing:
+        streams = (nothing.fileno(), out.fileno(), err.fileno())
+        with Forked(program, *words, cwd=cwd, env=environment(cwd), streams=streams) as process:
+            yield process
+
+
+def _all_of(stream: IO[bytes]) -> str:
+    stream.seek(0)
+    return stream.read().decode()
 
 
 def environment(home: Path) -> Mapping[str, str]:
@@ -78,33 +92,26 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def running(*command: str | Path, port: int, cwd: Path) -> Iterator[None]:
-    """Keep a server process running; the block starts when it accepts connections."""
-    with subprocess.Popen(
-        [str(word) for word in command],
-        cwd=cwd,
-        env=environment(cwd),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+def running(program: Path, *words: str | Path, port: int, cwd: Path) -> Iterator[None]:
+    """Keep a Python program running that serves; the block starts when it accepts connections."""
+    with (
+        tempfile.TemporaryFile() as said,
+        _forked(program, *words, cwd=cwd, out=said, err=said) as process,
+    ):
         try:
-            _wait(process, port)
+            _wait(said, port)
             yield
         finally:
-            process.terminate()
-            process.communicate(timeout=20)
+            process.signal(signal.SIGTERM)
+            process.wait(20)
 
 
-def _wait(process: subprocess.Popen[str], port: int) -> None:
-    for _ in range(200):
+def _wait(said: IO[bytes], port: int) -> None:
+    for _ in range(500):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
-        if process.poll() is not None:
-            raise AssertionError(f"the server ended: {process.communicate()[1]}")
-        time.sleep(0.05)
-    raise AssertionError("the server did not start")
+        time.sleep(0.02)
+    raise AssertionError(f"the server did not start: {_all_of(said)}")
 
 
 def files_of(root: Path) -> dict[str, bytes]:
