@@ -59,6 +59,16 @@ BINDING = Parsed("address", parse_binding)
     type=click.Path(file_okay=False, path_type=Path),
     help="The folder of the documents, when publish --out put them outside DIR.",
 )
+@option(
+    "--hub",
+    is_flag=True,
+    help="Also run the hub that the lists name, so that changes can be subscribed to.",
+)
+@option(
+    "--private-callbacks",
+    is_flag=True,
+    help="With --hub: also tell subscribers on this machine and in private networks.",
+)
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Serve a tree and its lists over HTTP, and print the address to pull from.
@@ -67,6 +77,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     What is published is served, and robots.txt: neither hidden files, nor those that publish
     --include and --exclude leave out, as they were when serve began.
+
+    --hub runs a hub for this tree alone: at the address below --url that publish --hub gave. What
+    it remembers is in DIR/.resourcesync, so it goes on where it was after a restart.
     """
     tree: Path = values["tree"]
 
@@ -84,11 +97,19 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
-    from resourcesync.wiring import machine, serving  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import machine, own_hub, serving  # noqa: PLC0415 - help stays quick
 
     host, port = values["bind"]
+    clock = machine.system_clock()
     found = serving.find_tree(tree, values["out"])
-    application = found.application(machine.system_clock())
+    mounts = {}
+    if values["hub"]:
+        own = own_hub.open_own_hub(
+            found.root, found.out, found.base, clock, private=values["private_callbacks"]
+        )
+        mounts[own.path] = own.hub.application
+    links = own_hub.channel_links(found.root, found.base)
+    application = found.application(clock, mounts=mounts, links=links)
 
     def ready(uri: str) -> None:
         address = values["url"] or uri

@@ -1,0 +1,108 @@
+"""The hub of a published tree: what ``serve --hub`` mounts beside its documents."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from resourcesync.adapters.catalogue import read_note
+from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports import Clock
+from resourcesync.source import naming
+from resourcesync.source.naming import Naming
+from resourcesync.websub.messages import MOST_PAYLOAD, link_field
+from resourcesync.websub.rules import HubRules
+from resourcesync.wiring import hubs, notifying
+from resourcesync.wiring.hubs import OpenHub
+from resourcesync.wiring.publishing import CATALOGUE, NOTE, decode_settings
+
+STORE: Final = "hub.db"
+"""Beside the catalogue: who is subscribed, and what is still to be delivered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnHub:
+    """A hub, and where it is to be mounted.
+
+    Attributes:
+        path: The path in the application, such as ``/hub``.
+        hub: What is mounted there.
+    """
+
+    path: str
+    hub: OpenHub
+
+
+def hubs_of(root: Path) -> tuple[str, ...]:
+    """Return the hubs that the documents of a tree name.
+
+    Raises:
+        StorageError: The catalogue cannot be read.
+    """
+    return decode_settings(read_note(root / CATALOGUE, NOTE)).hubs
+
+
+def open_own_hub(
+    root: Path, out: Path, base: str, clock: Clock, *, private: bool = False
+) -> OwnHub:
+    """Open the hub of a tree; whoever publishes it from now on signs what it submits.
+
+    Args:
+        root: The tree.
+        out: The folder that holds its documents.
+        base: The address that it was published for.
+        clock: Time.
+        private: Whether callbacks at addresses that are not public are allowed.
+
+    Raises:
+        ConfigurationError: Its documents name no hub below that address.
+        StorageError: What the hub remembers cannot be opened.
+    """
+    address = next((it for it in hubs_of(root) if it.startswith(base) and len(it) > len(base)), "")
+    if not address:
+        raise ConfigurationError(
+            f"the lists of {root} name no hub that could be served here",
+            hint=f"resourcesync publish {root} --hub {base}hub --notify",
+        )
+    names = Naming(base_uri=base)
+    topics = {names.uri(name): name for name in naming.CHANNELS.values()}
+    documents = FolderDocuments(out)
+
+    def look(topic: str) -> bytes | None:
+        stream = documents.open(topics[topic])
+        if stream is None:
+            return None
+        with stream:
+            found = stream.read(MOST_PAYLOAD + 1)
+        return found if len(found) <= MOST_PAYLOAD else None
+
+    folder = (root / CATALOGUE).parent
+    rules = HubRules(
+        address=address,
+        topics=frozenset(topics),
+        key=notifying.read_key(folder, makes=True),
+    )
+    hub = hubs.open_hub(folder / STORE, rules, clock, look=look, private=private)
+    return OwnHub(path="/" + address.removeprefix(base).strip("/"), hub=hub)
+
+
+def channel_links(root: Path, base: str) -> Callable[[str], Sequence[str]]:
+    """Return what gives the ``Link`` fields of the topics: ``self`` and ``hub`` (WebSub §4).
+
+    Raises:
+        StorageError: The catalogue cannot be read.
+    """
+    served, names = hubs_of(root), Naming(base_uri=base)
+    fields = {
+        os.path.basename(name): (link_field(names.uri(name), served),)  # noqa: PTH119 - of a URI
+        for name in naming.CHANNELS.values()
+        if served
+    }
+
+    def links(path: str) -> Sequence[str]:
+        folder, _, name = path.rpartition("/")
+        return fields.get(name, ()) if folder.endswith("resourcesync") else ()
+
+    return links
