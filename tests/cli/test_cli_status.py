@@ -5,9 +5,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from resourcesync.cli.main import run
-from resourcesync.cli.status import _mirrors_here, details, is_fine, table
+from resourcesync.cli.status import Check, _mirrors_here, details, table
+from resourcesync.cli.status_formats import Limits, Seen
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from tests.support.command_line import FILES, LATER, Said, rows
+from tests.support.settings_file import museum, put
 from tests.support.tiny_source import TinySource
 
 
@@ -44,6 +46,24 @@ def test_a_source_that_published_nothing_for_months_makes_no_lag(
     assert mirror["as_of"] == "2026-01-01T00:00:00.000Z"  # the Source's own last word, still told
     assert mirror["in_sync_at"] > mirror["as_of"]
     assert 0 <= mirror["lag_seconds"] < 600
+
+
+def test_a_source_that_stands_still_for_too_long_is_told_of_where_that_is_asked_for(
+    source: TinySource, said: Said
+) -> None:
+    run(["pull", source.url, "copies/museum"])
+    put(museum(source, 'max_quiet = "30d"\nmax_lag = "1h"'))
+    said.readouterr()
+
+    assert run(["status", "museum"]) == 0
+    assert run(["status", "museum", "--check"]) == 1
+    told = said.readouterr().out
+    assert "museum  the Source is quiet since 2026-01-01 00:00:00Z: see that it has" in told
+    assert run(["status", "museum", "--check", "--max-quiet", "5000w"]) == 0
+    assert run(["status", "museum", "--format", "nagios"]) == 1
+    assert "museum its Source is quiet for " in said.readouterr().out
+    assert run(["status", "museum", "--format", "prom"]) == 0
+    assert 'resourcesync_mirror_source_quiet_seconds{mirror="museum"} ' in said.readouterr().out
 
 
 def test_status_tells_what_is_wrong(source: TinySource, said: Said) -> None:
@@ -97,20 +117,25 @@ def test_status_without_a_mirror_says_so(said: Said) -> None:
 NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
 
+def seen(status: MirrorStatus, **limits: float) -> Seen:
+    return Check(asked=True, limits=Limits(**limits)).seen(status, Limits(), NOW)
+
+
 def test_a_mirror_that_never_ran_has_no_lag_and_is_not_fine() -> None:
     new = MirrorStatus(folder="m", source="", state=MirrorState.NEW)
 
     (_, row) = table([new], NOW)
 
     assert row.split() == ["m", "new", "-", "-", "never", "0", "0"]
-    assert not is_fine(new, NOW, None)
+    assert not seen(new).is_fine
 
 
 def test_a_lag_that_is_not_known_is_not_within_a_limit() -> None:
     timeless = MirrorStatus(folder="m", source="", state=MirrorState.IN_SYNC)
 
-    assert is_fine(timeless, NOW, None)
-    assert not is_fine(timeless, NOW, 3600)
+    assert seen(timeless).is_fine
+    assert not seen(timeless, max_lag=3600).is_fine
+    assert not seen(timeless, max_quiet=3600).is_fine
 
 
 def test_the_mirror_that_is_furthest_behind_comes_first() -> None:

@@ -125,6 +125,7 @@ _HELP: Final = {
     "path": "The tree, or catalogue:FILE, from the folder of this file if it is no whole path.",
     "dest": "The mirror's folder, from the folder of this file if it is no whole path.",
     "max_lag": "The longest lag that is fine, for `resourcesync status --check`.",
+    "max_quiet": "The longest time without a word of the Source that is fine, likewise.",
 }
 
 

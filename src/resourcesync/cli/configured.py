@@ -29,17 +29,20 @@ if TYPE_CHECKING:
 TABLES: Final = ("defaults", "mirror", "source", "auth", "watch")
 
 NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
-_MAX_LAG: Final = click.Option(["--max-lag"], type=options.DURATION)
+_LIMITS: Final = {
+    "max_lag": click.Option(["--max-lag"], type=options.DURATION),
+    "max_quiet": click.Option(["--max-quiet"], type=options.DURATION),
+}
 MIRROR_KEYS: Final = {
     "source": click.Option(["--source"]),
     "dest": click.Option(["--dest"]),
-    "max_lag": _MAX_LAG,
+    **_LIMITS,
     **WATCH_KEYS,
     **KEYS,
 }
 DEFAULT_KEYS: Final = {
     **{name: option for name, option in KEYS.items() if name != "auth"},
-    "max_lag": _MAX_LAG,
+    **_LIMITS,
     **WATCH_KEYS,
 }
 """No secret by default: it would go to the Source of every mirror."""
@@ -65,10 +68,14 @@ class ConfiguredMirror:
         return str(self.settings["source"].value)
 
     @property
-    def max_lag(self) -> float | None:
-        """The longest lag that is fine, in seconds."""
-        setting = self.settings.get("max_lag")
-        return None if setting is None else float(setting.value)
+    def limits(self) -> tuple[float | None, float | None]:
+        """The longest lag that is fine, and the longest time without a word of the Source."""
+        lag, quiet = (self.settings.get(name) for name in _LIMITS)
+        return _seconds(lag), _seconds(quiet)
+
+
+def _seconds(setting: Setting | None) -> float | None:
+    return None if setting is None else float(setting.value)
 
 
 class Configuration:

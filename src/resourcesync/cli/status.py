@@ -15,7 +15,7 @@ from resourcesync.cli.exit_codes import ExitCode, exit_code_of_kind, worst
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
-from resourcesync.cli.status_formats import Seen, nagios, prometheus
+from resourcesync.cli.status_formats import Limits, Seen, nagios, prometheus
 from resourcesync.cli.words import QUIET, Line
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
@@ -29,6 +29,12 @@ _GAP: Final = "  "
 @click.argument("mirrors", nargs=-1, metavar="[MIRROR...]")
 @option("--check", is_flag=True, help="Exit 1 unless every mirror is in sync within --max-lag.")
 @option("--max-lag", type=options.DURATION, help="Longest lag that --check accepts, such as 1h.")
+@option(
+    "--max-quiet",
+    type=options.DURATION,
+    help="Longest time since the Source's last word that --check accepts: one that stands still "
+    "for longer may have stopped.",
+)
 @option(
     "--format",
     "format",
@@ -54,20 +60,22 @@ def command(output: OutputOptions, **values: Any) -> Job:
     the configuration file, or if it has none, those in the current folder. Answers from the
     mirrors' own memory and asks no Source. Lag is the time since the last run that found the
     mirror in sync: a quiet Source adds none, one that does not answer does, and so does anything
-    that could not be done. --max-lag stands above the max_lag of a mirror's table.
+    that could not be done. --max-lag and --max-quiet stand above max_lag and max_quiet of a
+    mirror's table.
     """
     configuration = configured.load(values["config"])
     places: tuple[str, ...] = values["mirrors"] or configuration.names
     check: bool = values["check"]
-    max_lag: float | None = values["max_lag"]
+    limits = Limits(values["max_lag"], values["max_quiet"])
     style: str = values["format"]
-    if max_lag is not None and not check and style != "nagios":
-        raise click.UsageError("--max-lag is for --check, and for --format nagios")
+    if limits != Limits() and not check and style != "nagios":
+        name = "--max-quiet" if limits.max_lag is None else "--max-lag"
+        raise click.UsageError(f"{name} is for --check, and for --format nagios")
     if style == "json":
         output = OutputOptions(json=True, quiet=output.quiet, verbose=output.verbose)
 
     def work(screen: Screen) -> Outcome:
-        found = _look(places, configuration, screen, Check(asked=check, max_lag=max_lag))
+        found = _look(places, configuration, screen, Check(asked=check, limits=limits))
         if style == "nagios":
             line, code = nagios(found.seen, found.unknown)
             return Outcome(exit=code, closing=(Line(line, level=QUIET),), says_exit=True)
@@ -80,14 +88,21 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 class Check(NamedTuple):
-    """Whether mirrors are checked, and the longest lag that is fine for all of them."""
+    """Whether mirrors are checked, and what is fine of all of them."""
 
     asked: bool
-    max_lag: float | None
+    limits: Limits
+
+    def seen(self, status: MirrorStatus, own: Limits, now: datetime) -> Seen:
+        """Return a mirror as it is now; what the command line says stands above its own limits."""
+        pairs = zip(self.limits, own, strict=True)
+        limits = Limits(*(other if asked is None else asked for asked, other in pairs))
+        quiet = None if status.as_of is None else max((now - status.as_of).total_seconds(), 0.0)
+        return Seen(status, _lag(status, now), limits, quiet)
 
 
 class _One(NamedTuple):
-    """A mirror to tell of: its folder, its name where it has one, and its longest lag."""
+    """A mirror to tell of: its folder, its name where it has one, and what is fine of it."""
 
     folder: Path
     mirror: ConfiguredMirror | None = None
@@ -105,9 +120,9 @@ class _One(NamedTuple):
         return replace(found, folder=name, source=found.source or source)
 
     @property
-    def max_lag(self) -> float | None:
-        """The longest lag that the mirror's table accepts."""
-        return None if self.mirror is None else self.mirror.max_lag
+    def limits(self) -> Limits:
+        """What the mirror's table accepts."""
+        return Limits() if self.mirror is None else Limits(*self.mirror.limits)
 
 
 class _Found(NamedTuple):
@@ -139,10 +154,9 @@ def _look(
             codes.append(problem.exit)
             unknown += 1
             continue
-        max_lag = mirror.max_lag if check.max_lag is None else check.max_lag
-        seen.append(Seen(status, _lag(status, now), max_lag))
+        seen.append(check.seen(status, mirror.limits, now))
         screen.report("mirror", fields_of(status, now))
-        if check.asked and not is_fine(status, now, max_lag):
+        if check.asked and not seen[-1].is_fine:
             codes.append(ExitCode.FINDINGS)
     return _Found(seen, now, unknown, worst(codes))
 
@@ -152,9 +166,18 @@ def _table(found: _Found, order: str) -> Outcome:
     lines = [Line(text, level=QUIET) for text in table(mirrors, found.now, order)]
     return Outcome(
         exit=found.exit,
-        closing=(*lines, *details(mirrors)),
+        closing=(*lines, *details(mirrors), *_quiet(found.seen)),
         fields={"mirrors": len(mirrors)},
     )
+
+
+def _quiet(mirrors: Sequence[Seen]) -> Iterator[Line]:
+    """Name the mirrors whose Sources stand still for longer than is fine."""
+    for it in mirrors:
+        if it.is_too_quiet:
+            known = it.status.as_of
+            since = "tells no times" if known is None else f"is quiet since {words.moment(known)}"
+            yield Line(f"{it.status.folder}  the Source {since}: see that it has not stopped.")
 
 
 def _each(places: Sequence[str], configuration: Configuration) -> Iterator[str | _One]:
@@ -212,16 +235,6 @@ def _is_one(folder: Path, is_mirror: Any) -> bool:
         return folder.is_dir() and bool(is_mirror(folder))
     except OSError:
         return False
-
-
-def is_fine(status: MirrorStatus, now: datetime, max_lag: float | None) -> bool:
-    """Whether a mirror is in sync, and its lag within the limit."""
-    if status.state is not MirrorState.IN_SYNC:
-        return False
-    if max_lag is None:
-        return True
-    lag = _lag(status, now)
-    return lag is not None and lag <= max_lag
 
 
 def _lag(status: MirrorStatus, now: datetime) -> float | None:

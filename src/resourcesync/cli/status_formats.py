@@ -13,23 +13,54 @@ _PREFIX: Final = "resourcesync_mirror_"
 _WARNING: Final = frozenset({MirrorState.BEHIND, MirrorState.NEW, MirrorState.SYNCING})
 
 
+class Limits(NamedTuple):
+    """What is fine of a mirror, in seconds; ``None`` for anything.
+
+    Attributes:
+        max_lag: How long ago a run may have found it in sync.
+        max_quiet: How old the Source's last word may be: a Source that stands still for longer may
+            be an old copy, or stopped.
+    """
+
+    max_lag: float | None = None
+    max_quiet: float | None = None
+
+
 class Seen(NamedTuple):
     """A mirror as it is now.
 
     Attributes:
         status: What it says of itself.
         lag: Seconds since the last run that found it in sync; ``None`` when none has.
-        max_lag: The longest lag that is fine; ``None`` for any.
+        limits: What is fine.
+        quiet: Seconds since the Source's last word; ``None`` when it tells no times.
     """
 
     status: MirrorStatus
     lag: float | None
-    max_lag: float | None
+    limits: Limits = Limits()
+    quiet: float | None = None
 
     @property
     def is_late(self) -> bool:
         """Whether the lag is longer than is fine."""
-        return self.max_lag is not None and (self.lag is None or self.lag > self.max_lag)
+        return _is_over(self.lag, self.limits.max_lag)
+
+    @property
+    def is_too_quiet(self) -> bool:
+        """Whether the Source has said nothing for longer than is fine."""
+        return _is_over(self.quiet, self.limits.max_quiet)
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether the mirror is in sync, within the limits."""
+        in_sync = self.status.state is MirrorState.IN_SYNC
+        return in_sync and not self.is_late and not self.is_too_quiet
+
+
+def _is_over(seconds: float | None, most: float | None) -> bool:
+    """Whether a time is over a limit, as one that nobody knows is."""
+    return most is not None and (seconds is None or seconds > most)
 
 
 def nagios(mirrors: Sequence[Seen], unknown: int) -> tuple[str, ExitCode]:
@@ -62,12 +93,16 @@ def _is_critical(seen: Seen) -> bool:
 
 
 def _is_warning(seen: Seen) -> bool:
-    return seen.status.state is not MirrorState.IN_SYNC or seen.is_late
+    return not seen.is_fine
 
 
 def _why(seen: Seen) -> str:
     if seen.status.state is not MirrorState.IN_SYNC:
         return seen.status.state.value
+    if not seen.is_late:
+        return "its Source is quiet" + (
+            "" if seen.quiet is None else f" for {words.age(seen.quiet)}"
+        )
     return "late" if seen.lag is None else f"late by {words.age(seen.lag)}"
 
 
@@ -76,7 +111,7 @@ def _performance(mirrors: Sequence[Seen]) -> Iterator[str]:
     for seen in mirrors:
         name = seen.status.folder.replace("'", "_").replace("=", "_")
         if seen.lag is not None:
-            limit = "" if seen.max_lag is None else f";{seen.max_lag:g}"
+            limit = "" if seen.limits.max_lag is None else f";{seen.limits.max_lag:g}"
             yield f"'{words.escape(name)} lag'={seen.lag:.0f}s{limit}"
         yield f"'{words.escape(name)} failing'={seen.status.pending}"
 
@@ -123,6 +158,7 @@ _FIGURES: Final[tuple[tuple[str, str, Callable[[Seen], float | None]], ...]] = (
         "Time since the last run that found it in sync.",
         lambda it: it.lag,
     ),
+    ("source_quiet_seconds", "Time since the Source's last word.", lambda it: it.quiet),
     ("in_sync_ratio", "Share of the listed resources that are here as listed.", _ratio),
     ("resources", "Resources in the mirror.", lambda it: it.status.resources),
     ("pending", "Listed resources that are not here as listed.", lambda it: it.status.pending),
