@@ -6,7 +6,16 @@ from pathlib import Path
 from resourcesync.adapters.catalogue import read_note
 from resourcesync.adapters.files import Judge, Selection
 from resourcesync.wiring import robots
-from resourcesync.wiring.publishing import CATALOGUE, NOTE, decode_settings
+from resourcesync.wiring.publishing import CATALOGUE, NOTE, Settings, decode_settings
+
+
+def published_settings(root: Path) -> Settings:
+    """Return how a tree was published the last time.
+
+    Raises:
+        StorageError: The catalogue cannot be read.
+    """
+    return decode_settings(read_note(root / CATALOGUE, NOTE))
 
 
 def published_files(root: Path) -> Callable[[str], bool]:
@@ -18,7 +27,7 @@ def published_files(root: Path) -> Callable[[str], bool]:
     Raises:
         StorageError: The catalogue cannot be read.
     """
-    settings = decode_settings(read_note(root / CATALOGUE, NOTE))
+    settings = published_settings(root)
     judge = Judge(Selection(include=settings.include, exclude=settings.exclude, hidden=True))
 
     def is_published(path: str) -> bool:

@@ -16,7 +16,7 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.app import Application, LinksOf, Served, create_app, no_links
 from resourcesync.server.running import ServerThread, serve_forever
-from resourcesync.wiring.published import published_files
+from resourcesync.wiring.published import published_files, published_settings
 
 __all__ = ["Application", "LateApplication", "ServerThread", "Tree", "find_tree", "serve_forever"]
 
@@ -60,13 +60,21 @@ class Tree:
             ConfigurationError: Its documents name an address that cannot be served, or a path is
                 none to mount at.
         """
+        is_published = published_files(self.root)
+        past = published_settings(self.root).past
+        if past.is_public:
+            from resourcesync.wiring import mementos  # noqa: PLC0415 - few keep versions
+
+            versions = mementos.mementos(self.root, past, self.base, is_published)
+            mounts = {mementos.MOUNT: versions, **mounts}
+            links = mementos.with_timegate(self.base, is_published, links)
         served = Served(
             root=self.root,
             capability_list_uri=self.capability_list,
             media_type=media_type,
             documents=self.out / "resourcesync",
             well_known=self.out / ".well-known" / "resourcesync",
-            is_published=published_files(self.root),
+            is_published=is_published,
         )
         return create_app(served, clock=clock, mounts=mounts, links=links)
 

@@ -1,0 +1,280 @@
+"""Serves former versions of resources: Mementos, TimeGates, TimeMaps and patches (RFC 7089).
+
+An application of its own, to be mounted where ``source.versions`` says that versions are:
+
+- ``/20260101120000000000/a.html`` is one version of ``a.html``. It never changes.
+- ``/timegate/a.html`` leads to the version of a moment that ``Accept-Datetime`` names: 302.
+- ``/timemap/a.html`` lists all versions.
+- ``/patch/20260101120000000000/a.html`` leads to that version from the one before.
+
+What is not kept is absent: 404. A moment that cannot be understood is refused: 400. There is no
+406: before the first version the first one is the answer, and after the last one the last.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, final
+
+from anyio import to_thread
+from starlette.types import Receive, Scope, Send
+
+from resourcesync.errors import OriginalChangedError, StorageError
+from resourcesync.ports.versions import PastVersions, Version
+from resourcesync.server.conditions import Validators, format_http_date, parse_http_date
+from resourcesync.server.exchange import Exchange, Headers, Reply, Request, refuse, refuse_request
+from resourcesync.server.files import Folder, OpenFile
+from resourcesync.server.mounting import path_within
+from resourcesync.server.paths import Names, is_hidden, read_path
+from resourcesync.server.representations import answer
+from resourcesync.source.versions import VersionNames, parse_stamp
+
+_LOG: Final = logging.getLogger(__name__)
+
+_CHUNK: Final = 256 * 1024
+_SECOND: Final = 1_000_000
+_PAGE: Final = 500
+"""Versions of a TimeMap that are read at a time."""
+_FOREVER: Final = (b"cache-control", b"max-age=31536000, immutable")
+_NO_CACHE: Final = (b"cache-control", b"no-cache")
+_NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
+_VARY: Final = (b"vary", b"accept-datetime")
+_LINK_FORMAT: Final = "application/link-format"
+_IMF: Final = len("Thu, 01 Jan 2026 00:00:00 GMT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versioned:
+    """What is served of the past.
+
+    Attributes:
+        past: Which versions there are.
+        contents: The folder with the bytes of each, by its sha-256.
+        names: Where versions are found.
+        uri_of: Gives the URI of a path in the tree, as ``Served.media_type`` gets it.
+        is_published: Tells of such a path whether what is there is published.
+    """
+
+    past: PastVersions
+    contents: Folder
+    names: VersionNames
+    uri_of: Callable[[str], str]
+    is_published: Callable[[str], bool]
+
+
+@final
+class Mementos:
+    """The application.
+
+    Args:
+        versioned: What is served.
+    """
+
+    def __init__(self, versioned: Versioned) -> None:
+        self._past = versioned.past
+        self._contents = versioned.contents
+        self._names = versioned.names
+        self._uri_of = versioned.uri_of
+        self._is_published = versioned.is_published
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as ASGI 3 asks."""
+        if scope["type"] != "http":
+            return  # it has no life to start, and no sockets
+        exchange = Exchange(Request.read(scope, path_within(scope)), receive, send)
+        refusal = refuse_request(exchange.request)
+        if refusal is not None:
+            await exchange.send(refusal)
+            return
+        try:
+            await self._answer(exchange, scope)
+        except StorageError as error:
+            if exchange.has_started:
+                raise
+            _LOG.warning("%s", error)
+            await exchange.send(refuse(503, "It cannot be read now.", (b"retry-after", b"5")))
+
+    async def _answer(self, exchange: Exchange, scope: Scope) -> None:
+        first, *rest = read_path(exchange.request.raw_path) or (b"",)
+        names = tuple(rest)
+        if first == b"timegate" and (uri := self._uri(names)) is not None:
+            await exchange.send(await self._timegate(uri, _accept_datetime(scope)))
+        elif first == b"timemap" and (uri := self._uri(names)) is not None:
+            await self._timemap(exchange, uri)
+        elif first == b"patch" and names:
+            await self._patch(exchange, names)
+        else:
+            version = await self._find(first, names)
+            headers = () if version is None else self._memento_headers(version)
+            if version is None or not await self._send(exchange, version.sha256, headers):
+                await exchange.send(_absent())
+
+    def _uri(self, names: Names) -> str | None:
+        """Return the resource that a path means; ``None`` for what is not published."""
+        if not names or is_hidden(names):
+            return None
+        path = os.fsdecode(b"/".join(names))
+        return self._uri_of(path) if self._is_published(path) else None
+
+    async def _find(self, stamp: bytes, names: Names) -> Version | None:
+        moment, uri = parse_stamp(stamp.decode("latin-1")), self._uri(names)
+        if moment is None or uri is None:
+            return None
+        return await to_thread.run_sync(self._past.find, uri, moment)
+
+    def _memento_headers(self, version: Version) -> Headers:
+        kind = version.media_type.encode("ascii", "ignore")
+        return (
+            *(((b"content-type", kind),) if kind else ()),
+            (b"memento-datetime", _date(version).encode("ascii")),
+            (b"link", ", ".join(self._around(version.uri)).encode("ascii")),
+            _FOREVER,
+            _NOSNIFF,
+        )
+
+    def _around(self, uri: str) -> tuple[str, ...]:
+        """Return the links that every version has."""
+        return (
+            f'<{uri}>; rel="original"',
+            f'<{self._names.timegate(uri)}>; rel="timegate"',
+            f'<{self._names.timemap(uri)}>; rel="timemap"; type="{_LINK_FORMAT}"',
+        )
+
+    def _link(self, version: Version, relation: str) -> str:
+        address = self._names.memento(version.uri, version.moment)
+        return f'<{address}>; rel="{relation}"; datetime="{_date(version)}"'
+
+    # --- the four kinds ------------------------------------------------------------------------
+
+    async def _timegate(self, uri: str, wanted: str | None) -> Reply:
+        """Return where the version of a moment is (RFC 7089 §4.1)."""
+        moment: int | None = None
+        if wanted is not None:
+            seconds = parse_http_date(wanted) if len(wanted) == _IMF else None
+            if seconds is None:
+                reason = "Accept-Datetime is no date such as Thu, 01 Jan 2026 00:00:00 GMT."
+                return refuse(400, reason, _VARY)
+            moment = seconds * _SECOND + _SECOND - 1  # any time within that second
+        version = await to_thread.run_sync(self._past.at, uri, moment)
+        if version is None:
+            return _absent(_VARY)
+        first, last = await to_thread.run_sync(self._past.neighbours, version)
+        links = [self._around(uri)[0], self._around(uri)[2]]
+        if first is not None and last is not None:
+            links += _ends(self._link, first, last)
+        location = self._names.memento(uri, version.moment)
+        headers = (
+            (b"location", location.encode("ascii")),
+            (b"link", ", ".join(links).encode("ascii")),
+            (b"content-length", b"0"),
+            _VARY,
+            _NO_CACHE,
+        )
+        return Reply(status=302, headers=headers)
+
+    async def _timemap(self, exchange: Exchange, uri: str) -> None:
+        """Send the list of all versions, some hundred at a time (RFC 7089 §5)."""
+        page = await to_thread.run_sync(self._past.versions, uri, 0, _PAGE)
+        if not page:
+            await exchange.send(_absent())
+            return
+        headers = ((b"content-type", _LINK_FORMAT.encode()), _NO_CACHE, _NOSNIFF)
+        if exchange.request.method == "HEAD":
+            await exchange.send(Reply(status=200, headers=headers))
+            return
+        original, timegate, itself = self._around(uri)
+        lines = [original, timegate, itself.replace('rel="timemap"', 'rel="self"')]
+        relation = "first memento"
+        await exchange.start(Reply(status=200, headers=headers))
+        async with exchange.watched() as gone:
+            while page and not gone.done():
+                more = await to_thread.run_sync(self._past.versions, uri, page[-1].moment, _PAGE)
+                for version in page:
+                    if version is page[-1] and not more:
+                        relation = _last(relation)
+                    lines.append(self._link(version, relation))
+                    relation = "memento"
+                end = ",\n" if more else "\n"
+                await exchange.go_on((",\n".join(lines) + end).encode("ascii"), more=bool(more))
+                page, lines = more, []
+
+    async def _patch(self, exchange: Exchange, names: Names) -> None:
+        """Send what leads to a version from the one before."""
+        version = await self._find(names[0], names[1:])
+        patch = None if version is None else version.patch
+        if patch is None:
+            await exchange.send(_absent())
+            return
+        kind = (b"content-type", patch.media_type.encode("ascii", "ignore"))
+        if not await self._send(exchange, patch.sha256, (kind, _FOREVER, _NOSNIFF)):
+            await exchange.send(_absent())
+
+    # --- bytes ---------------------------------------------------------------------------------
+
+    async def _send(self, exchange: Exchange, sha256: str, headers: Headers) -> bool:
+        """Send a content; say whether it is there.
+
+        Raises:
+            OriginalChangedError: It is not what was kept; the server cuts the connection.
+            StorageError: It cannot be read.
+        """
+        opened = self._contents.open((sha256[:2].encode(), sha256.encode()))
+        if opened is None:
+            return False
+        with opened:
+            validators = Validators(etag=f'"{sha256}"')
+            reply = answer(exchange.request, opened.found.size, validators, headers)
+            if reply.span is None or exchange.request.method == "HEAD":
+                await exchange.send(reply)
+            else:
+                await _stream(exchange, reply, opened, sha256)
+        return True
+
+
+async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, sha256: str) -> None:
+    """Send a span; of the whole content the last bytes only if all of it is what was kept."""
+    assert reply.span is not None, "asked only when something is to be sent"
+    start, stop = reply.span.start, reply.span.stop
+    is_whole = (start, stop) == (0, opened.found.size)
+    running = hashlib.sha256()
+    async with exchange.watched() as gone:
+        await exchange.start(reply)
+        while not gone.done():
+            chunk = await to_thread.run_sync(opened.read, start, min(_CHUNK, stop - start))
+            start += len(chunk)
+            running.update(chunk)
+            is_harmed = start >= stop and is_whole and running.hexdigest() != sha256
+            if is_harmed or (not chunk and start < stop):
+                raise OriginalChangedError("a version is not what was kept")
+            await exchange.go_on(chunk, more=start < stop)
+            if start >= stop:
+                return
+
+
+def _ends(link: Callable[[Version, str], str], first: Version, last: Version) -> tuple[str, ...]:
+    if first.moment == last.moment:
+        return (link(first, "first last memento"),)
+    return (link(first, "first memento"), link(last, "last memento"))
+
+
+def _last(relation: str) -> str:
+    return "first last memento" if relation == "first memento" else "last memento"
+
+
+def _date(version: Version) -> str:
+    return format_http_date(version.since // _SECOND)
+
+
+def _absent(*extra: tuple[bytes, bytes]) -> Reply:
+    return refuse(404, "No such version is kept.", *extra)
+
+
+def _accept_datetime(scope: Scope) -> str | None:
+    """Return what ``Accept-Datetime`` says; repeated fields are joined, and so no date."""
+    found = [value.decode("latin-1") for name, value in scope["headers"] if name == _FIELD]
+    return ", ".join(found).strip(" \t") if found else None
+
+
+_FIELD: Final = b"accept-datetime"
