@@ -58,10 +58,10 @@ def command(output: OutputOptions, source: Path, config: Path | None, *, test: b
 
 
 def _notify(source: Path, screen: Screen) -> Outcome:
-    from resourcesync.wiring import machine, notifying  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import channels, machine  # noqa: PLC0415 - help stays quick
 
-    with notifying.opened(source, is_catalogue=str(source).startswith(CATALOGUE)) as channels:
-        told = channels.notify(machine.system_clock())
+    with channels.opened(source, is_catalogue=str(source).startswith(CATALOGUE)) as opened:
+        told = opened.notify(machine.system_clock())
     report(told, screen)
     failed = {it.notice.hub for it in told.problems}
     reached = {it.notice.hub for it in told.told} - failed
@@ -79,10 +79,10 @@ def _notify(source: Path, screen: Screen) -> Outcome:
 
 
 def _try(source: Path) -> Outcome:
-    from resourcesync.wiring import machine, notifying, round_trip  # noqa: PLC0415 - the same
+    from resourcesync.wiring import channels, machine, round_trip  # noqa: PLC0415 - the same
 
-    with notifying.opened(source, is_catalogue=str(source).startswith(CATALOGUE)) as channels:
-        topic, body = channels.last_notification()
+    with channels.opened(source, is_catalogue=str(source).startswith(CATALOGUE)) as opened:
+        topic, body = opened.last_notification()
     found = round_trip.try_round_trip(topic, body, machine.system_clock())
     lines = (
         Line(f"after {_milliseconds(found.subscribed)}, as the hub verified", "Subscribed"),

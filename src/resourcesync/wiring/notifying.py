@@ -15,9 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError, StorageError
+from resourcesync.errors import ResourceSyncError, StateError, StorageError
 from resourcesync.model.capabilities import DocumentChange
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
@@ -28,7 +26,7 @@ from resourcesync.source.ledger import Record, read_record
 from resourcesync.source.naming import Naming
 from resourcesync.websub import messages, payloads, publisher
 from resourcesync.websub.publisher import Notice, Told
-from resourcesync.wiring import hubs, machine
+from resourcesync.wiring import hubs
 
 if TYPE_CHECKING:
     from resourcesync.wiring.publish_settings import Settings
@@ -38,7 +36,6 @@ KEY_FILE: Final = "push.key"
 _NOTE: Final = "notifications"
 _KEY_BYTES: Final = 32
 _FEW: Final = 2
-_FIRST: Final = "resourcesync publish DIR --hub https://HOST/hub"
 _HEADS: Final = {
     naming.RESOURCE_LIST: Capability.RESOURCE_LIST,
     naming.RESOURCE_DUMP: Capability.RESOURCE_DUMP,
@@ -152,76 +149,6 @@ def notify_after(
         return notify(catalogue, documents, settings, clock, folder=folder, sends=sends)
     except ResourceSyncError as error:
         return Notified(error=error)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Channels:
-    """The channels of a Source that is published.
-
-    Attributes:
-        catalogue: Its catalogue.
-        documents: Its documents.
-        settings: How it is published.
-        folder: Where its key is.
-    """
-
-    catalogue: Catalogue
-    documents: DocumentStore
-    settings: "Settings"
-    folder: Path
-
-    def notify(self, clock: Clock) -> Notified:
-        """Tell its hubs what was published since; see ``notify``."""
-        return notify(self.catalogue, self.documents, self.settings, clock, folder=self.folder)
-
-    def last_notification(self) -> tuple[str, bytes]:
-        """Return the topic of its changes, and what can be read there.
-
-        Raises:
-            ConfigurationError: There is nothing yet.
-        """
-        stream = self.documents.open(naming.CHANGE_NOTIFICATION)
-        if stream is None:
-            raise ConfigurationError("this Source has no channel yet", hint=_FIRST)
-        with contextlib.closing(stream):
-            body = stream.read()
-        return Naming(base_uri=self.settings.url).uri(naming.CHANGE_NOTIFICATION), body
-
-
-@contextlib.contextmanager
-def opened(source: Path, *, is_catalogue: bool = False) -> Iterator[Channels]:
-    """Open the channels of a Source.
-
-    Args:
-        source: A tree, or what ``publish`` calls a catalogue.
-        is_catalogue: Which.
-
-    Raises:
-        ConfigurationError: It is not published, or has no hub.
-        LockedError: Another run is publishing it.
-        StorageError: It cannot be read.
-    """
-    from resourcesync.wiring import catalogues, publishing  # noqa: PLC0415 - they import this
-
-    path, note = source / publishing.CATALOGUE, publishing.NOTE
-    if is_catalogue:
-        path, note = Path(str(source).partition(":")[2]), catalogues.NOTE
-    if not path.is_file():
-        raise ConfigurationError(
-            f"{source} is not published", hint=f"resourcesync publish {source} --url URL"
-        )
-    clock = machine.system_clock()
-    with contextlib.closing(FileCatalogue(path, clock)) as catalogue:
-        settings = publishing.read_settings(catalogue, note)
-        if not settings.hubs:
-            raise ConfigurationError(f"{source} has no hub", hint=_FIRST)
-        out = path.parent if is_catalogue else source
-        yield Channels(
-            catalogue=catalogue,
-            documents=FolderDocuments(out / settings.out),
-            settings=settings,
-            folder=path.parent,
-        )
 
 
 class _Outbox:

@@ -1,0 +1,89 @@
+"""The channels of a Source that is published: opened from where it is."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from resourcesync.adapters.catalogue import FileCatalogue
+from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports import Catalogue, Clock, DocumentStore
+from resourcesync.source import naming
+from resourcesync.source.naming import Naming
+from resourcesync.wiring import catalogues, machine, notifying, publishing
+from resourcesync.wiring.notifying import Notified
+from resourcesync.wiring.publish_settings import Settings
+
+_FIRST: Final = "resourcesync publish DIR --hub https://HOST/hub"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channels:
+    """The channels of a Source that is published.
+
+    Attributes:
+        catalogue: Its catalogue.
+        documents: Its documents.
+        settings: How it is published.
+        folder: Where its key is.
+    """
+
+    catalogue: Catalogue
+    documents: DocumentStore
+    settings: Settings
+    folder: Path
+
+    def notify(self, clock: Clock) -> Notified:
+        """Tell its hubs what was published since; see ``notify``."""
+        return notifying.notify(
+            self.catalogue, self.documents, self.settings, clock, folder=self.folder
+        )
+
+    def last_notification(self) -> tuple[str, bytes]:
+        """Return the topic of its changes, and what can be read there.
+
+        Raises:
+            ConfigurationError: There is nothing yet.
+        """
+        stream = self.documents.open(naming.CHANGE_NOTIFICATION)
+        if stream is None:
+            raise ConfigurationError("this Source has no channel yet", hint=_FIRST)
+        with contextlib.closing(stream):
+            body = stream.read()
+        return Naming(base_uri=self.settings.url).uri(naming.CHANGE_NOTIFICATION), body
+
+
+@contextlib.contextmanager
+def opened(source: Path, *, is_catalogue: bool = False) -> Iterator[Channels]:
+    """Open the channels of a Source.
+
+    Args:
+        source: A tree, or what ``publish`` calls a catalogue.
+        is_catalogue: Which.
+
+    Raises:
+        ConfigurationError: It is not published, or has no hub.
+        LockedError: Another run is publishing it.
+        StorageError: It cannot be read.
+    """
+    path, note = source / publishing.CATALOGUE, publishing.NOTE
+    if is_catalogue:
+        path, note = Path(str(source).partition(":")[2]), catalogues.NOTE
+    if not path.is_file():
+        raise ConfigurationError(
+            f"{source} is not published", hint=f"resourcesync publish {source} --url URL"
+        )
+    clock = machine.system_clock()
+    with contextlib.closing(FileCatalogue(path, clock)) as catalogue:
+        settings = publishing.read_settings(catalogue, note)
+        if not settings.hubs:
+            raise ConfigurationError(f"{source} has no hub", hint=_FIRST)
+        out = path.parent if is_catalogue else source
+        yield Channels(
+            catalogue=catalogue,
+            documents=FolderDocuments(out / settings.out),
+            settings=settings,
+            folder=path.parent,
+        )
