@@ -1,7 +1,6 @@
 """Figures of a run for Prometheus: a file that its node exporter reads (``--metrics-file``)."""
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -75,6 +74,8 @@ def write_metrics(path: Path, rows: Iterable[_Row], now: datetime) -> None:
     Raises:
         StorageError: It cannot be written.
     """
+    import tempfile  # noqa: PLC0415 - many keep no metrics
+
     text = "".join(f"{line}\n" for line in _lines(list(rows), now))
     temporary = ""
     try:

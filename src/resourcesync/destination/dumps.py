@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from resourcesync.destination.choosing import (
     Ages,
@@ -36,7 +36,6 @@ from resourcesync.destination.plan import Fetch, algorithms_for, judge_bytes
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import Plan
 from resourcesync.discovery import FetchedDocument
-from resourcesync.documents.packages.reading import Member, PackageReader
 from resourcesync.errors import (
     BudgetError,
     DocumentError,
@@ -48,6 +47,9 @@ from resourcesync.errors import (
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import to_microseconds
+
+if TYPE_CHECKING:
+    from resourcesync.documents.packages.reading import Member, PackageReader
 
 _log = logging.getLogger(__name__)
 _BATCH: Final = 32
@@ -269,7 +271,7 @@ class Dumps:
         self._landing.flush()  # what it brought is not to be taken from the next one again
         return self._landing.tally.done - before if useful else None
 
-    def _unpack(self, offered: Offered, reader: PackageReader, wanted: Spool[Fetch]) -> None:
+    def _unpack(self, offered: Offered, reader: "PackageReader", wanted: Spool[Fetch]) -> None:
         manifest = reader.manifest()
         terms = self._terms(offered, manifest.header)
         with new_holdings(self._spill) as listing, new_orders(self._spill) as orders:
@@ -296,7 +298,7 @@ class Dumps:
             return known is before
         return known.signature == before.signature
 
-    def _deliver(self, orders: Iterator[Order], reader: PackageReader) -> int:
+    def _deliver(self, orders: Iterator[Order], reader: "PackageReader") -> int:
         """Install what was ordered; return how many of the orders the package could not fill."""
         order = next(orders, None)
         faults = 0
@@ -311,7 +313,7 @@ class Dumps:
                 order = next(orders, None)
         return faults
 
-    def _install(self, fetch: Fetch, member: Member) -> bool:
+    def _install(self, fetch: Fetch, member: "Member") -> bool:
         """Stage the bytes of a member and hold them against the list; whether they are good."""
         listed = fetch.listed
         own = self._pull.options.own_algorithm

@@ -7,10 +7,8 @@ from itertools import islice
 from typing import Final
 
 from resourcesync.destination.account import ignore_conflict
-from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import DAY
 from resourcesync.destination.deletion import sweep
-from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.history import History
 from resourcesync.destination.linking import (
     NOT_LINKED,
@@ -109,6 +107,8 @@ class Incremental:
         return is_new and history.reaches and not is_timed
 
     def _from_baseline(self, *, gap: bool = True) -> Pulled:
+        from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - seldom
+
         pulled = Baseline(self._pull).run(gap=gap)
         assert pulled is not None, "only a conditional reading finds nothing new"
         return pulled
@@ -253,6 +253,8 @@ class Incremental:
             pulled.mode = Mode.INCREMENTAL
             transfer = self._pull.transfer(through)
             found = self._pull.found
+            from resourcesync.destination.dumps import Dumps, together  # noqa: PLC0415 - seldom
+
             dumps = Dumps(self._pull, plan, self._due, through)
             brought = dumps.bring((found.change_dump, found.resource_dump))
             total, size = plan.create + plan.update - brought.done, plan.size - brought.useful

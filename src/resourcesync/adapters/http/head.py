@@ -8,7 +8,6 @@ a run of many small resources looks at none.
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
 from resourcesync.errors import BadResponseError
@@ -182,6 +181,8 @@ def read_retry_after(value: str, now: datetime) -> float | None:
     """
     if value.isascii() and value.isdigit():
         return min(float(value[:12]), LONGEST_WAIT)
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - seldom
+
     try:
         moment = parsedate_to_datetime(value)
         seconds = (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)) - now

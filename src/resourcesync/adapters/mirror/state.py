@@ -7,6 +7,7 @@ Readers of the mirror's state by other programs should open the file read-only.
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import starmap
 from operator import itemgetter, lt
@@ -39,6 +40,7 @@ _new_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Cop
 _PAGE: Final = 2_000
 _KEPT_RUNS: Final = 1_000
 _KEPT_DOCUMENTS: Final = 100_000
+_NOTHING: Final = Step()
 
 _PUT_COPY: Final = "INSERT OR REPLACE INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 # A blank, which is less than "!", parts one digest from the next; the constant names the index.
@@ -324,7 +326,10 @@ class SqliteMirrorState(MirrorLogs):
                 raise
 
     def commit(self, step: Step) -> None:
-        """Store a step durably: all of it, or nothing."""
+        """Store a step durably: all of it, or nothing. What changes nothing is not written."""
+        notes = [(key, it) for key, it in (step.notes or {}).items() if self.note(key) != it]
+        if not notes and replace(step, notes=None, now=0) == _NOTHING:
+            return
         settled = [(uri,) for uri in step.settled]
         settled += [(copy.uri,) for copy in step.installed]
         settled += [(uri,) for uri in step.removed]
@@ -340,9 +345,7 @@ class SqliteMirrorState(MirrorLogs):
             link_log.write(db, step)
             if step.only_documents:
                 db.execute("DELETE FROM document")
-            db.executemany(
-                "INSERT OR REPLACE INTO note VALUES (?, ?)", list((step.notes or {}).items())
-            )
+            db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?)", notes)
             db.executemany("INSERT OR REPLACE INTO trash VALUES (?,?,?,?,?)", step.trashed)
             db.executemany("DELETE FROM trash WHERE place = ?", [(p,) for p in step.purged])
             if step.documents:

@@ -6,13 +6,15 @@ microseconds, as in memory, threads only cost.
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from resourcesync.adapters.mirror.staged import StagedFile, storage_error
 from resourcesync.errors import StorageError
 from resourcesync.ports import Installation
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 _PROBED: Final = 8
 _SLOW: Final = 50e-6
@@ -50,6 +52,8 @@ class Syncer:
         if len(rest) < _WORTH or self._monotonic() - started < _SLOW * _PROBED:
             return done + _sync_all(rest)
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - on slow disks only
+
             self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="fsync")
         share = -(-len(rest) // _THREADS)
         parts = [rest[start : start + share] for start in range(0, len(rest), share)]
