@@ -26,7 +26,7 @@ from resourcesync.wiring import robots
 from resourcesync.wiring.catalogue_rows import naming_the_remedy
 from resourcesync.wiring.publish_settings import Settings, decode_settings, read_settings
 from resourcesync.wiring.rehearsing import Unrecorded
-from resourcesync.wiring.versioning import NOTHING, Kept, Past, past_of
+from resourcesync.wiring.versioning import NOTHING, Kept, Past, is_kept
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -123,7 +123,7 @@ def publish_tree(
         if read_record(catalogue) is None or settings.out != known.out:
             _refuse_foreign(documents)
         anew = settings.entries != known.entries
-        past = past_of(root, settings.past, settings.url, catalogue, clock)
+        past = _past(root, settings, catalogue, clock)
         originals, contents = _originals(root, settings, clock, past)
         publisher = publisher_of(catalogue, documents, settings, clock)
         if settings.robots:
@@ -165,6 +165,16 @@ def publish_tree(
             kept=past.kept,
             notified=told,
         )
+
+
+def _past(root: Path, settings: Settings, catalogue: Catalogue, clock: Clock) -> Past:
+    """Return what keeps what the tree was, if that is to be kept; a dry run keeps nothing."""
+    names = Naming(base_uri=settings.url)
+    if not isinstance(catalogue, FileCatalogue) or not is_kept(settings.past, names, catalogue):
+        return Past()
+    from resourcesync.wiring.kept_past import KeptPast  # noqa: PLC0415 - few keep versions
+
+    return KeptPast(root, settings.past, names, catalogue, clock)
 
 
 def _dump(

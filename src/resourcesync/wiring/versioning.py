@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports import Clock
+from resourcesync.ports import Catalogue
 from resourcesync.ports.contents import Contents, Readable
 from resourcesync.source import naming
 from resourcesync.source.contents import Opening, PresentContents
@@ -114,19 +113,13 @@ class Past:
         """
 
 
-def past_of(root: Path, asked: VersionsAsked, url: str, catalogue: object, clock: Clock) -> Past:
-    """Return what keeps versions in this run, if any are to be kept.
+def is_kept(asked: VersionsAsked, names: Naming, catalogue: Catalogue) -> bool:
+    """Whether what a tree was is kept: on demand, and where a Change Dump is offered.
 
-    Where a Change Dump is offered, what changes is kept until it is packed: else a file that
-    changes twice before that would leave a gap.
+    What changes is kept then until it is packed: else a file that changes twice before that would
+    leave a gap.
     """
-    if not isinstance(catalogue, FileCatalogue):
-        return Past()  # a dry run keeps nothing
-    names = Naming(base_uri=url)
-    if not asked.is_public:
-        dumps = read_dumps(catalogue)
-        if naming.CHANGE_DUMP not in dumps.documents or dumps.base_uri != names.base_uri:
-            return Past()
-    from resourcesync.wiring.kept_past import KeptPast  # noqa: PLC0415 - few keep versions
-
-    return KeptPast(root, asked, names, catalogue, clock)
+    if asked.is_public:
+        return True
+    dumps = read_dumps(catalogue)
+    return naming.CHANGE_DUMP in dumps.documents and dumps.base_uri == names.base_uri
