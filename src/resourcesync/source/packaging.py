@@ -149,16 +149,18 @@ class Packager:
         return "" if None in found else " ".join(map(str, found))
 
     def _bytes_of(self, content: Resource | Link) -> Iterable[bytes]:
-        assert isinstance(content, Resource), "no entry of ours has a link with a path"
-        stream = self._contents.open(content)
+        if isinstance(content, Resource):
+            uri, stream = content.uri, self._contents.open(content)
+        else:
+            uri, stream = content.href, self._contents.open_patch(content)
         if stream is None:
-            raise OriginalChangedError(f"{content.uri} is no longer there")
+            raise OriginalChangedError(f"{uri} is no longer there")
         length = content.length
         if length is None or length > _SHORT:
-            return _pieces(stream, content.uri)
+            return _pieces(stream, uri)
         with stream:  # one byte more tells whether there is more than the entry says
-            data = _read(stream, content.uri, length + 1)
-            while len(data) < length and (more := _read(stream, content.uri)):
+            data = _read(stream, uri, length + 1)
+            while len(data) < length and (more := _read(stream, uri)):
                 data += more
         return (data,)
 
