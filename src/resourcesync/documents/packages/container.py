@@ -57,6 +57,13 @@ class Container(Protocol):
         """
         ...
 
+    def whole(self, index: int) -> bytes | None:
+        """Return the bytes of a member that is at most 64 KiB and what the package says of it.
+
+        ``None`` says nothing but that `read` is the way to them, or to why there are none.
+        """
+        ...
+
 
 def refused(member: Packed, *, uri: str) -> PackedMemberError:
     """Return the error for a member that has a fault."""

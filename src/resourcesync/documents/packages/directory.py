@@ -6,8 +6,10 @@ has one reading only: members one after the other from the first byte on, then t
 its end, which is the end of the file.
 """
 
-from collections.abc import Iterator
-from typing import BinaryIO, Final, NamedTuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import attrgetter
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from resourcesync.documents.packages.limits import PackageLimits, over_budget
 from resourcesync.documents.packages.records import (
@@ -32,6 +34,7 @@ from resourcesync.errors import PackageError, TruncatedPackageError
 __all__ = ["Bounds", "CentralRecord", "read_bounds", "read_records"]
 
 _MAX_COMMENT: Final = 65_535
+_METHODS: Final = frozenset({STORED, DEFLATED})
 _LOCAL_SIZE: Final = 30
 _LINK: Final = 0o120000
 _KIND: Final = 0o170000
@@ -56,6 +59,7 @@ class CentralRecord(NamedTuple):
         packed, size: Bytes in the package and unpacked.
         offset: Where its local header stands.
         fault: Code for why its bytes cannot be used, or empty.
+        header: The local header that says the same, and the name; empty where it is not so plain.
     """
 
     name: str
@@ -67,6 +71,13 @@ class CentralRecord(NamedTuple):
     size: int
     offset: int
     fault: str
+    header: bytes = b""
+
+
+# A directory may have 100,000 of them, and this is made without Python code.
+_new_record: Final[Callable[[tuple[Any, ...]], CentralRecord]] = partial(
+    tuple.__new__, CentralRecord
+)
 
 
 def bad(code: str, message: str, *, uri: str, member: str = "") -> PackageError:
@@ -170,24 +181,28 @@ def _records(
 ) -> Iterator[CentralRecord]:
     at = 0
     for _ in range(count):
-        if data[at : at + 4] != CENTRAL_MARK or at + CENTRAL.size > len(data):
+        start = at + CENTRAL.size
+        if start > len(data) or not data.startswith(CENTRAL_MARK, at):
             raise bad("zip-mismatch", "The directory has fewer records than it says", uri=uri)
-        fields = CENTRAL.unpack_from(data, at)
-        _, _, _, flags, method, _, _, crc, packed, size, *lengths, disk, _, mode, offset = fields
-        name_end = at + CENTRAL.size + lengths[0]
-        end = name_end + lengths[1] + lengths[2]
+        (
+            _, _, _, flags, method, _, _, crc, packed, size, length, more, comment,
+            disk, _, mode, offset,
+        ) = CENTRAL.unpack_from(data, at)  # fmt: skip
+        name_end = start + length
+        end = name_end + more + comment
         if end > len(data):
             raise bad("zip-mismatch", "A record reaches over the end of the directory", uri=uri)
-        raw = data[at + CENTRAL.size : name_end]
+        raw = data[start:name_end]
         name = _name(raw, flags, uri=uri, longest=limits.name)
-        if disk:
-            raise bad("zip-disks", "The package is one of several disks", uri=uri, member=name)
+        header = b"" if more else LOCAL_MARK + data[at + 6 : at + 32] + raw
         if FULL32 in (size, packed, offset):
-            extra = data[name_end : name_end + lengths[1]]
+            extra = data[name_end : name_end + more]
             size, packed, offset = widened(extra, (size, packed, offset), uri=uri, member=name)
-        fault = _fault(flags, method, mode >> 16)
-        _check_sizes(name, method, packed, size, fault, uri=uri)
-        yield CentralRecord(name, raw, flags, method, crc, packed, size, offset, fault)
+        fault = _fault(flags, method, mode)
+        record = _new_record((name, raw, flags, method, crc, packed, size, offset, fault, header))
+        if disk or packed != size or name[-1:] == "/":
+            _check_record(record, disk, uri=uri)
+        yield record
         at = end
     if at != len(data):
         raise bad("zip-mismatch", "The directory has more in it than it says", uri=uri)
@@ -196,15 +211,19 @@ def _records(
 def _fault(flags: int, method: int, mode: int) -> str:
     if flags & ENCRYPTED:
         return "zip-encrypted"
-    if method not in (STORED, DEFLATED):
+    if method not in _METHODS:
         return "zip-method"
-    return "zip-link" if mode & _KIND == _LINK else ""
+    return "zip-link" if (mode >> 16) & _KIND == _LINK else ""
 
 
-def _check_sizes(name: str, method: int, packed: int, size: int, fault: str, *, uri: str) -> None:
-    if method == STORED and packed != size and fault != "zip-encrypted":
+def _check_record(record: CentralRecord, disk: int, *, uri: str) -> None:
+    name = record.name
+    if disk:
+        raise bad("zip-disks", "The package is one of several disks", uri=uri, member=name)
+    differ = record.method == STORED and record.packed != record.size
+    if differ and record.fault != "zip-encrypted":
         raise bad("zip-size", "A stored member has two different sizes", uri=uri, member=name)
-    if name.endswith("/") and size:
+    if name.endswith("/") and record.size:
         raise bad("zip-mismatch", "A folder has bytes in it", uri=uri, member=name)
 
 
@@ -250,7 +269,7 @@ def _zip64_field(extra: bytes) -> bytes | None:
 def _check_places(records: list[CentralRecord], end: int, *, uri: str) -> None:
     """Check from the offsets alone that no two members share bytes, nor with the directory."""
     place, before = 0, ""
-    for record in sorted(records, key=lambda record: record.offset):
+    for record in sorted(records, key=attrgetter("offset")):
         if record.offset < place:
             raise PackageError(
                 "Two members of the package share bytes",

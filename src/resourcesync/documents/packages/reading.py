@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, final
 
-from resourcesync.documents.packages.checking import checked, wrong_length
+from resourcesync.documents.packages.checking import check_whole, checked, wrong_length
 from resourcesync.documents.packages.container import Container, find_manifest, refused
 from resourcesync.documents.packages.directory import looks_cut
 from resourcesync.documents.packages.limits import DEFAULT_LIMITS, PackageLimits, over_budget
@@ -78,10 +78,6 @@ class Member:
     Attributes:
         index: The position of the entry, from 0; `PackageReader.members` can start there again.
         entry: The entry.
-        is_deletion: Whether the entry tells of a deletion, so that there are no bytes.
-        is_provable: Whether the entry has a digest that can be checked, so that the bytes are
-            proven once they were read; without one they are undamaged at best, and in a plain tar
-            not even that is known.
         fault: Why the package has no usable bytes for the entry, as far as is known before they
             are read; then its URI is to be asked. ``None`` if they can be read.
     """
@@ -97,10 +93,21 @@ class Member:
         self.index = index
         self.entry = entry
         self.fault = fault
-        resource = content_of(entry)
-        self.is_deletion = resource is None
-        self.is_provable = resource is not None and bool(usable(resource.digests))
+        self._resource = content_of(entry)
         self._open_chunks = open_chunks
+
+    @property
+    def is_deletion(self) -> bool:
+        """Whether the entry tells of a deletion, so that there are no bytes."""
+        return self._resource is None
+
+    @property
+    def is_provable(self) -> bool:
+        """Whether the entry has a digest that can be checked, so that what was read is proven.
+
+        Without one the bytes are undamaged at best, and in a plain tar not even that is known.
+        """
+        return self._resource is not None and bool(usable(self._resource.digests))
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes in pieces of at most 64 KiB; they are good once the last was taken.
@@ -299,15 +306,14 @@ class PackageReader:
         return wrong_length(uri, length, f"{size:,} bytes")
 
     def _member(self, index: int, entry: ManifestEntry, found: int, fault: Fault | None) -> Member:
-        resource = content_of(entry)
-        if resource is None or fault is not None:
+        it = content_of(entry)
+        if it is None or fault is not None:
             return Member(index, entry, fault=fault, open_chunks=None)
-        uri, length, digests = resource.uri, resource.length, resource.digests
         return Member(
             index,
             entry,
             fault=None,
-            open_chunks=lambda: self._open(found, uri=uri, length=length, digests=digests),
+            open_chunks=lambda: self._open(found, uri=it.uri, length=it.length, digests=it.digests),
         )
 
     def _open(
@@ -317,7 +323,18 @@ class PackageReader:
         if self._spent > self._container.budget:
             kind = self._container.kind
             raise over_budget(self._container.budget, uri=self.uri, code=f"{kind}-ratio")
-        return checked(self._container.read(found), uri=uri, length=length, digests=digests)
+        return self._checked(found, uri=uri, length=length, digests=digests)
+
+    def _checked(
+        self, found: int, *, uri: str, length: int | None, digests: tuple[Digest, ...]
+    ) -> Iterator[bytes]:
+        data = self._container.whole(found)
+        if data is None:
+            pieces = self._container.read(found)
+            yield from checked(pieces, uri=uri, length=length, digests=digests)
+        else:
+            check_whole(data, uri=uri, length=length, digests=digests)
+            yield data
 
 
 class _Stream(io.RawIOBase):

@@ -78,10 +78,18 @@ class ZipContainer:
             if record.offset != place:
                 raise self._bad("zip-junk", "Bytes before a member belong to nothing", record)
             place = bounds.offset if after is None else records[after].offset
-            starts[index] = self._check_header(record, place)
+            starts[index] = self._usual_start(record, place) or self._check_header(record, place)
         if place != bounds.offset:
             raise bad("zip-junk", "Bytes before the directory belong to nothing", uri=self._uri)
         return starts
+
+    def _usual_start(self, record: CentralRecord, end: int) -> int:
+        """Return where data starts, if header and directory say word for word the same; else 0."""
+        start = end - record.packed
+        if record.offset + len(record.header) != start:
+            return 0
+        self._file.seek(record.offset)
+        return start if self._file.read(len(record.header)) == record.header else 0
 
     def _check_header(self, record: CentralRecord, end: int) -> int:
         """Check one local header, and that the member ends at ``end``; return where data starts."""
@@ -155,6 +163,23 @@ class ZipContainer:
             raise self._wrong("zip-size", "The member is shorter than it says", record)
         if crc != record.crc:
             raise self._wrong("zip-crc", "The member is damaged: another CRC", record)
+
+    def whole(self, index: int) -> bytes | None:
+        """Return the bytes of a short and sound member; see `Container.whole`."""
+        record = self._records[index]
+        if max(record.packed, record.size) > _BLOCK:
+            return None
+        self._file.seek(self._starts[index])
+        data = self._file.read(record.packed)
+        if record.method != STORED:
+            inflater = zlib.decompressobj(_RAW)
+            try:
+                data = inflater.decompress(data, _BLOCK + 1)
+            except zlib.error:
+                return None
+            if not inflater.eof or inflater.unused_data:
+                return None
+        return data if len(data) == record.size and zlib.crc32(data) == record.crc else None
 
     def _raw(self, start: int, record: CentralRecord) -> Iterator[bytes]:
         left = record.packed
