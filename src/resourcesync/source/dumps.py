@@ -108,6 +108,8 @@ class DumpPublisher:
             after = self._of_this_base(before)
             if plan is not None and plan.base_uri != self._naming.base_uri:
                 plan = None
+            if plan is not None and _is_forgotten(after, plan):
+                after = replace(after, changes=())
             if resources:
                 # Where the lists were started over they go on from nothing older.
                 start = 0 if plan is None else plan.start
@@ -294,6 +296,11 @@ class DumpPublisher:
                 at=at if capability is Capability.RESOURCE_DUMP else None,
                 base_uri=self._naming.base_uri,
             )
+
+
+def _is_forgotten(record: DumpRecord, plan: Plan) -> bool:
+    """Whether changes that no package has are in no list any more: the Change Dump starts over."""
+    return bool(record.changes) and record.changes[-1].last < plan.known_after
 
 
 def _reached(snapshot: Snapshot, plan: Plan | None, record: DumpRecord) -> Reached:

@@ -35,6 +35,11 @@ class Unrecorded:
     def forget_edits(self, last: int) -> None:
         """Forget nothing."""
 
+    def forget_changes(self, last: int) -> bool:
+        """Forget nothing."""
+        del last
+        return False
+
     def latest(self) -> datetime | None:
         """Return the latest moment that was given away."""
         return self._catalogue.latest()

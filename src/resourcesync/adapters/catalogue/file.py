@@ -60,6 +60,10 @@ FROM change WHERE seq > ? ORDER BY seq
 """
 
 
+_OLDEST: Final = "SELECT seq FROM change WHERE seq <= ? ORDER BY seq LIMIT ?"
+FORGOTTEN_NOTE: Final = "changes-forgotten"
+"""The note of the number up to which changes were forgotten."""
+_FORGOTTEN: Final = 10_000
 _BEFORE: Final = "SELECT datetime_us FROM change WHERE seq <= ? ORDER BY seq DESC LIMIT 1"
 
 
@@ -152,6 +156,24 @@ class FileCatalogue:
         """Forget the edits up to a number: the published Resource List has them."""
         with guarded(self._path):
             self._connection.execute("DELETE FROM edit WHERE number <= ?", (last,))
+
+    def forget_changes(self, last: int) -> bool:
+        """Forget some thousand of the oldest changes, up to a number; return whether more are left.
+
+        Raises:
+            StateError: The file is damaged.
+        """
+        with guarded(self._path):
+            numbers = self._connection.execute(_OLDEST, (last, _FORGOTTEN + 1)).fetchall()
+        if not numbers:
+            return False
+        until = numbers[:_FORGOTTEN][-1][0]
+        with self._writing() as connection:
+            connection.execute("DELETE FROM change WHERE seq <= ?", (until,))
+            connection.execute(
+                "INSERT OR REPLACE INTO note VALUES (?,?)", (FORGOTTEN_NOTE, str(until))
+            )
+        return len(numbers) > _FORGOTTEN
 
     def latest(self) -> datetime | None:
         """Return the latest moment that was given away, ``None`` before the first.

@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from resourcesync.adapters.catalogue.database import guarded, note_of, open_writing, reading
-from resourcesync.adapters.catalogue.file import FileRecording, FileSnapshot
+from resourcesync.adapters.catalogue.file import FORGOTTEN_NOTE, FileRecording, FileSnapshot
 from resourcesync.adapters.catalogue.rows import from_row, to_row
-from resourcesync.errors import StateError, StorageError
+from resourcesync.errors import DiscontinuityError, StateError, StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -162,7 +162,19 @@ class PostedCatalogue:
                 yield from snapshot.resources(start, end)
 
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
-        """Yield ``(number, change)`` in order of time, those after number ``after``."""
+        """Yield ``(number, change)`` in order of time, those after number ``after``.
+
+        Raises:
+            DiscontinuityError: Some of those after ``after`` are forgotten; 0 takes what is there.
+        """
+        forgotten = int(self.note(FORGOTTEN_NOTE) or 0)
+        if 0 < after < forgotten:
+            raise DiscontinuityError(
+                f"the changes up to number {forgotten} are forgotten",
+                evidence=(("asked", f"after number {after}"),),
+                hint="read all resources again, then go on from the last change there is",
+                code="changes-lost",
+            )
         with self._snapshot() as snapshot:
             if snapshot is not None:
                 yield from snapshot.changes(after)

@@ -1,0 +1,199 @@
+"""The log of changes is no longer than what is offered needs."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
+from resourcesync.adapters.catalogue import file as catalogue_file
+from resourcesync.adapters.memory import ManualClock, MemoryCatalogue
+from resourcesync.documents import reading
+from resourcesync.errors import DiscontinuityError
+from resourcesync.ports import Catalogue
+from resourcesync.source import ledger, naming
+from resourcesync.source.contents import PresentContents
+from resourcesync.source.dump_ledger import read_dumps
+from resourcesync.source.dumps import DumpPublisher
+from resourcesync.source.naming import Naming
+from resourcesync.source.paging import Limits
+from resourcesync.source.policy import ChangeLists, Policy
+from tests.support.publishing import BASE, Source, content_of
+from tests.support.recording import NOW, record_first, resource
+
+HOUR = 3_600_000_000
+DAY = 24 * HOUR
+STREAM = Policy(rotate=3 * DAY, keep=21 * DAY, rebase=21 * DAY)
+
+
+@pytest.fixture(params=["memory", "file"])
+def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalogue]:
+    if request.param == "memory":
+        yield MemoryCatalogue()
+        return
+    with closing(FileCatalogue(tmp_path / "catalogue.db", ManualClock())) as opened:
+        yield opened
+
+
+def kept(catalogue: Catalogue) -> list[int]:
+    with catalogue.snapshot() as snapshot:
+        return [number for number, _ in snapshot.changes()]
+
+
+def record(catalogue: Catalogue, *versions: int) -> None:
+    for version in versions:
+        with catalogue.record(NOW + timedelta(hours=version)) as recording:
+            recording.updated(resource("a", version), "")
+
+
+def test_what_is_forgotten_is_gone_and_its_numbers_are_not_used_again(
+    catalogue: Catalogue,
+) -> None:
+    record_first(catalogue, resource("a"))
+    record(catalogue, 1, 2, 3)
+
+    assert not catalogue.forget_changes(2)
+    assert kept(catalogue) == [3]
+    assert not catalogue.forget_changes(9)
+    record(catalogue, 4)
+
+    assert kept(catalogue) == [4]
+    with catalogue.snapshot() as snapshot:
+        assert snapshot.last_change() == 4
+        assert [number for number, _ in snapshot.changes(after=3)] == [4]
+
+
+def test_so_many_are_forgotten_at_a_time_that_others_may_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue_file, "_FORGOTTEN", 2)
+    with closing(FileCatalogue(tmp_path / "catalogue.db", ManualClock())) as catalogue:
+        record_first(catalogue, resource("a"))
+        record(catalogue, *range(1, 8))
+
+        assert catalogue.forget_changes(5)
+        assert kept(catalogue) == [3, 4, 5, 6, 7]
+        assert catalogue.forget_changes(5)
+        assert not catalogue.forget_changes(5)
+        assert kept(catalogue) == [6, 7]
+
+
+def test_who_reads_the_log_from_what_is_forgotten_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    with closing(FileCatalogue(path, ManualClock())) as catalogue:
+        record_first(catalogue, resource("a"))
+        record(catalogue, 1, 2, 3)
+        catalogue.forget_changes(2)
+
+    with PostedCatalogue(path) as posted:
+        with pytest.raises(DiscontinuityError, match="up to number 2 are forgotten"):
+            list(posted.changes(after=1))
+        assert [number for number, _ in posted.changes(after=2)] == [3]
+        assert [number for number, _ in posted.changes()] == [3]
+
+
+def test_a_year_of_changes_leaves_a_log_of_some_days(tmp_path: Path) -> None:
+    often = 25
+    path = tmp_path / "catalogue.db"
+    with closing(FileCatalogue(path, ManualClock())) as catalogue:
+        source = Source(catalogue=catalogue, policy=STREAM)
+        source.put(*map(str, range(often)))
+        source.publish()
+        most, sizes, documents = 0, [], []
+        for number in range(120):
+            source.clock.advance(hours=73)
+            source.put(*map(str, range(often)), content=str(number))
+            source.publish()
+            most = max(most, len(kept(catalogue)))
+            sizes.append(path.stat().st_size)
+            documents.append(len(list(source.documents.names())))
+
+    assert most <= often * (7 + 7 + 3)  # what is kept, and what the oldest list goes back to
+    assert max(sizes[60:]) < 1.2 * max(sizes[:60])
+    assert max(documents) < 40
+
+
+def test_a_change_dump_never_leaps_over_what_is_forgotten() -> None:
+    source = Source(policy=STREAM)
+    names = map("{:03}".format, itertools.count())
+    source.put("first")
+    source.publish()
+    source.put(next(names))
+    source.publish()
+    dump_changes(source)
+    for _ in range(40):
+        source.clock.advance(hours=73)
+        source.put(next(names))
+        source.publish()
+
+    dump_changes(source)
+
+    plan, dumps = ledger.read_plan(source.catalogue), read_dumps(source.catalogue)
+    assert plan is not None
+    assert [one.since for one in dumps.changes] == [plan.start]
+    with source.catalogue.snapshot() as snapshot:
+        assert dumps.changes[0].entries == len(list(snapshot.changes(after=plan.known_after)))
+    source.put(next(names))
+    source.publish()
+    dump_changes(source)
+    assert len(read_dumps(source.catalogue).changes) == 2
+
+
+def dump_changes(source: Source) -> None:
+    DumpPublisher(
+        source.catalogue,
+        source.documents,
+        PresentContents(source.originals),
+        names=Naming(base_uri=BASE),
+        clock=source.clock,
+    ).publish(resources=False, changes=True)
+
+
+@settings(max_examples=20)
+@given(
+    shape=st.sampled_from(ChangeLists),
+    keep=st.sampled_from([0, HOUR, 3 * HOUR]),
+    archive=st.sampled_from([0, 2 * HOUR]),
+    rebase=st.sampled_from([0, 4 * HOUR]),
+    lives=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5)), min_size=3, max_size=12),
+)
+def test_every_list_that_is_lost_is_written_again_as_it_was(
+    shape: ChangeLists,
+    keep: int,
+    archive: int,
+    rebase: int,
+    lives: list[tuple[int, int]],
+) -> None:
+    policy = Policy(change_lists=shape, rotate=HOUR, keep=keep, archive=archive, rebase=rebase)
+    source = Source(policy=policy, limits=Limits(max_entries=3))
+    for number, (hours, names) in enumerate(lives):
+        source.clock.advance(hours=hours)
+        source.put(*"abcde"[:names], content=str(number))
+        source.publish()
+    before = change_lists(source)
+    for name in before:
+        source.documents.delete(name)
+
+    source.publish_only()
+
+    after = change_lists(source)
+    common = before.keys() & after.keys()
+    assert {name: after[name] for name in common} == {name: before[name] for name in common}
+    assert keep or len(common) == len(before)
+
+
+def change_lists(source: Source) -> dict[str, list[object]]:
+    """What the Change Lists say that are listed, but for their indexes."""
+    found: dict[str, list[object]] = {}
+    for name in source.documents.names():
+        if naming.change_list_number(name) or "changelist_" in name:
+            content = content_of(source.documents, name)
+            document = reading.read(BytesIO(content), uri=name)
+            found[name] = list(document.entries())
+    return found
