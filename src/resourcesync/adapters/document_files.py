@@ -14,6 +14,7 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW
 _BLOCK: Final = 1 << 20
+_AHEAD: Final = 1 << 17
 
 
 class FolderDocuments:
@@ -171,7 +172,8 @@ class FolderDocuments:
                 stream.flush()
                 os.fsync(descriptor)
             if check is not None:
-                with os.fdopen(os.open(temporary, _READ, dir_fd=folder), "rb") as stream:
+                written = os.open(temporary, _READ, dir_fd=folder)
+                with os.fdopen(written, "rb", buffering=_AHEAD) as stream:
                     check(stream)
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
