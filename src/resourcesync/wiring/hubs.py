@@ -21,7 +21,14 @@ _VERIFICATIONS: Final = 16
 _TOKEN_BYTES: Final = 32
 
 
-def carrier(clock: Clock, *, jobs: int = 16, per_host: int = 8, private: bool) -> CurlFetcher:
+def carrier(
+    clock: Clock,
+    *,
+    jobs: int = 16,
+    per_host: int = 8,
+    private: bool = False,
+    trusted: frozenset[str] = frozenset(),
+) -> CurlFetcher:
     """Return what carries messages: each is tried once, within ten seconds.
 
     Args:
@@ -30,6 +37,7 @@ def carrier(clock: Clock, *, jobs: int = 16, per_host: int = 8, private: bool) -
         per_host: Messages at a time to one origin.
         private: Whether addresses that are not public may be connected; each connection is held
             to it, whatever the name resolved to before.
+        trusted: Origins that may have such addresses in any case: the operator named them.
     """
     settings = FetchSettings(
         jobs=jobs,
@@ -41,7 +49,8 @@ def carrier(clock: Clock, *, jobs: int = 16, per_host: int = 8, private: bool) -
         retries=0,
         max_wait=_CONNECT,
         robots="ignore",
-        allow_private="always" if private else "never",
+        allow_private="always" if private else "auto",
+        trusted_origins=trusted,
     )
     return CurlFetcher(settings, clock, SystemRandom())
 

@@ -1,0 +1,111 @@
+"""A subscriber for tests: hubs with a script, a clock that stands, hints that are kept."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from urllib.parse import parse_qs, urlencode
+
+from resourcesync.adapters.hub import FileFollowers
+from resourcesync.errors import SourceUnavailableError
+from resourcesync.ports import Failure, Request, Response
+from resourcesync.ports.subscriptions import Follower
+from resourcesync.websub.channels import Channel
+from resourcesync.websub.messages import Answer
+from resourcesync.websub.signatures import sign
+from resourcesync.websub.subscriber import Subscriber
+
+TOPIC = "https://museum.example/resourcesync/changenotification.xml"
+HUB = "https://hub.example/hub"
+
+
+class StandingClock:
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime:
+        return datetime(2026, 11, 21, tzinfo=UTC) + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+@dataclass
+class ScriptedHubs:
+    """Answers each request with what ``answer`` says; 0 is no answer at all."""
+
+    answer: Callable[[Request], tuple[int, dict[str, str]]] = lambda _: (202, {})
+    asked: list[Request] = field(default_factory=list)
+
+    def fetch(self, requests: Iterable[Request | None]) -> Iterator[Response | Failure]:
+        for request in requests:
+            assert request is not None
+            self.asked.append(request)
+            status, headers = self.answer(request)
+            if status:
+                yield Response(request=request, status=status, uri=request.uri, headers=headers)
+            else:
+                yield Failure(request=request, error=SourceUnavailableError("away", uri=HUB))
+
+    def forms(self) -> list[dict[str, str]]:
+        found = []
+        for request in self.asked:
+            assert request.message is not None
+            fields = parse_qs(request.message.body.decode(), strict_parsing=True)
+            found.append({name: values[0] for name, values in fields.items()})
+        return found
+
+
+class World:
+    """A subscriber and all around it."""
+
+    def __init__(self, folder: Path, *, hint_every: float = 10.0) -> None:
+        self.clock = StandingClock()
+        self.hubs = ScriptedHubs()
+        self.store = FileFollowers(folder / "push.db")
+        self.hints: list[str] = []
+        self._numbers = count(1)
+        self._hint_every = hint_every
+        self.subscriber = self.restarted()
+
+    def restarted(self) -> Subscriber:
+        self.subscriber = Subscriber(
+            self.store,
+            self.hubs,
+            self.clock,
+            callback_base="https://aggregator.example/push",
+            on_hint=self.hints.append,
+            token=lambda: f"token-{next(self._numbers)}",
+            chance=lambda: 0.5,
+            hint_every=self._hint_every,
+        )
+        return self.subscriber
+
+    def follower(self) -> Follower:
+        [found] = self.store.followers()
+        return found
+
+    def ask(self, token: str, **said: str) -> Answer:
+        """Ask as a hub does: whether this is wanted, or tell that it is not."""
+        fields = {"mode": "subscribe", "topic": TOPIC, "challenge": "c0ffee"} | said
+        query = urlencode({f"hub.{name}": value for name, value in fields.items()})
+        return self.subscriber.verify(token, query.encode())
+
+    def subscribed(self, name: str = "arxiv", lease: str = "864000") -> Follower:
+        """Follow the channel until it is confirmed."""
+        self.subscriber.follow(name, [Channel(topic=TOPIC, hubs=(HUB,))])
+        self.subscriber.tick()
+        [waiting] = [it for it in self.store.followers() if it.name == name]
+        assert self.ask(waiting.next_token, lease_seconds=lease).status == 200
+        [active] = [it for it in self.store.followers() if it.name == name]
+        return active
+
+    def deliver(self, follower: Follower, body: bytes, *, secret: bytes = b"") -> Answer:
+        signature = sign(secret or follower.secret, body)
+        return self.subscriber.deliver(follower.token, [signature], body)

@@ -1,0 +1,353 @@
+"""A subscriber: what it asks hubs for, what it answers them, and what it makes of deliveries."""
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from resourcesync.ports import Request
+from resourcesync.ports.subscriptions import Following
+from resourcesync.websub import leases
+from resourcesync.websub.channels import Channel
+from resourcesync.websub.leases import DAY, HOUR, MICROSECONDS
+from resourcesync.websub.signatures import sign
+from tests.support.hubs import payload
+from tests.support.subscribing import HUB, TOPIC, World
+
+BODY = payload()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_a_subscription_is_asked_for_with_a_secret_and_a_callback_of_its_own(world: World) -> None:
+    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
+    world.subscriber.tick()
+
+    [asked] = world.hubs.asked
+    assert asked.uri == HUB
+    assert world.hubs.forms() == [
+        {
+            "hub.mode": "subscribe",
+            "hub.topic": TOPIC,
+            "hub.callback": "https://aggregator.example/push/token-1",
+            "hub.verify": "async",
+            "hub.lease_seconds": "864000",
+            "hub.secret": "token-2",
+        }
+    ]
+    assert world.follower().state is Following.ASKED
+    world.subscriber.tick()
+    assert len(world.hubs.asked) == 1  # once is enough
+
+
+def test_a_challenge_is_repeated_once_and_the_mirror_polls(world: World) -> None:
+    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
+    world.subscriber.tick()
+
+    found = world.ask("token-1", lease_seconds="7200")
+
+    assert (found.status, found.text) == (200, "c0ffee")
+    active = world.follower()
+    assert (active.state, active.token, active.secret) == (Following.ACTIVE, "token-1", b"token-2")
+    assert world.hints == ["arxiv"]
+    assert world.ask("token-1", lease_seconds="7200").status == 404
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        ("token-1", {"topic": "https://museum.example/other"}),
+        ("token-1", {"mode": "unsubscribe"}),
+        ("token-1", {"mode": "publish"}),
+        ("token-1", {"challenge": ""}),
+        ("token-1", {"challenge": "x" * 4097}),
+        ("token-2", {}),
+        ("", {}),
+    ],
+)
+def test_what_was_not_asked_for_is_not_confirmed(
+    world: World, token: str, said: dict[str, str]
+) -> None:
+    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
+    world.subscriber.tick()
+    before = world.follower()
+
+    assert world.ask(token, **said).status == 404
+    assert world.follower() == before
+    assert world.hints == []
+
+
+def test_a_known_topic_that_is_not_pending_is_not_confirmed_again(world: World) -> None:
+    active = world.subscribed()
+
+    assert world.ask(active.token).status == 404
+    assert world.follower() == active
+
+
+def test_a_forged_end_of_a_subscription_is_not_confirmed(world: World) -> None:
+    active = world.subscribed()
+
+    assert world.ask(active.token, mode="unsubscribe").status == 404
+    assert world.follower() == active
+
+
+def test_a_denial_loses_nothing_and_is_asked_again_later(world: World) -> None:
+    active = world.subscribed()
+
+    assert world.ask(active.token, mode="denied", reason="\x1b[31m").status == 200
+    doubted = world.follower()
+    assert doubted.state is Following.WANTED
+    assert world.deliver(doubted, BODY).status == 202  # it still counts
+    wait = (doubted.due - active.due) / MICROSECONDS
+    assert wait < 0  # long before it would have been renewed
+    world.subscriber.tick()
+    assert len(world.hubs.asked) == 1  # but not at once
+    world.clock.sleep(HOUR)
+    world.subscriber.tick()
+    assert len(world.hubs.asked) == 2
+
+
+def test_a_denial_of_another_topic_or_callback_means_nothing(world: World) -> None:
+    active = world.subscribed()
+
+    assert world.ask(active.token, mode="denied", topic="https://x.example/").status == 404
+    assert world.ask("other", mode="denied").status == 404
+    assert world.follower() == active
+
+
+def test_an_authentic_delivery_is_a_hint_whatever_it_says(world: World) -> None:
+    active = world.subscribed()
+    world.clock.sleep(60)
+
+    for body in (BODY, b"", b"not xml", payload("http://127.0.0.1/evil")):
+        assert world.deliver(active, body).status == 202
+        world.clock.sleep(60)
+
+    assert world.hints == ["arxiv"] * 5  # one of them when it was confirmed
+
+
+@pytest.mark.parametrize(
+    "signatures",
+    [
+        [],
+        [""],
+        [sign(b"token-2", BODY), sign(b"token-2", BODY)],
+        [sign(b"token-2", BODY, "sha1")],
+        [sign(b"token-2", BODY).replace("sha256", "md5")],
+        [sign(b"token-2", BODY).replace("sha256", "sha512")],
+        [sign(b"token-2", BODY).upper()],
+        [sign(b"token-2", BODY).replace("sha256=", "sha256=").upper().replace("SHA256", "sha256")],
+        [sign(b"token-2", BODY) + " "],
+        [sign(b"token-2", BODY)[:-1]],
+        [sign(b"token-2", BODY) + "0"],
+        ["sha256=" + "z" * 64],
+        ["sha256"],
+        ["=" * 70],
+        [sign(b"token-2", BODY + b" ")],
+        [sign(b"token-1", BODY)],
+        ["sha256=\udcff"],
+    ],
+)
+def test_a_delivery_that_is_not_rightly_signed_is_taken_and_dropped(
+    world: World, signatures: list[str]
+) -> None:
+    active = world.subscribed()
+    world.clock.sleep(60)
+
+    assert world.subscriber.deliver(active.token, signatures, BODY).status == 202
+    assert world.hints == ["arxiv"]
+    assert world.subscriber.counts["discarded"] == 1
+    assert world.follower() == active
+
+
+def test_a_signature_of_another_subscription_is_worth_nothing(world: World) -> None:
+    one = world.subscribed("one")
+    other = world.subscribed("other")
+    world.clock.sleep(60)
+
+    assert world.deliver(one, BODY, secret=other.secret).status == 202
+    assert world.hints == ["one", "other"]
+
+
+def test_ten_thousand_repetitions_are_one_hint_now_and_one_later(world: World) -> None:
+    active = world.subscribed()
+    world.clock.sleep(60)
+    for _ in range(10_000):
+        world.subscriber.hint("arxiv")
+    assert world.deliver(active, BODY).status == 202
+
+    assert world.hints == ["arxiv"] * 2
+    assert world.subscriber.tick() <= 10.0
+    assert world.hints == ["arxiv"] * 2
+    world.clock.sleep(10)
+    world.subscriber.tick()
+    assert world.hints == ["arxiv"] * 3
+    world.clock.sleep(100)
+    world.subscriber.tick()
+    assert world.hints == ["arxiv"] * 3
+
+
+@pytest.mark.parametrize("lease", ["0", "-1", "1000000000000", "", "1e3", "60", "99999999", None])
+def test_a_lease_is_between_an_hour_and_a_month_and_renewed_before_its_end(
+    world: World, lease: str | None
+) -> None:
+    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
+    world.subscriber.tick()
+    said = {} if lease is None else {"lease_seconds": lease}
+    assert world.ask("token-1", **said).status == 200
+
+    active = world.follower()
+    seconds = (active.lease_until - leases_now(world)) / MICROSECONDS
+    assert HOUR <= seconds <= 30 * DAY
+    assert 0.5 <= (active.due - leases_now(world)) / MICROSECONDS / seconds <= 0.8
+
+
+def leases_now(world: World) -> int:
+    return int(world.clock.now().timestamp()) * MICROSECONDS
+
+
+def test_a_renewal_has_another_callback_and_secret_and_the_old_ones_end(world: World) -> None:
+    first = world.subscribed()
+    world.clock.sleep(0.65 * 10 * DAY)
+    world.subscriber.tick()
+    asked = world.follower()
+
+    assert asked.state is Following.ASKED
+    assert world.deliver(asked, BODY).status == 202  # the old one still counts
+    assert world.ask(asked.next_token).status == 200
+    second = world.follower()
+    assert {second.token, second.secret.decode()}.isdisjoint({first.token, first.secret.decode()})
+    assert world.deliver(first, BODY).status == 410  # so that the hub ends it
+    assert world.deliver(second, BODY).status == 202
+
+
+def test_a_hub_that_is_away_is_asked_again_ever_later(world: World) -> None:
+    world.hubs.answer = lambda _: (0, {})
+    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
+    waits = []
+    for _ in range(16):
+        asked = len(world.hubs.asked)
+        while len(world.hubs.asked) == asked:
+            world.clock.sleep(min(world.subscriber.tick(), 60.0) or 1.0)
+        waits.append(world.clock.seconds)
+
+    gaps = [after - before for before, after in itertools.pairwise(waits)]
+    assert gaps[0] < 120
+    assert sorted(gaps) == gaps
+    assert gaps[-1] <= 6 * HOUR
+
+
+def test_a_wish_that_is_never_confirmed_is_made_again(world: World) -> None:
+    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
+    world.subscriber.tick()
+    world.clock.sleep(601)
+    world.subscriber.tick()
+
+    assert [it["hub.callback"][-7:] for it in world.hubs.forms()] == ["token-1", "token-3"]
+    assert world.ask("token-1").status == 404
+    assert world.ask("token-3").status == 200
+
+
+@pytest.mark.parametrize("status", [301, 302, 400, 404, 429, 500, 503])
+def test_a_hub_that_refuses_is_asked_again_later(world: World, status: int) -> None:
+    world.hubs.answer = lambda _: (status, {"location": "https://other.example/"})
+    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
+    world.subscriber.tick()
+
+    assert len(world.hubs.asked) == 1
+    assert world.follower().state is Following.WANTED
+    assert world.follower().due > leases_now(world)
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_hub_that_leads_to_another_hub_is_followed(world: World, status: int) -> None:
+    def answer(request: Request) -> tuple[int, dict[str, str]]:
+        return (status, {"location": "/second"}) if request.uri == HUB else (202, {})
+
+    world.hubs.answer = answer
+    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
+    world.subscriber.tick()
+
+    assert [it.uri for it in world.hubs.asked] == [HUB, "https://hub.example/second"]
+    assert world.follower().state is Following.ASKED
+
+
+@pytest.mark.parametrize("location", [HUB, "http://hub.example/hub", "", "http://["])
+def test_a_hub_that_leads_nowhere_is_left(world: World, location: str) -> None:
+    world.hubs.answer = lambda _: (307, {"location": location})
+    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
+    world.subscriber.tick()
+
+    assert len(world.hubs.asked) <= 4
+    assert world.follower().state is Following.WANTED
+
+
+def test_a_hub_may_confirm_before_it_answers(world: World) -> None:
+    def answer(request: Request) -> tuple[int, dict[str, str]]:
+        del request
+        assert world.ask(world.follower().next_token).status == 200
+        return 204, {}
+
+    world.hubs.answer = answer
+    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
+    world.subscriber.tick()
+
+    assert world.follower().state is Following.ACTIVE
+
+
+def test_what_is_no_longer_followed_is_ended_with_the_hubs_consent(world: World) -> None:
+    active = world.subscribed()
+    world.subscriber.leave("arxiv")
+    assert world.deliver(active, BODY).status == 410
+    world.subscriber.tick()
+
+    assert world.hubs.forms()[-1] == {
+        "hub.mode": "unsubscribe",
+        "hub.topic": TOPIC,
+        "hub.callback": f"https://aggregator.example/push/{active.token}",
+        "hub.verify": "async",
+    }
+    assert world.ask(active.token, mode="unsubscribe").status == 200
+    assert world.store.followers() == []
+    assert world.deliver(active, BODY).status == 404
+
+
+def test_a_hub_that_does_not_let_go_is_left_after_three_times(world: World) -> None:
+    world.subscribed()
+    world.subscriber.leave("arxiv")
+    for _ in range(5):
+        world.subscriber.tick()
+        world.clock.sleep(HOUR)
+
+    assert len(world.hubs.asked) == 4
+    assert world.store.followers() == []
+
+
+def test_a_source_that_moves_its_channel_is_followed_there(world: World) -> None:
+    world.subscribed()
+    other = replace(Channel(topic=TOPIC, hubs=(HUB,)), topic="https://museum.example/new.xml")
+    world.subscriber.follow("arxiv", [other, Channel(topic="https://museum.example/none")])
+    world.subscriber.tick()
+
+    states = {it.topic: it.state for it in world.store.followers()}
+    assert states == {TOPIC: Following.LEAVING, other.topic: Following.ASKED}
+
+
+def test_a_restart_loses_no_subscription(world: World, tmp_path: Path) -> None:
+    active = world.subscribed()
+    world.store.close()
+    again = World(tmp_path)
+    again.clock = world.clock
+
+    assert again.follower() == active
+    assert again.deliver(active, BODY).status == 202
+    assert again.hints == ["arxiv"]
+
+
+def test_the_jitter_of_renewals_spans_half_to_four_fifths() -> None:
+    assert leases.renewal(0, 100, 0.0) == 50 * MICROSECONDS
+    assert leases.renewal(0, 100, 1.0) == 80 * MICROSECONDS
