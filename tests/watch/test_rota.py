@@ -194,22 +194,43 @@ def test_hints_for_others_are_not_heeded() -> None:
 
 def test_changes_that_come_while_others_are_handed_on_are_handed_on_after_them() -> None:
     rota = rota_of(Wanted(pull=Every(10.0), hands_on=True))
-    assert sorted(begun(rota, 0)) == [Kind.HAND_ON, Kind.PULL]
-    rota.ended(PULL, Ended(verdict=Verdict.DONE, changed=True), at(1))
-    assert Kind.HAND_ON not in begun(rota, 1)
+    assert begun(rota, 0) == [Kind.PULL]
+    rota.ended(PULL, Ended(verdict=Verdict.DONE, changed=True), at(0))
+    assert begun(rota, 0) == [Kind.HAND_ON]
+    assert begun(rota, 11) == [Kind.PULL]
+    rota.ended(PULL, Ended(verdict=Verdict.DONE, changed=True), at(11))
+    assert begun(rota, 11) == []
 
-    rota.ended(Errand(mirror="m", kind=Kind.HAND_ON), DONE, at(2))
-    assert begun(rota, 2) == [Kind.HAND_ON]
-    assert rota.ended(Errand(mirror="m", kind=Kind.HAND_ON), DONE, at(3)) == inf
+    rota.ended(Errand(mirror="m", kind=Kind.HAND_ON), DONE, at(12))
+    assert begun(rota, 12) == [Kind.HAND_ON]
+    assert rota.ended(Errand(mirror="m", kind=Kind.HAND_ON), DONE, at(13)) == inf
+
+
+def test_a_mirror_that_is_not_there_yet_is_pulled_before_all_else() -> None:
+    rota = rota_of(Wanted(pull=Every(10.0), audit=Every(100.0), hands_on=True))
+    assert begun(rota, 0) == [Kind.PULL]
+    rota.ended(PULL, FAILED, at(1))
+    assert begun(rota, 500) == []
+
+    later = FIRST_PAUSE * 1.2
+    assert begun(rota, later) == [Kind.PULL]
+    rota.ended(PULL, Ended(verdict=Verdict.DONE, changed=True), at(later))
+    assert sorted(begun(rota, later)) == [Kind.AUDIT, Kind.HAND_ON]
+
+
+def test_what_waited_to_be_handed_on_when_all_stopped_is_handed_on_at_the_start() -> None:
+    rota = rota_of(Wanted(pull=Every(600.0), hands_on=True), Past(pulled=WALL - 100))
+    assert begun(rota, 0) == [Kind.HAND_ON]
 
 
 def test_a_next_program_that_fails_is_told_again_and_pulls_go_on() -> None:
-    rota = rota_of(Wanted(pull=Every(10.0), hands_on=True))
-    begun(rota, 0)
-    due = rota.ended(Errand(mirror="m", kind=Kind.HAND_ON), FAILED, at(0))
-    assert HAND_ON_PAUSE <= due <= HAND_ON_PAUSE * 1.1
-    rota.ended(PULL, Ended(verdict=Verdict.DONE, changed=True), at(1))
-    assert begun(rota, 12) == [Kind.PULL]
+    rota = rota_of(Wanted(pull=Every(10.0), hands_on=True), Past(pulled=WALL))
+    assert begun(rota, 0) == [Kind.HAND_ON]
+    begun(rota, 11)
+    due = rota.ended(Errand(mirror="m", kind=Kind.HAND_ON), FAILED, at(11))
+    assert HAND_ON_PAUSE <= due - 11 <= HAND_ON_PAUSE * 1.1
+    rota.ended(PULL, Ended(verdict=Verdict.DONE, changed=True), at(12))
+    assert begun(rota, 24) == [Kind.PULL]
     assert begun(rota, due) == [Kind.HAND_ON]
 
 

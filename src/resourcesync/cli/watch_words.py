@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.cli import words as forms
-from resourcesync.cli.words import NORMAL, QUIET, Line
+from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
 
 if TYPE_CHECKING:
     from resourcesync.cli.watch_work import Report
@@ -75,7 +75,15 @@ def _line(kind: str, fields: Mapping[str, Any]) -> Line:
         parts.append(f"attempt {fields['tries'] + 1}")
     if fields["exit"]:
         parts.append(f"exit {fields['exit']}")
-    return Line("  ".join(parts), level=QUIET if fields["exit"] else NORMAL)
+    return Line("  ".join(parts), level=_level(kind, fields))
+
+
+def _level(kind: str, fields: Mapping[str, Any]) -> int:
+    """Return how much is to be shown for a line: what is as it was says nothing new."""
+    if fields["exit"]:
+        return QUIET
+    is_news = kind != "pull" or any(fields.get(name) for name in (*_CHANGES, "refused"))
+    return NORMAL if is_news else DETAIL
 
 
 def _what(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:

@@ -113,6 +113,7 @@ _NO_PAST: Final = Past()
 @dataclass(slots=True)
 class _Row:
     wanted: Wanted
+    past: Past
     due: dict[Kind, float]
     began: dict[Kind, Now] = field(default_factory=dict)
     failures: dict[Kind, int] = field(default_factory=dict)
@@ -158,12 +159,14 @@ class Rota:
         self._rows = rows
 
     def _new(self, wish: Wanted, past: Past, now: Now) -> _Row:
+        """Return a row; audits and hand-overs begin with the first pull, if there was none."""
         due = {Kind.PULL: self._first(wish.pull, past.pulled, now)}
         if wish.audit is not None:
-            due[Kind.AUDIT] = self._first(wish.audit, past.audited, now)
+            is_known = past.audited is not None
+            due[Kind.AUDIT] = self._first(wish.audit, past.audited, now) if is_known else inf
         if wish.hands_on:
-            due[Kind.HAND_ON] = now.steady
-        return _Row(wanted=wish, due=due)
+            due[Kind.HAND_ON] = inf if past.pulled is None else now.steady
+        return _Row(wanted=wish, past=past, due=due)
 
     def _first(self, timetable: Timetable, last: float | None, now: Now) -> float:
         """Return when something is due for the first time; what is overdue is due at once."""
@@ -173,13 +176,13 @@ class Rota:
         return timetable.next(Now(now.wall - gone, now.steady - gone), now, self._dice)
 
     def _changed(self, row: _Row, wish: Wanted, now: Now) -> _Row:
-        fresh = self._new(wish, _NO_PAST, now)
+        fresh = self._new(wish, row.past, now)
         for kind in fresh.due:
             table = wish.audit if kind is Kind.AUDIT else wish.pull
             last = row.began.get(kind)
-            if row.failures.get(kind) and kind in row.due:
-                fresh.due[kind] = row.due[kind]
-            elif last is not None and table is not None and kind is not Kind.HAND_ON:
+            if kind is Kind.HAND_ON or row.failures.get(kind):
+                fresh.due[kind] = row.due.get(kind, now.steady)
+            elif last is not None and table is not None:
                 fresh.due[kind] = table.next(last, now, self._dice)
         fresh.began, fresh.failures, fresh.running = row.began, row.failures, row.running
         fresh.hinted, fresh.calm = row.hinted and wish.takes_hints, row.calm
@@ -260,9 +263,16 @@ class Rota:
         row.due[kind] = max(self._again(row, kind, how, now), now.steady + how.retry_after)
         if kind is Kind.PULL:
             row.calm = now.steady + max(_CALM[how.verdict], how.retry_after)
+            self._first_audit(row, how, now)
         if how.changed and Kind.HAND_ON in row.due and not row.failures.get(Kind.HAND_ON):
             row.due[Kind.HAND_ON] = now.steady
         return row.due[kind]
+
+    def _first_audit(self, row: _Row, how: Ended, now: Now) -> None:
+        """Let the first audit of a mirror follow its first pull."""
+        is_first = Kind.AUDIT not in row.began and row.due.get(Kind.AUDIT) == inf
+        if is_first and how.verdict is Verdict.DONE:
+            row.due[Kind.AUDIT] = now.steady
 
     def _again(self, row: _Row, kind: Kind, how: Ended, now: Now) -> float:
         if how.verdict is Verdict.HELD:

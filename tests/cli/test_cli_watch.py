@@ -1,0 +1,193 @@
+"""``watch``: mirrors are kept in step, others are told, signals are heeded."""
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.event_schema import event_schema
+from resourcesync.cli.main import run
+from tests.support.command_line import FILES, MIRRORED, Said, rows
+from tests.support.commands import files_of
+from tests.support.settings_file import museum, put
+from tests.support.tiny_source import TinySource, dead_address
+
+TELL = 'on_change = ["sh", "-c", "cat >> told.ndjson"]'
+PATIENCE = 20.0
+
+
+def told() -> list[dict[str, object]]:
+    path = Path("told.ndjson")
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@contextmanager
+def meanwhile(*steps: Callable[[], object]) -> Iterator[None]:
+    """Do steps in another thread, each again until it returns something true; then SIGTERM."""
+    failed: list[str] = []
+
+    def act() -> None:
+        for number, step in enumerate(steps):
+            until = time.monotonic() + PATIENCE
+            while not step():
+                if time.monotonic() > until:
+                    failed.append(f"step {number} never came true")
+                    break
+                time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    yield
+    thread.join()
+    assert not failed
+
+
+def passed() -> bool:
+    time.sleep(0.5)
+    return True
+
+
+def hang_up() -> bool:
+    os.kill(os.getpid(), signal.SIGHUP)
+    return True
+
+
+def test_a_mirror_is_kept_in_step_audited_and_the_next_program_told(
+    source: TinySource, said: Said
+) -> None:
+    more = f'every = "1s"\naudit_every = "1h"\nallow_origin = ["{source.url}"]\n{TELL}\n'
+    put(museum(source, more))
+    copies = Path("copies/museum")
+
+    def change() -> bool:
+        source.offer({**FILES, "/new.txt": b"new"})
+        return True
+
+    with meanwhile(
+        lambda: len(told()) == len(MIRRORED),
+        change,
+        lambda: (copies / "new.txt").exists() and len(told()) == len(MIRRORED) + 1,
+    ):
+        assert run(["watch", "--json"]) == 0
+
+    assert files_of(copies) == {**MIRRORED, "new.txt": b"new"}
+    assert {it["change"] for it in told()} == {"created"}
+    assert told()[-1]["path"] == "new.txt"
+    lines = rows(said)
+    kinds = [it["type"] for it in lines]
+    assert kinds[:2] == ["run.start", "watch"]
+    assert kinds[-1] == "run.end"
+    assert {"watch.pull", "watch.hand-on", "watch.audit"} < set(kinds)
+    pulls = [it for it in lines if it["type"] == "watch.pull"]
+    assert pulls[0]["state"] == "in sync"
+    assert pulls[0]["created"] == len(MIRRORED)
+    known = {it["title"]: it for it in event_schema()["oneOf"]}
+    for line in lines:
+        assert line.keys() <= known[line["type"]]["properties"].keys()
+
+
+def test_one_that_fails_waits_and_keeps_no_other_back(source: TinySource, said: Said) -> None:
+    with dead_address() as dead:
+        table = f'[mirror.dead]\nsource = "{dead}"\ndest = "dead"\nretries = 0\nevery = "1s"\n'
+        put(table + museum(source, 'every = "1s"\n'))
+        asked = len(source.asked)
+
+        with meanwhile(lambda: len(source.asked) > asked + 28):
+            assert run(["watch", "--json"]) == 0
+
+    lines = [it for it in rows(said) if it["type"] == "watch.pull"]
+    failing = [it for it in lines if it["mirror"] == "dead"]
+    assert [(it["exit"], it["tries"], it["code"]) for it in failing] == [(4, 1, "connect")]
+    assert len([it for it in lines if it["mirror"] == "museum"]) >= 2
+
+
+def test_a_new_configuration_is_taken_and_a_bad_one_is_not(source: TinySource, said: Said) -> None:
+    put(museum(source, 'every = "1h"\n'))
+
+    def another() -> bool:
+        put(
+            museum(source, 'every = "1h"\n')
+            + museum(source, 'every = "1h"\n').replace("museum", "two")
+        )
+        return hang_up()
+
+    def mistake() -> bool:
+        put("[defaults]\nevrey = 1\n")
+        return hang_up()
+
+    with meanwhile(
+        lambda: files_of(Path("copies/museum")) == MIRRORED,
+        another,
+        lambda: files_of(Path("copies/two")) == MIRRORED,
+        mistake,
+        passed,
+    ):
+        assert run(["watch"]) == 0
+
+    out, err = said.readouterr()
+    assert "unknown key `evrey`" in err
+    assert "the configuration as it was before" in err
+    assert "2 mirrors: museum, two" in out
+    assert "in good order" in out
+
+
+def test_a_service_manager_is_told(source: TinySource, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(museum(source, 'every = "1s"\n'))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind("notify")
+        manager.setblocking(False)
+        monkeypatch.setenv("NOTIFY_SOCKET", "notify")
+        monkeypatch.setenv("WATCHDOG_USEC", "300000")
+        heard: list[str] = []
+
+        def listen() -> bool:
+            try:
+                heard.append(manager.recv(4096).decode())
+            except BlockingIOError:
+                return False
+            return sum("WATCHDOG=1" in it for it in heard) > 3
+
+        with meanwhile(listen):
+            assert run(["watch"]) == 0
+        while not listen() or heard[-1] != "STOPPING=1":
+            pass
+
+    assert heard[0].startswith("READY=1\nSTATUS=1 mirrors")
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ("", "no mirror says when"),
+        ('every = "0"\n', "at least 1s"),
+        ('cron = "61 * * * *"\n', "no line of crontab"),
+        ('cron = "5 2 * * *"\nevery = "5m"\n', "choose one"),
+        ('every = "5m"\naudit_sample = "0%"\n', "share of the files"),
+        ('every = "5m"\non_change = "sh"\n', "list of texts"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    table: str, why: str, source: TinySource, said: Said
+) -> None:
+    put(museum(source, table))
+
+    assert run(["watch"]) == 2
+
+    assert why in said.readouterr().err
+    assert not source.asked
+
+
+def test_a_mirror_is_watched_by_its_folder_alone(source: TinySource) -> None:
+    assert run(["pull", source.url, "docs"]) == 0
+    before = len(source.asked)
+
+    with meanwhile(lambda: len(source.asked) > before + 4):
+        assert run(["watch", "docs", "--every", "1s"]) == 0
