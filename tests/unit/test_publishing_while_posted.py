@@ -1,0 +1,109 @@
+"""Programs post while lists are written: each list is of one moment, no change is in neither."""
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from datetime import datetime
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
+from resourcesync.adapters.memory import ManualClock, MemoryDocuments
+from resourcesync.documents import reading
+from resourcesync.model.capabilities import Part
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.source import naming
+from resourcesync.source.paging import Limits
+from resourcesync.source.policy import Policy, Step
+from resourcesync.source.publisher import Publisher
+
+BASE = "https://h.example/"
+SIZE = 40
+
+
+class _Busy(MemoryDocuments):
+    """Documents; while each is written, somebody posts."""
+
+    def __init__(self, post: Callable[[], None]) -> None:
+        super().__init__()
+        self._post = post
+
+    def write(
+        self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
+    ) -> int:
+        def watched() -> Iterable[bytes]:
+            self._post()
+            yield from chunks
+            self._post()
+
+        return super().write(name, watched(), check)
+
+
+def entries(documents: MemoryDocuments, name: str) -> tuple[datetime | None, list[object]]:
+    """The ``at`` of a list, and all that it says; of an index all that its parts say."""
+    stream = documents.open(name)
+    assert stream is not None
+    document = reading.read(BytesIO(stream.read()), uri=name)
+    found: list[object] = []
+    for entry in document.entries():
+        if isinstance(entry, Part):
+            at, more = entries(documents, entry.uri.removeprefix(BASE))
+            assert at == document.header.at
+            found += more
+        else:
+            found.append(entry)
+    return document.header.at, found
+
+
+@pytest.mark.parametrize("rebase", [0, 60_000_000], ids=["one list", "a list each time"])
+def test_lists_are_of_one_moment_whatever_is_posted_meanwhile(tmp_path: Path, rebase: int) -> None:
+    clock, path, versions = ManualClock(), tmp_path / "c.db", dict.fromkeys(range(SIZE), 1)
+
+    def resource(number: int) -> Resource:
+        return Resource(uri=f"{BASE}{number:03}", length=versions[number])
+
+    with PostedCatalogue(path) as posted:
+        posted.fill(map(resource, versions), clock.now())
+        count, log = iter(range(10_000)), dict[int, Change]()
+
+        def post() -> None:
+            number = next(count) % SIZE
+            versions[number] += 1
+            posted.post([Change(kind=ChangeKind.UPDATED, resource=resource(number))], clock.now())
+            log.update(posted.changes(after=max(log, default=0)))
+
+        documents = _Busy(post)
+        with closing(FileCatalogue(path, clock)) as catalogue:
+            for step in (Step.DUE, Step.DUE, Step.REBASE, Step.DUE, Step.INITIALISE, Step.DUE):
+                clock.advance(hours=1)
+                Publisher(
+                    catalogue,
+                    documents,
+                    base_uri=BASE,
+                    clock=clock,
+                    limits=Limits(max_entries=7),
+                    policy=Policy(rebase=rebase),
+                ).publish(step)
+                check(documents, list(log.values()), first=dict.fromkeys(range(SIZE), 1))
+
+
+def check(documents: MemoryDocuments, log: list[Change], first: dict[int, int]) -> None:
+    """The Resource List is the state at its ``at``; the Change Lists go on from there, in order."""
+    at, listed = entries(documents, naming.RESOURCE_LIST)
+    assert at is not None
+    state = {f"{BASE}{number:03}": version for number, version in first.items()}
+    for change in log:
+        assert change.time is not None
+        if change.time <= at:
+            assert change.resource.length is not None
+            state[change.uri] = change.resource.length
+    assert {it.uri: it.length for it in listed if isinstance(it, Resource)} == state
+    _, changes = entries(documents, naming.CHANGE_LIST)
+    told = [it for it in changes if isinstance(it, Change)]
+    later = [it for it in log if it.time is not None and it.time > at]
+    newer = [it for it in told if it.time is not None and it.time > at]
+    assert newer == later[: len(newer)]
+    assert len(told) == len({it.time for it in told})
