@@ -57,41 +57,45 @@ def config_schema() -> Schema:
         "title": "resourcesync.toml",
         "description": "The configuration file of resourcesync.",
         "type": "object",
-        "properties": {
-            "defaults": {
-                "description": "For all mirrors that do not say otherwise.",
-                **_table(configured.DEFAULT_KEYS),
+        "properties": _tables(),
+        "additionalProperties": False,
+    }
+
+
+def _tables() -> Schema:
+    return {
+        "defaults": {
+            "description": "For all mirrors that do not say otherwise.",
+            **_table(configured.DEFAULT_KEYS),
+        },
+        "mirror": {
+            "description": "Each mirror by its name.",
+            "type": "object",
+            "patternProperties": {
+                f"^({configured.NAME.pattern})$": {
+                    **_table(configured.MIRROR_KEYS),
+                    "required": ["source", "dest"],
+                }
             },
-            "mirror": {
-                "description": "Each mirror by its name.",
-                "type": "object",
-                "patternProperties": {
-                    f"^({configured.NAME.pattern})$": {
-                        **_table(configured.MIRROR_KEYS),
-                        "required": ["source", "dest"],
-                    }
-                },
-                "additionalProperties": False,
-            },
-            "watch": {
-                "description": "How `resourcesync watch` works.",
-                **_table(SERVICE_KEYS),
-            },
-            "source": {
-                "description": "Each published tree or catalogue by its name.",
-                "type": "object",
-                "additionalProperties": {
-                    **_table(configured_sources.SOURCE_KEYS),
-                    "required": ["path"],
-                },
-            },
-            "auth": {
-                "description": "Where each secret is, by the name that `auth` of a mirror gives.",
-                "type": "object",
-                "additionalProperties": {"oneOf": list(_kinds_of_secrets())},
+            "additionalProperties": False,
+        },
+        "watch": {
+            "description": "How `resourcesync watch` works.",
+            **_table(SERVICE_KEYS),
+        },
+        "source": {
+            "description": "Each published tree or catalogue by its name.",
+            "type": "object",
+            "additionalProperties": {
+                **_table(configured_sources.SOURCE_KEYS),
+                "required": ["path"],
             },
         },
-        "additionalProperties": False,
+        "auth": {
+            "description": "Where each secret is, by the name that `auth` of a mirror gives.",
+            "type": "object",
+            "additionalProperties": {"oneOf": list(_kinds_of_secrets())},
+        },
     }
 
 

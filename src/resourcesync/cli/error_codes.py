@@ -25,6 +25,7 @@ StorageError
   read-back          What was written is not what was read back: look at the disk.
   path-in-the-way    Something of yours is where a copy belongs; move it away.
   local-change       A file was changed while it was replaced; move it away if you want to keep it.
+  on-change          The program of on_change did not end with 0; it is told again.
   watch              The system watches no more folders; raise its limit, or publish by the clock.
 StateError
   clock-ahead        The clock is a year after all that was published; if it is right: --rebase.

@@ -167,7 +167,7 @@ class _Service:
     def __init__(self, wish: Wish, screen: Screen) -> None:
         self._screen, self._wish = screen, wish
         self._clock = machine.system_clock()
-        self._manager, self._watchdog = machine.service_manager()
+        self._supervisor, self._watchdog = machine.supervisor()
         self._work = Work(self._clock)
         self._runs = 0
         rota = Rota(Random())  # noqa: S311 - jitter
@@ -192,29 +192,29 @@ class _Service:
     def keep(self, signals: _Signals, wish: Callable[[], Wish]) -> None:
         """Work until it is asked to stop."""
         pulse = self._watchdog / _PARTS if self._watchdog else _PULSE
-        self._manager.tell(READY=1, STATUS=self._status())
+        self._supervisor.tell(READY=1, STATUS=self._status())
         while not signals.stop:
             self.watch.turn(pulse)
-            self._manager.tell(WATCHDOG=1, STATUS=self._status())
+            self._supervisor.tell(WATCHDOG=1, STATUS=self._status())
             if signals.reload:
                 signals.reload = False
                 self._reload(wish)
 
     def finish(self) -> None:
         """End all work in good order, as far as the grace allows."""
-        self._manager.tell(STOPPING=1)
+        self._supervisor.tell(STOPPING=1)
         self.watch.finish(self._wish.grace)
 
     def _reload(self, wish: Callable[[], Wish]) -> None:
         moment = int(self._clock.monotonic() * 1e6)
-        self._manager.tell(RELOADING=1, MONOTONIC_USEC=moment)
+        self._supervisor.tell(RELOADING=1, MONOTONIC_USEC=moment)
         try:
             self.take(wish())
         except ResourceSyncError as error:  # what was good goes on
             problem = problem_of(error)
             kept = (*problem.evidence, ("kept", "the configuration as it was before"))
             self._screen.problem(replace(problem, evidence=kept))
-        self._manager.tell(READY=1, STATUS=self._status())
+        self._supervisor.tell(READY=1, STATUS=self._status())
 
     def _status(self) -> str:
         names = len(self._wish.names)

@@ -4,7 +4,7 @@ import secrets
 
 from resourcesync import config
 from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.service_manager import ServiceManager
+from resourcesync.adapters.supervision import Supervisor
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 
@@ -18,10 +18,10 @@ def system_clock() -> Clock:
     return SystemClock()
 
 
-def service_manager() -> tuple[ServiceManager, float]:
+def supervisor() -> tuple[Supervisor, float]:
     """Return whom to tell how the service is, and how often in seconds; 0 for no such wish."""
     service = config.read_service()
-    return ServiceManager(service.address), service.watchdog
+    return Supervisor(service.address), service.watchdog
 
 
 def new_run_id(clock: Clock) -> str:

@@ -6,8 +6,8 @@ from typing import Final
 _ABSTRACT: Final = "@"
 
 
-class ServiceManager:
-    """Tells the service manager how the service is; nobody, when there is none.
+class Supervisor:
+    """Tells the supervisor, such as systemd, how the service is; nobody, when there is none.
 
     Args:
         address: The socket of ``NOTIFY_SOCKET``; empty for none.
