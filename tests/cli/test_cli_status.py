@@ -6,7 +6,7 @@ from pathlib import Path
 
 from resourcesync.cli.main import run
 from resourcesync.cli.status import Check, _mirrors_here, details, table
-from resourcesync.cli.status_formats import Limits, Seen
+from resourcesync.cli.status_formats import Limits, Seen, as_listed
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from tests.support.command_line import FILES, LATER, Said, rows
 from tests.support.settings_file import museum, put
@@ -162,6 +162,21 @@ def test_a_mirror_that_was_never_in_sync_comes_before_one_that_is_so_this_very_m
     rows = table([fresh, never], NOW)
 
     assert [row.split()[0] for row in rows[1:]] == ["never", "fresh"]
+
+
+def test_the_share_counts_each_listed_resource_once() -> None:
+    behind = MirrorStatus(
+        folder="m",
+        source="",
+        state=MirrorState.BEHIND,
+        resources=11,  # of which one is an old copy of what waits
+        pending=2,
+        outdated=1,
+        refused=8,
+    )
+
+    assert as_listed(behind) == (10, 20)
+    assert "  50 %  " in table([behind], NOW)[1]
 
 
 def test_what_cannot_be_used_is_counted() -> None:

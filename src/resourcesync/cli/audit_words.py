@@ -80,7 +80,8 @@ def _closing(report: AuditReport, mirror: Path) -> list[Line]:
             if report.unproven
             else ""
         )
-        text = f"coverage {coverage}, accuracy {accuracy}{unproven}  {cost}"
+        unseen = "" if report.is_looking else ", no file was looked at"
+        text = f"coverage {coverage}, accuracy {accuracy}{unproven}{unseen}  {cost}"
         if report.proven is not None:
             return [Line(_rolled(report), "In sync", QUIET), *_kept(report, mirror)]
         return [Line(text, "In sync", QUIET), *_kept(report, mirror), *_foreign(report)]
@@ -89,6 +90,9 @@ def _closing(report: AuditReport, mirror: Path) -> list[Line]:
         Line(f"coverage {coverage}", "Not in sync", QUIET),
         Line(f"{indent}accuracy {accuracy}     {cost}", level=QUIET),
     ]
+    if report.has_gap:
+        gap = "there may be changes that no list tells of that was read"
+        lines.append(Line(f"{indent}{gap}", level=QUIET))
     counts = _others(report)
     if counts:
         lines.append(Line(f"{indent}{counts}", level=QUIET))
@@ -106,7 +110,7 @@ def _coverage(report: AuditReport) -> str:
 def _next(report: AuditReport, mirror: Path) -> str:
     """Return the command that mends most: nothing is here yet for a repair to mend."""
     is_here = report.present == report.accurate == report.listed
-    if report.is_begun or not report.present or is_here:
+    if report.is_begun or report.has_gap or not report.present or is_here:
         return f"resourcesync pull {mirror}"
     return f"resourcesync repair {mirror} --from-audit {report.run}"
 
@@ -156,6 +160,7 @@ def fields_of(report: AuditReport, mirror: Path) -> dict[str, object]:
         "audit": report.run,
         "in_sync": report.in_sync,
         "begun": report.is_begun,
+        "gap": report.has_gap,
         "at": report.at,
         "listed": report.listed,
         "present": report.present,

@@ -101,7 +101,7 @@ EVENTS: Final = {
             "resources listed:any unchanged applied pending:any same created updated deleted "
             "failed refused:any held unlisted verified:count weak unverified contradicting linked "
             "patched:any unpatched requests bytes useful_bytes as_of? audit in_sync at? present "
-            "accurate unproven extra foreign begun coverage? accuracy read_bytes proven? "
+            "accurate unproven extra foreign begun gap coverage? accuracy read_bytes proven? "
             "proven_since? stopped:any doubted? changes:count cursor? path? mistakes entries "
             "tolerated from_dialect files equal different only_a only_b documents:any not_fetched "
             "hashed touched changing unreadable omitted written url first problems warnings hubs "

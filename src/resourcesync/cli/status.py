@@ -15,7 +15,7 @@ from resourcesync.cli.exit_codes import ExitCode, exit_code_of_kind, worst
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
-from resourcesync.cli.status_formats import Limits, Seen, nagios, prometheus
+from resourcesync.cli.status_formats import Limits, Seen, as_listed, nagios, prometheus
 from resourcesync.cli.words import QUIET, Line
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
@@ -279,7 +279,7 @@ def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
     ran = "never"
     if mirror.last_run is not None:
         ran = f"{words.age((now - mirror.last_run).total_seconds())} ago"
-    right, all_ = max(mirror.resources - mirror.held, 0), mirror.resources + mirror.pending
+    right, all_ = as_listed(mirror)
     knows = all_ > 0 or mirror.state is MirrorState.IN_SYNC  # a first pull that failed does not
     knows = knows and mirror.is_counted
     return (

@@ -13,6 +13,12 @@ _PREFIX: Final = "resourcesync_mirror_"
 _WARNING: Final = frozenset({MirrorState.BEHIND, MirrorState.NEW, MirrorState.SYNCING})
 
 
+def as_listed(status: MirrorStatus) -> tuple[int, int]:
+    """Return how many resources are here as listed, and of how many in all."""
+    good = status.resources - status.outdated
+    return max(good - status.held, 0), good + status.pending + status.refused
+
+
 class Limits(NamedTuple):
     """What is fine of a mirror, in seconds; ``None`` for anything.
 
@@ -142,10 +148,8 @@ def _label(seen: Seen) -> str:
 
 def _ratio(seen: Seen) -> float | None:
     status = seen.status
-    listed = status.resources + status.pending
-    if not listed or not status.is_counted:
-        return None
-    return max(status.resources - status.held, 0) / listed
+    right, every = as_listed(status)
+    return right / every if every and status.is_counted else None
 
 
 def _moment(moment: datetime | None) -> float | None:

@@ -92,6 +92,7 @@ class Audit:
         self._bad: dict[str, Bad] = {}
         self._looks_around = method != "lists"
         self._counts = _Counts()
+        self._has_gap = False
         self._doubts = Doubts(pull, offline=False)
 
     def run(self, run: str, *, offline: bool, rolling: Rolling | None = None) -> AuditReport:
@@ -114,7 +115,8 @@ class Audit:
             self._bad, self._counts.read = proven.bad, proven.read
             self._method = "lists"
             self._looks_around = rolling is None
-        at: int | None = self._pull.memory.through
+        memory = self._pull.memory
+        at = memory.through
         with ExitStack() as held:
             rows = self._remembered()
             if not offline:
@@ -135,14 +137,16 @@ class Audit:
             extra=counts.extra,
             unlisted=counts.unlisted,
             foreign=counts.foreign,
-            refused=self._pull.selection.refusals.count,
+            refused=memory.refused if offline else self._pull.selection.refusals.count,
             read=counts.read,
             doubted=self._doubts.count,
             findings=tuple(counts.findings),
             proven=None if proven is None else proven.count,
             proven_since=_moment(None if proven is None else proven.oldest),
             stopped=proven is not None and proven.stopped,
-            is_begun=offline and self._pull.memory.is_begun,
+            is_begun=offline and memory.is_begun,
+            is_looking=self._looks_around or proven is not None,
+            has_gap=self._has_gap or (offline and (memory.hole or memory.baseline_due)),
         )
 
     def _remember_proof(self) -> None:
@@ -153,20 +157,25 @@ class Audit:
             self._pull.state.commit(Step(notes={PROVEN_ALL: str(self._pull.now)}))
 
     def _remembered(self) -> Iterator[Listed]:
-        """Yield what was listed when it was last read: of each copy, and of what waits."""
+        """Yield what was listed when it was last read: of each copy, and of what waits.
+
+        What a deletion waits for is not listed any more.
+        """
         state = self._pull.state
+        going = (row.uri for row in state.pending(Task.DELETE))
+        next_to_go = next(going, None)
         for difference in compare(state.copies(), state.pending(Task.FETCH), same=_never):
             match difference:
                 case Deleted(copy):
-                    yield as_listed(copy)
-                case Created(waiting) if waiting.code != DAMAGED:
+                    while next_to_go is not None and next_to_go < copy.uri:
+                        next_to_go = next(going, None)
+                    if next_to_go != copy.uri:
+                        yield as_listed(copy)
+                case Updated(copy, waiting) | Same(copy, waiting):
+                    damaged = waiting.code == DAMAGED
+                    yield as_listed(copy) if damaged else listed_again(waiting)
+                case Created(waiting):
                     yield listed_again(waiting)
-                case Updated(copy, waiting) if waiting.code != DAMAGED:
-                    yield listed_again(waiting)
-                case Updated(copy, _) | Same(copy, _):
-                    yield as_listed(copy)
-                case Created():
-                    pass  # it was here, was damaged, and nobody knows of a copy any more
 
     def _listed(self, held: ExitStack) -> tuple[int | None, Iterator[Listed]]:
         pull, found = self._pull, self._pull.found
@@ -187,6 +196,7 @@ class Audit:
             spools.append(held.enter_context(history.spool))
             check_no_less(history, found.change_list, pull.memory.through or 0)
             at = history.through
+            self._has_gap = not history.reaches
         linked = linked_by(pull, settled(spools, ignore_conflict), held)
         return at, with_linked(settled(spools, ignore_conflict), linked)
 

@@ -303,15 +303,17 @@ class Destination:
         self._equipment.check_folder()
         if deleting:  # a list that does not tell its time may then say what is gone, too
             options = replace(options, delete="absent")
+        was_in_sync: bool | None = None
         if findings is None:
             looking = self.looking(asking=True)
             audit = Audit(looking, "stat", kept=MOST_FINDINGS, doubting=not options.dry_run)
-            findings = audit.run(run.id, offline=False).findings
+            audited = audit.run(run.id, offline=False)
+            findings, was_in_sync = audited.findings, audited.in_sync
         filters = self._memory.filters or Filters()
         pull = self._prepare(self._locator.address(None), self._memory.found, options, filters)
         pull = self._where_lists_are(pull)
         with self._deadline.within(options.max_duration), pull.packages.keeping():
-            pulled = Repair(pull, deleting=deleting).run(findings)
+            pulled = Repair(pull, deleting=deleting).run(findings, was_in_sync=was_in_sync)
         pulled.complete = pulled.complete and not self._memory.baseline_due
         report = run.timed(report_of(run.id, pulled, self._equipment, dry_run=options.dry_run))
         if not options.dry_run:

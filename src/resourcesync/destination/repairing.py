@@ -5,6 +5,7 @@ from contextlib import ExitStack, closing
 from itertools import islice
 from typing import Final
 
+from resourcesync.compare import Created, Deleted, Updated, compare
 from resourcesync.destination.account import Account
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.deletion import sweep
@@ -27,7 +28,7 @@ from resourcesync.destination.reviewing import show_decisions
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Look
-from resourcesync.ports.mirror import Copy, Pending, Step
+from resourcesync.ports.mirror import Copy, Pending, Step, Task
 
 _CHUNK: Final = 256
 _UNLISTED: Final = "no longer listed"
@@ -46,11 +47,13 @@ class Repair:
         self._pull = pull
         self._deleting = deleting
 
-    def run(self, findings: Iterable[Finding]) -> Pulled:
+    def run(self, findings: Iterable[Finding], *, was_in_sync: bool | None = None) -> Pulled:
         """Fetch what is missing or different; what was altered here goes to quarantine.
 
         Args:
             findings: What an audit found; what is well meanwhile is left alone.
+            was_in_sync: What that audit said just now; ``None`` when it was another time: then the
+                lists are read to know whether there is more to do than was found.
 
         Raises:
             SourceError: The lists cannot be had.
@@ -65,8 +68,9 @@ class Repair:
                 wanted.add(finding.uri)
             elif finding.kind is FindingKind.EXTRA and self._deleting:
                 extra.add(finding.uri)
-        if not wanted and not extra:
-            return Pulled(mode=Mode.UNCHANGED, plan=Plan(mode=Mode.UNCHANGED))
+        if not wanted and not extra and was_in_sync is not None:
+            plan = Plan(mode=Mode.UNCHANGED)
+            return Pulled(mode=plan.mode, plan=plan, complete=was_in_sync)
         with ExitStack() as held:
             account = Baseline(self._pull).account(held)
             look = held.enter_context(self._pull.equipment.copies.looking())
@@ -101,7 +105,23 @@ class Repair:
             self._pull.state.commit(Step(pending=list(self._deletions(extra, account.through))))
             limit = self._pull.options.max_delete
             pulled.swept = sweep(self._pull.equipment, limit, account.through)
+        pulled.complete = pulled.complete and self._is_in_step(account)
         return pulled
+
+    def _is_in_step(self, account: Account) -> bool:
+        """Whether the mirror has all that is listed now, and nothing else, as it remembers."""
+        if self._pull.selection.refusals.count:
+            return False
+        state = self._pull.state
+        for difference in compare(state.copies(), self._rows(account), same=_agrees):
+            match difference:
+                case Deleted(copy) if not _is_task(state.pending_of(copy.uri), Task.KEEP):
+                    return False
+                case Created(row) if row.change != FILTERED:
+                    return False
+                case Updated(_, row) if row.change != FILTERED:
+                    return False
+        return True
 
     def _plan(self, account: Account, wanted: set[str], extra: set[str], look: Look) -> Plan:
         """Count what is to be done; what is listed again is no longer extra."""
@@ -173,6 +193,14 @@ class Repair:
             copy = self._pull.state.copy(uri)
             if copy is not None:  # a file that we did not fetch is not ours to delete
                 yield copy
+
+
+def _agrees(copy: Copy, row: Listed) -> bool:
+    return match_copy(copy, row) is not Match.DIFFERENT
+
+
+def _is_task(waiting: Pending | None, task: Task) -> bool:
+    return waiting is not None and waiting.task == task
 
 
 def _is_sound(copy: Copy, look: Look) -> bool:

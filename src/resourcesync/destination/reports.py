@@ -169,6 +169,10 @@ class AuditReport:
         stopped: Whether it ended before all chosen copies were proven.
         is_begun: Whether the mirror's first pull never came to its end and the Source was not
             asked: how much is missing is not known, so nothing is in sync.
+        is_looking: Whether files were looked at, and not the mirror's memory only.
+        has_gap: Whether there may be changes that no list tells of that was read: the Change Lists
+            do not reach back, or no run has come to its end since other filters were chosen.
+            Then nothing is in sync, though all that is known agrees.
     """
 
     run: str
@@ -189,11 +193,13 @@ class AuditReport:
     proven_since: datetime | None = None
     stopped: bool = False
     is_begun: bool = False
+    has_gap: bool = False
+    is_looking: bool = True
 
     @property
     def in_sync(self) -> bool:
         """Whether everything listed is here and equal, and nothing else is."""
-        if self.is_begun:
+        if self.is_begun or self.has_gap:
             return False
         return self.accurate == self.listed and not self.extra and not self.refused
 
@@ -235,6 +241,7 @@ class MirrorStatus:
         state: One of the six words.
         resources: Copies here.
         pending: Listed resources that are not here as listed.
+        outdated: Of the pending, those of which another copy is here.
         contradicting: Of the pending, those of which bytes are kept that are not what the list
             says (``verify="lenient"``).
         refused: Entries of the Source that cannot be used.
@@ -255,6 +262,7 @@ class MirrorStatus:
     state: MirrorState
     resources: int = 0
     pending: int = 0
+    outdated: int = 0
     contradicting: int = 0
     refused: int = 0
     held: int = 0

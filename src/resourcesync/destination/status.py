@@ -25,15 +25,16 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     Raises:
         StateError: The memory is damaged.
     """
-    memory = Memory(state)
+    memory, resources = Memory(state), state.count()
     identity, last = memory.identity, state.last_run()
     pending = state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL)
     return MirrorStatus(
         folder=folder,
         source="" if identity is None else identity.source,
         state=Word.SYNCING if running else _word(memory, pending),
-        resources=state.count(),
+        resources=resources,
         pending=pending,
+        outdated=state.pending_here(Task.FETCH) if resources and pending else 0,
         contradicting=state.pending_coded(CONTRADICTING),
         refused=memory.refused,
         held=state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL),
@@ -50,7 +51,8 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
 def _word(memory: Memory, pending: int) -> Word:
     """Return the state after the last run, or what an audit made of it since."""
     word = memory.word
-    return Word.BEHIND if word is Word.IN_SYNC and pending else word
+    is_behind = pending or memory.baseline_due  # a run was killed, or other filters were chosen
+    return Word.BEHIND if word is Word.IN_SYNC and is_behind else word
 
 
 def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:
