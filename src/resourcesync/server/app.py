@@ -6,8 +6,9 @@ What it answers, and what not:
 - ``/.well-known/resourcesync`` is the Source Description (§6.3.2). Below the folder of documents,
   only ``.xml`` files and the ``.zip`` packages of dumps are served. All other paths are resources
   of the tree.
-- ``/`` is ``index.html`` of the tree when there is one, else a page that points to the Capability
-  List. No other folder has a page: a folder is no resource that this package lists.
+- ``/`` is ``index.html`` of the tree when there is one, else a page that points to the lists. No
+  other folder has a page: a folder is no resource that this package lists. ``/robots.txt`` is that
+  of the tree, else one that names the Resource List.
 - Files that are not published, hidden files (a name that begins with ``.`` or ends with ``~``),
   links that lead out of the tree and everything that is no regular file are absent: 404. A file
   that cannot be read is not absent: 403, or 503 when the fault may pass, because a Destination may
@@ -18,11 +19,9 @@ What it answers, and what not:
 """
 
 import contextlib
-import hashlib
-import html
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, final
@@ -32,10 +31,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
-from resourcesync.server.conditions import Validators
 from resourcesync.server.exchange import Exchange, Headers, Request, refuse, refuse_request
+from resourcesync.server.figures import Figure, Tally
 from resourcesync.server.files import Folder
 from resourcesync.server.mounting import Mounts, path_within
+from resourcesync.server.pages import Pages
 from resourcesync.server.paths import Names, is_hidden, read_path
 from resourcesync.server.representations import Representation
 from resourcesync.server.sending import Place, Sender
@@ -110,6 +110,7 @@ class Application:
     def __init__(self, served: Served, clock: Clock, mounts: Mounts, links: LinksOf) -> None:
         self._mounts = mounts
         self._links = links
+        self._tally = Tally()
         self._sender = Sender(clock)
         self._places = lru_cache(maxsize=_MOST_PLACES)(self._locate)
         self._media_type = served.media_type
@@ -122,7 +123,7 @@ class Application:
         self._link = f'<{served.capability_list_uri}>; rel="resourcesync"'
         self._description = Folder(served.description.parent)
         self._description_name = (os.fsencode(served.description.name),)
-        self._page = _page(served.capability_list_uri, self._link.encode("ascii"))
+        self._pages = Pages(served.capability_list_uri, served.overview, clock)
 
     def _is_open(self, names: Names) -> bool:
         return self._is_published(_path_of(names))
@@ -138,9 +139,17 @@ class Application:
             application, inner = mounted
             await application(inner, receive, send)
         elif scope["type"] == "http":
-            await self._serve(Exchange(Request.read(scope, path), receive, send))
+            exchange = Exchange(Request.read(scope, path), receive, send)
+            try:
+                await self._serve(exchange)
+            finally:
+                self._tally.count(exchange)
         else:
             await send({"type": "websocket.close"})
+
+    def figures(self) -> Iterable[Figure]:
+        """Return how many requests were answered since the start, and with how many bytes."""
+        return self._tally.figures()
 
     @contextlib.asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -173,9 +182,15 @@ class Application:
         place = self._places(path) if len(path) <= _REMEMBERED else self._locate(path)
         if place is not None and await self._sender.send(exchange, place):
             return
-        page = self._page if path == b"/" else None
+        page = await self._make_page(path)
         reply = refuse(404, "Not found.") if page is None else page.answer(exchange.request)
         await exchange.send(reply)
+
+    async def _make_page(self, path: bytes) -> Representation | None:
+        """Return what is at a path where the tree has nothing."""
+        if path == b"/":
+            return await self._pages.front()
+        return await self._pages.robots() if path == b"/robots.txt" else None
 
     def _locate(self, path: bytes) -> Place | None:
         names = read_path(path)
@@ -221,21 +236,3 @@ class Application:
 
 def _path_of(names: Names) -> str:
     return os.fsdecode(b"/".join(names))
-
-
-def _page(uri: str, link: bytes) -> Representation:
-    target = html.escape(uri)
-    body = (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<title>ResourceSync Source</title>\n<link rel="resourcesync" href="{target}">\n</head>\n'
-        "<body>\n<h1>ResourceSync Source</h1>\n<ul>\n"
-        f'<li><a href="{target}">Capability List</a></li>\n'
-        # Relative, for a proxy may serve all this below another path.
-        f'<li><a href="{WELL_KNOWN_PATH[1:]}">Source Description</a></li>\n'
-        "</ul>\n</body>\n</html>\n"
-    ).encode()
-    return Representation(
-        body=body,
-        validators=Validators(etag=f'"{hashlib.sha256(body).hexdigest()[:32]}"'),
-        headers=((b"content-type", b"text/html; charset=utf-8"), (b"link", link), _NOSNIFF),
-    )

@@ -29,6 +29,7 @@ _READ: Final = {
         "if-none-match",
         "if-range",
         "if-unmodified-since",
+        "last-event-id",
         "range",
         "transfer-encoding",
     )
@@ -115,13 +116,16 @@ class Exchange:
     Attributes:
         request: What is answered.
         has_started: Whether the client was told a status, so that no other can follow.
+        status: That status; 0 before.
+        sent: Bytes of the body that were sent.
     """
 
-    __slots__ = ("_receive", "_send", "has_started", "request")
+    __slots__ = ("_receive", "_send", "has_started", "request", "sent", "status")
 
     def __init__(self, request: Request, receive: Receive, send: Send) -> None:
         self.request = request
         self.has_started = False
+        self.status = self.sent = 0
         self._receive = receive
         self._send = send
 
@@ -129,6 +133,7 @@ class Exchange:
         """Send a whole answer; to HEAD without its bytes."""
         body = b"" if self.request.method == "HEAD" else reply.body
         await self.start(reply)
+        self.sent += len(body)
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def start(self, reply: Reply) -> None:
@@ -136,12 +141,14 @@ class Exchange:
         # %r of bytes escapes what could forge a line or steer a terminal.
         _LOG.debug("%r %r: %d", self.request.method, self.request.raw_path, reply.status)
         self.has_started = True
+        self.status = reply.status
         await self._send(
             {"type": "http.response.start", "status": reply.status, "headers": list(reply.headers)}
         )
 
     async def go_on(self, chunk: bytes, *, more: bool) -> None:
         """Send the next bytes; returns once the client has taken most of the earlier ones."""
+        self.sent += len(chunk)
         await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
 
     @contextlib.asynccontextmanager

@@ -21,6 +21,12 @@ _LOG: Final = logging.getLogger(__name__)
 _PATIENCE: Final = 10.0
 """Seconds that an application has to end."""
 
+STOPPING: Final = "resourcesync.stopping"
+"""The key in ASGI's state of what tells that the server stops: an ``asyncio.Event``.
+
+Our own server has it; answers that have no end of their own end then.
+"""
+
 State = dict[str, Any]
 """What an application hands from its start to its requests, as ASGI has it."""
 

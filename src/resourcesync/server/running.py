@@ -16,11 +16,11 @@ from types import FrameType, TracebackType
 from typing import Any, Final, Self, cast, final
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.server.mounting import living
+from resourcesync.server.mounting import STOPPING, living
 
 _SPARE: Final = 50
 _BACKLOG: Final = 1024
@@ -52,13 +52,29 @@ class Limits:
 _DEFAULT_LIMITS: Final = Limits()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """A second application that the same server answers at an address of its own.
+
+    Attributes:
+        app: The application; it is neither started nor ended.
+        host: The address or name to listen on.
+        port: The port; 0 takes a free one.
+    """
+
+    app: ASGIApp
+    host: str
+    port: int
+
+
 def serve_forever(
     app: ASGIApp,
     host: str,
     port: int,
     *,
-    on_ready: Callable[[str], None],
+    on_ready: Callable[..., None],
     limits: Limits = _DEFAULT_LIMITS,
+    aside: Aside | None = None,
 ) -> None:
     """Serve ``app`` until SIGINT or SIGTERM, then end in order and return.
 
@@ -69,15 +85,38 @@ def serve_forever(
         host: The address or name to listen on.
         port: The port; 0 takes a free one.
         on_ready: Called once with the server's URI, such as ``http://127.0.0.1:8080/``, when
-            requests are answered.
+            requests are answered; then with that of ``aside`` too, where there is one.
         limits: What clients may take.
+        aside: A second application; how many connections there are does not concern it.
 
     Raises:
-        ConfigurationError: The address cannot be listened on.
+        ConfigurationError: An address cannot be listened on, or the application cannot start.
+        ResourceSyncError: The same, as the application says itself.
     """
-    with _listen(host, port) as listener:
-        uri = _uri_of(listener)
-        _Server(_Configuration(app, limits), lambda: on_ready(uri)).run(sockets=[listener])
+    with contextlib.ExitStack() as stack:
+        listeners = [stack.enter_context(_listen(host, port))]
+        configuration = _Configuration(app, limits)
+        if aside is not None:
+            second = stack.enter_context(_listen(aside.host, aside.port))
+            listeners.append(second)
+            configuration = _Configuration(_Beside(app, aside.app, second), limits)
+            configuration.spared = second.getsockname()[1]
+        uris = [_uri_of(listener) for listener in listeners]
+        _Server(configuration, lambda: on_ready(*uris)).run(sockets=listeners)
+
+
+@final
+class _Beside:
+    """Sends requests that came in at a second port to a second application."""
+
+    def __init__(self, app: ASGIApp, second: ASGIApp, listener: socket.socket) -> None:
+        self._app, self._second = app, second
+        self._port = listener.getsockname()[1]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        server = scope.get("server")
+        is_second = server is not None and server[1] == self._port
+        await (self._second if is_second else self._app)(scope, receive, send)
 
 
 @final
@@ -188,6 +227,8 @@ class _Configuration(uvicorn.Config):
             h11_max_incomplete_event_size=limits.header_bytes,
         )
         self.limits = limits
+        self.spared: int | None = None
+        """The port whose connections are not counted."""
 
 
 class _Server(uvicorn.Server):
@@ -202,6 +243,7 @@ class _Server(uvicorn.Server):
         """Start the application, listen, then tell that it answers."""
         application = cast("ASGIApp", self.config.app)
         self.lifespan.state.update(await self._life.enter_async_context(living(application)))
+        self.lifespan.state[STOPPING] = self._stopping = asyncio.Event()
         try:
             await super().startup(sockets)
             self._on_ready()
@@ -213,6 +255,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let the answers end that are on their way, then the application."""
+        self._stopping.set()
         await super().shutdown(sockets)
         await self._life.aclose()
 
@@ -248,6 +291,7 @@ class _Guard(asyncio.Protocol):
         make = cast("Callable[..., Any]", AutoHTTPProtocol)
         self._inner: Any = make(config=config, server_state=server_state, app_state=app_state)
         self._limits = config.limits
+        self._spared = config.spared
         self._connections: set[object] = server_state.connections
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
@@ -260,7 +304,10 @@ class _Guard(asyncio.Protocol):
         """Take a connection, unless there are far too many."""
         # Not asserted: the transports of other loops (uvloop) are of no such class.
         transport = cast("asyncio.Transport", transport)
-        if len(self._connections) >= self._limits.connections + _SPARE:
+        is_spared = transport.get_extra_info("sockname")[1] == self._spared
+        if is_spared:
+            self._inner.limit_concurrency = None
+        elif len(self._connections) >= self._limits.connections + _SPARE:
             transport.abort()
             return
         self._transport = transport

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.server.pages import Overview
 from resourcesync.server.paths import Names
 
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
@@ -33,6 +34,7 @@ class Served:
             operator says, never what a request says.
         media_type: Gives the media type for a path in the tree (with ``/``, undecodable bytes as
             surrogates); empty when it has none.
+        overview: Gives what the page at the top tells; called in a thread. ``None``: nothing.
 
     Raises:
         ConfigurationError: The URI cannot stand in a header, or ``documents`` is ``root`` itself.
@@ -44,6 +46,7 @@ class Served:
     documents: Path | None = None
     well_known: Path | None = None
     is_published: Callable[[str], bool] = _is_anything
+    overview: Callable[[], Overview] | None = None
 
     def __post_init__(self) -> None:
         if _LINKABLE.fullmatch(self.capability_list_uri) is None:

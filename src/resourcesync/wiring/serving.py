@@ -1,5 +1,6 @@
 """A published tree becomes an application that can be served."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, Final, Literal
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from resourcesync.adapters.catalogue import FileChangeLog
 from resourcesync.adapters.files.media_types import media_type
 from resourcesync.documents import reading
 from resourcesync.errors import ConfigurationError, StorageError
@@ -15,10 +17,23 @@ from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.app import Application, LinksOf, Served, create_app, no_links
-from resourcesync.server.running import ServerThread, serve_forever
+from resourcesync.server.events import Events
+from resourcesync.server.operations import Count, Operations
+from resourcesync.server.running import Aside, Limits, ServerThread, serve_forever
+from resourcesync.wiring.overlooking import Lookout
 from resourcesync.wiring.published import published_files, published_settings
+from resourcesync.wiring.publishing import CATALOGUE
 
-__all__ = ["Application", "LateApplication", "ServerThread", "Tree", "find_tree", "serve_forever"]
+__all__ = [
+    "Application",
+    "Aside",
+    "LateApplication",
+    "Limits",
+    "ServerThread",
+    "Tree",
+    "find_tree",
+    "serve_forever",
+]
 
 _CAPABILITY_LIST: Final = "resourcesync/capabilitylist.xml"
 
@@ -68,15 +83,58 @@ class Tree:
             versions = mementos.mementos(self.root, past, self.base, is_published)
             mounts = {mementos.MOUNT: versions, **mounts}
             links = mementos.with_timegate(self.base, is_published, links)
-        served = Served(
+        return create_app(self._served(), clock=clock, mounts=mounts, links=links)
+
+    @property
+    def events_path(self) -> str:
+        """The path of the stream of changes: beside the documents."""
+        names = (*self._served().documents_names, b"events")
+        return "/" + os.fsdecode(b"/".join(names))
+
+    def events(self, most: int) -> Events:
+        """Return the application that streams the tree's changes, to mount at ``events_path``.
+
+        Args:
+            most: The most clients at a time.
+
+        Raises:
+            ConfigurationError: The tree has no catalogue.
+        """
+        log = self._log()
+        if log is None:
+            raise ConfigurationError(
+                f"{self.root} has no catalogue, so its changes are not known",
+                hint="serve the folder where it is published",
+            )
+        return Events(log, most=most)
+
+    def operations(self, *counts: Count) -> Operations:
+        """Return the application for those who run the server.
+
+        Args:
+            counts: Give further figures.
+        """
+        lookout = self._lookout()
+        return Operations(look=lookout.check, counts=(lookout.figures, *counts))
+
+    def _served(self) -> Served:
+        return Served(
             root=self.root,
             capability_list_uri=self.capability_list,
             media_type=media_type,
             documents=self.out / "resourcesync",
             well_known=self.out / ".well-known" / "resourcesync",
-            is_published=is_published,
+            is_published=published_files(self.root),
+            overview=self._lookout().overview,
         )
-        return create_app(served, clock=clock, mounts=mounts, links=links)
+
+    def _lookout(self) -> Lookout:
+        documents = self.out / "resourcesync"
+        return Lookout(self.base, documents, self._log(), self.root.absolute().name)
+
+    def _log(self) -> FileChangeLog | None:
+        path = self.root / CATALOGUE
+        return FileChangeLog(path) if path.exists() else None
 
 
 def find_tree(root: Path, out: Path | None = None) -> Tree:

@@ -1,8 +1,16 @@
 """The Source's memory in one SQLite file."""
 
 from resourcesync.adapters.catalogue.file import FileCatalogue
+from resourcesync.adapters.catalogue.looking import FileChangeLog
 from resourcesync.adapters.catalogue.notes import read_note
 from resourcesync.adapters.catalogue.posting import PostedCatalogue
 from resourcesync.adapters.catalogue.versions import FilePastVersions, FileVersions
 
-__all__ = ["FileCatalogue", "FilePastVersions", "FileVersions", "PostedCatalogue", "read_note"]
+__all__ = [
+    "FileCatalogue",
+    "FileChangeLog",
+    "FilePastVersions",
+    "FileVersions",
+    "PostedCatalogue",
+    "read_note",
+]

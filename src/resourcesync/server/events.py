@@ -1,0 +1,309 @@
+"""A stream of changes for those whom no notification reaches: Server-Sent Events (HTML §9.2).
+
+This is ours and no part of the specification. An event's ``id`` is the change's number in the log
+of the catalogue and its time in microseconds, so a client that comes back with ``Last-Event-ID``
+misses nothing, and a log that was begun anew is not taken for the old one. Its data is one line of
+JSON as ``resourcesync catalogue`` writes it. ``reset`` tells that changes are missing: the client
+is to pull, and goes on from there.
+
+One task looks into the log for all clients and makes each event's bytes once. A client that takes
+them too slowly is not waited for: what the others have had is kept for a while, and then its stream
+ends; it comes back and reads the rest from the log.
+"""
+
+import asyncio
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol, TypeVar, final
+
+from anyio import CapacityLimiter, to_thread
+from starlette.types import Receive, Scope, Send
+
+from resourcesync.documents import ndjson
+from resourcesync.errors import ResourceSyncError
+from resourcesync.model.resources import Change
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.server.exchange import Exchange, Reply, Request, refuse, refuse_request
+from resourcesync.server.mounting import STOPPING, path_within
+
+_T = TypeVar("_T")
+_LOG: Final = logging.getLogger(__name__)
+
+_MOST_EVENTS: Final = 200
+_MOST_BATCHES: Final = 64
+_MOST_BYTES: Final = 4 * 1024 * 1024
+_READERS: Final = 4
+_SLICE: Final = 100
+_HEADERS: Final = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),  # nginx hands each event on at once
+    (b"x-content-type-options", b"nosniff"),
+)
+_ID: Final = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
+_NOWHERE: Final = (-1, 0)
+_HEARTBEAT: Final = b":\n\n"
+
+
+class ChangeLog(Protocol):
+    """Where the changes are read: the log of a catalogue. Asked in threads."""
+
+    def last(self) -> tuple[int, int]:
+        """Return number and time of the newest change, in microseconds; 0 when there is none."""
+        ...
+
+    def has(self, number: int, moment: int) -> bool:
+        """Whether the change of this number is the one of this time."""
+        ...
+
+    def after(self, number: int, most: int) -> Sequence[tuple[int, Change]] | None:
+        """Return changes with their numbers; ``None`` when not all after ``number`` are known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often the stream does what.
+
+    Attributes:
+        look: Seconds between two looks into the log.
+        heartbeat: Seconds of silence after which a client is sent a comment.
+        retry: Seconds after which a client that lost the stream is asked to come back.
+    """
+
+    look: float = 0.5
+    heartbeat: float = 15.0
+    retry: float = 3.0
+
+
+_Place = tuple[int, int]
+"""A place in the log: number and time of the change before it."""
+
+
+_Asked = _Place | None
+"""The place after which a client asks; ``None`` for what is yet to come."""
+
+
+class _Batch(NamedTuple):
+    """Changes that were found in one look: the bytes for all clients, and where they end."""
+
+    last: _Place
+    data: bytes
+
+
+@final
+class Events:
+    """The ASGI application that streams the changes of one Source.
+
+    Args:
+        log: Where the changes are.
+        most: The most clients at a time; further ones are told to come back later.
+        pace: How often it does what.
+    """
+
+    def __init__(self, log: ChangeLog, *, most: int = 300, pace: Pace | None = None) -> None:
+        self._log = log
+        self._most = most
+        self._pace = pace or Pace()
+        self._clients: set[asyncio.Event] = set()
+        self._batches: OrderedDict[_Place, _Batch] = OrderedDict()
+        self._kept = 0
+        self._last = _NOWHERE
+        self._looking: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Event | None = None
+        self._opening: asyncio.Lock | None = None
+        self._limiter: CapacityLimiter | None = None
+        self._told = 0
+
+    @property
+    def clients(self) -> int:
+        """How many follow the stream now."""
+        return len(self._clients)
+
+    @property
+    def told(self) -> int:
+        """How many changes were told since the start, each to whoever followed then."""
+        return self._told
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as ASGI 3 asks; it knows no lifespan, for it starts with its first client."""
+        if scope["type"] != "http":
+            return
+        path = path_within(scope)
+        exchange = Exchange(Request.read(scope, path), receive, send)
+        refusal = refuse_request(exchange.request)
+        if refusal is None and path not in {b"", b"/"}:
+            refusal = refuse(404, "Not found.")
+        if refusal is None and len(self._clients) >= self._most:
+            refusal = refuse(503, "Too many follow already.", (b"retry-after", b"30"))
+        if refusal is not None:
+            await exchange.send(refusal)
+        elif exchange.request.method == "HEAD":
+            await exchange.send(Reply(status=200, headers=_HEADERS))
+        else:
+            await self._follow(exchange, scope)
+
+    async def _follow(self, exchange: Exchange, scope: Scope) -> None:
+        wake = asyncio.Event()
+        self._clients.add(wake)
+        try:
+            await self._open(scope.get("state", {}).get(STOPPING))
+            position = await self._find(exchange.request)
+            async with exchange.watched() as gone:
+                gone.add_done_callback(lambda _: wake.set())
+                await exchange.start(Reply(status=200, headers=_HEADERS))
+                await self._stream(exchange, wake, gone, position)
+        except ResourceSyncError as error:
+            if exchange.has_started:
+                raise
+            _LOG.warning("%s", error)
+            await exchange.send(refuse(503, "No changes can be told now.", (b"retry-after", b"5")))
+        finally:
+            self._clients.discard(wake)
+
+    async def _stream(
+        self,
+        exchange: Exchange,
+        wake: asyncio.Event,
+        gone: asyncio.Task[None],
+        asked: _Place | None,
+    ) -> None:
+        position = self._last if asked is None else asked
+        retry = b"retry: %d\n" % int(self._pace.retry * 1000)
+        # An id alone is no event, but is where a client goes on that loses the stream early.
+        await exchange.go_on(retry + b"id: %d-%d\n\n" % position, more=True)
+        has_caught_up = asked is None
+        while not gone.done() and not self._is_stopping():
+            wake.clear()
+            if position == self._last:
+                has_caught_up = True
+                if not await self._wait(wake):
+                    await exchange.go_on(_HEARTBEAT, more=True)
+                continue
+            batch = self._batches.get(position)
+            if batch is None and has_caught_up:
+                break  # too slow: what it misses is in the log
+            if batch is None:
+                batch = await self._catch_up(position)
+            await exchange.go_on(batch.data, more=True)
+            position = batch.last
+        await exchange.go_on(b"", more=False)
+
+    async def _wait(self, wake: asyncio.Event) -> bool:
+        """Wait until there may be something to do; say whether there was, before a heartbeat."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._pace.heartbeat):
+                await wake.wait()
+        return wake.is_set()
+
+    async def _find(self, request: Request) -> _Asked:
+        """Return the place that a client comes back to; ``None`` when it is new.
+
+        One that the log does not have is nowhere: it is told of the reset.
+        """
+        field = request.fields.get("last-event-id", "")
+        if not field:
+            return None
+        found = _ID.fullmatch(field)
+        place = _NOWHERE if found is None else (int(found[1]), int(found[2]))
+        is_known = place == self._last or place in self._batches
+        return place if is_known or await self._ask(self._log.has, *place) else _NOWHERE
+
+    async def _catch_up(self, position: _Place) -> _Batch:
+        """Return what follows ``position``, up to where all the others are."""
+        last = self._last
+        found = None
+        if _NOWHERE < position < last:
+            found = await self._ask(self._log.after, position[0], _MOST_EVENTS)
+        known = [entry for entry in found or () if entry[0] <= last[0]]
+        if not known:
+            return _Batch(last, b"event: reset\nid: %d-%d\ndata: {}\n\n" % last)
+        return _batch(known)
+
+    async def _ask(self, question: Callable[..., _T], *about: int) -> _T:
+        """Read the log for one client, when not too many do."""
+        assert self._limiter is not None
+        return await to_thread.run_sync(question, *about, limiter=self._limiter)
+
+    def _is_stopping(self) -> bool:
+        return self._stopping is not None and self._stopping.is_set()
+
+    async def _open(self, stopping: asyncio.Event | None) -> None:
+        """Begin to look into the log, unless somebody does."""
+        if self._opening is None:
+            self._opening = asyncio.Lock()
+        async with self._opening:
+            if self._looking is not None and not self._looking.done():
+                return
+            self._stopping = stopping
+            self._limiter = CapacityLimiter(_READERS)
+            self._forget()
+            self._last = await to_thread.run_sync(self._log.last)
+            self._looking = asyncio.create_task(self._look())
+
+    async def _look(self) -> None:
+        """Look for changes as long as anybody follows."""
+        while self._clients and not self._is_stopping():
+            await self._pause()
+            try:
+                while self._clients and await self._look_once():
+                    pass
+            except ResourceSyncError as error:
+                _LOG.warning("no changes can be told now: %s", error)
+        for wake in self._clients:
+            wake.set()
+
+    async def _look_once(self) -> bool:
+        """Tell of the changes that are new; say whether there may be more."""
+        found = await to_thread.run_sync(self._log.after, self._last[0], _MOST_EVENTS)
+        if found is None:
+            # Begun anew: who comes back is told so.
+            self._forget()
+            self._last = await to_thread.run_sync(self._log.last)
+        elif found:
+            self._keep(_batch(found))
+            self._told += len(found)
+        else:
+            return False
+        for number, wake in enumerate(tuple(self._clients)):
+            wake.set()
+            if number % _SLICE == _SLICE - 1:
+                await asyncio.sleep(0)  # requests for documents have their turn
+        return found is not None and len(found) == _MOST_EVENTS
+
+    def _keep(self, batch: _Batch) -> None:
+        self._batches[self._last] = batch
+        self._last = batch.last
+        self._kept += len(batch.data)
+        while len(self._batches) > _MOST_BATCHES or self._kept > _MOST_BYTES:
+            _, dropped = self._batches.popitem(last=False)
+            self._kept -= len(dropped.data)
+
+    def _forget(self) -> None:
+        self._batches.clear()
+        self._kept = 0
+
+    async def _pause(self) -> None:
+        if self._stopping is None:
+            await asyncio.sleep(self._pace.look)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._pace.look):
+                await self._stopping.wait()
+
+
+def _batch(changes: Sequence[tuple[int, Change]]) -> _Batch:
+    last = _NOWHERE
+    parts: list[bytes] = []
+    for number, change in changes:
+        assert change.time is not None, "a catalogue gives each change its time"
+        last = (number, to_microseconds(change.time))
+        data = ndjson.write_change(number, change).rstrip(b"\n")
+        parts.append(
+            b"event: %s\nid: %d-%d\ndata: %s\n\n" % (change.kind.value.encode(), *last, data)
+        )
+    return _Batch(last, b"".join(parts))

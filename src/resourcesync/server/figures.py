@@ -1,0 +1,74 @@
+"""Figures of a Source in the text format of Prometheus."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, final
+
+from resourcesync.server.exchange import Exchange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One figure, with its values.
+
+    Attributes:
+        name: Its name, base units included.
+        kind: Whether it only rises.
+        what: What it tells, for people.
+        values: Each with the labels that it has: their names and values.
+    """
+
+    name: str
+    kind: Literal["counter", "gauge"]
+    what: str
+    values: tuple[tuple[tuple[tuple[str, str], ...], float], ...]
+
+
+def write_figures(figures: Iterable[Figure]) -> bytes:
+    """Return the figures as Prometheus reads them, version 0.0.4 of the format."""
+    return "".join(line + "\n" for figure in figures for line in _lines(figure)).encode(
+        "utf-8", "backslashreplace"
+    )
+
+
+def _lines(figure: Figure) -> Iterator[str]:
+    yield f"# HELP {figure.name} {figure.what}"
+    yield f"# TYPE {figure.name} {figure.kind}"
+    for labels, value in figure.values:
+        inner = ",".join(f'{name}="{_escape(text)}"' for name, text in labels)
+        number = int(value) if value == int(value) else value
+        yield f"{figure.name}{{{inner}}} {number}" if inner else f"{figure.name} {number}"
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+@final
+class Tally:
+    """Counts what was answered, by status."""
+
+    def __init__(self) -> None:
+        self._answers: dict[int, int] = {}
+        self._sent = 0
+
+    def count(self, exchange: Exchange) -> None:
+        """Count an answer, complete or not."""
+        self._answers[exchange.status] = self._answers.get(exchange.status, 0) + 1
+        self._sent += exchange.sent
+
+    def figures(self) -> Iterator[Figure]:
+        """Yield the figures."""
+        answers = sorted(self._answers.copy().items())
+        yield Figure(
+            name="resourcesync_served_requests_total",
+            kind="counter",
+            what="Requests answered, by status; 0 for those that were not.",
+            values=tuple((((("status", str(status)),), number)) for status, number in answers),
+        )
+        yield Figure(
+            name="resourcesync_served_bytes_total",
+            kind="counter",
+            what="Bytes of the bodies sent.",
+            values=(((), self._sent),),
+        )

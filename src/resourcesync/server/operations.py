@@ -1,0 +1,80 @@
+"""What those who run a server ask it: whether it lives, whether it can serve, its figures.
+
+It belongs on an address of its own, which the public does not reach.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, final
+
+from anyio import to_thread
+from starlette.types import Receive, Scope, Send
+
+from resourcesync.errors import ResourceSyncError
+from resourcesync.server.exchange import Exchange, Reply, Request, refuse, refuse_request
+from resourcesync.server.figures import Figure, write_figures
+from resourcesync.server.mounting import path_within
+
+_LOG: Final = logging.getLogger(__name__)
+
+_PATIENCE: Final = 5.0
+_FIGURES: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+_NO_STORE: Final = (b"cache-control", b"no-store")
+
+Look = Callable[[], None]
+"""Raises a ``ResourceSyncError`` when the Source cannot be served; called in a thread."""
+Count = Callable[[], Iterable[Figure]]
+"""Gives figures; called in a thread."""
+
+
+@final
+class Operations:
+    """The ASGI application with ``/livez``, ``/readyz`` and ``/metrics``.
+
+    ``/livez`` answers as long as the server does anything at all; ``/readyz`` is 503 while the
+    Source cannot be served, and says why; ``/metrics`` has the figures for Prometheus.
+
+    Args:
+        look: Tells whether the Source can be served.
+        counts: Give the figures, each its own.
+    """
+
+    def __init__(self, *, look: Look, counts: Sequence[Count] = ()) -> None:
+        self._look = look
+        self._counts = counts
+        self._busy: asyncio.Lock | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as ASGI 3 asks; it knows no lifespan."""
+        if scope["type"] != "http":
+            return
+        path = path_within(scope)
+        exchange = Exchange(Request.read(scope, path), receive, send)
+        await exchange.send(refuse_request(exchange.request) or await self._answer(path))
+
+    async def _answer(self, path: bytes) -> Reply:
+        if path == b"/livez":
+            return _say(b"live\n")
+        if path not in {b"/readyz", b"/metrics"}:
+            return refuse(404, "Not found.")
+        # One at a time: who asks too often waits, and takes no threads from the readers.
+        self._busy = self._busy or asyncio.Lock()
+        try:
+            async with asyncio.timeout(_PATIENCE), self._busy:
+                if path == b"/metrics":
+                    return _say(await to_thread.run_sync(self._count), _FIGURES)
+                await to_thread.run_sync(self._look)
+                return _say(b"ready\n")
+        except (ResourceSyncError, TimeoutError) as error:
+            _LOG.warning("not ready: %s", error)
+            why = error.message if isinstance(error, ResourceSyncError) else "it takes too long"
+            return refuse(503, f"Not ready: {why}", (b"retry-after", b"5"))
+
+    def _count(self) -> bytes:
+        return write_figures(figure for count in self._counts for figure in count())
+
+
+def _say(body: bytes, kind: tuple[bytes, bytes] = (b"content-type", b"text/plain")) -> Reply:
+    length = (b"content-length", b"%d" % len(body))
+    return Reply(status=200, headers=(kind, length, _NO_STORE), body=body)

@@ -1,0 +1,155 @@
+"""The page at the top of a Source, and its robots.txt, where the tree has none (§6.3.3, §6.3.4)."""
+
+import asyncio
+import hashlib
+import html
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, final
+
+from anyio import to_thread
+
+from resourcesync.errors import ResourceSyncError
+from resourcesync.model.vocabulary import WELL_KNOWN_PATH
+from resourcesync.ports import Clock
+from resourcesync.server.conditions import Validators
+from resourcesync.server.representations import Representation
+
+_LOG: Final = logging.getLogger(__name__)
+
+_AGE: Final = 5.0
+"""Seconds for which the pages stay as they are: who asks often costs nothing."""
+_NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
+_NO_CACHE: Final = (b"cache-control", b"no-cache")
+_ALONE: Final = (b"content-security-policy", b"default-src 'none'")
+_HTML: Final = (b"content-type", b"text/html; charset=utf-8")
+_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
+_FIRST_LIST: Final = "resourcelist"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What there is to say of a Source at a moment.
+
+    Attributes:
+        address: Where a Destination begins: the address that it was published for.
+        lists: The capabilities that it offers, each with the address of its document.
+        resources: How many resources it lists; ``None`` when that is not known.
+        changes: How many changes it has recorded; ``None`` when that is not known.
+    """
+
+    address: str
+    lists: tuple[tuple[str, str], ...] = ()
+    resources: int | None = None
+    changes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pages:
+    """The pages, made at the same moment."""
+
+    front: Representation
+    robots: Representation | None
+
+
+@final
+class Pages:
+    """Makes the pages when they are asked for, no more often than every few seconds.
+
+    Args:
+        uri: The Capability List's address.
+        look: Gives the overview; called in a thread. What it raises of ours leaves a page that
+            only leads on.
+        clock: The time.
+    """
+
+    def __init__(self, uri: str, look: Callable[[], Overview] | None, clock: Clock) -> None:
+        self._uri = uri
+        self._look = look
+        self._clock = clock
+        self._made: _Pages | None = None
+        self._until = 0.0
+        self._busy: asyncio.Lock | None = None
+
+    async def front(self) -> Representation:
+        """Return the page."""
+        return (await self._latest()).front
+
+    async def robots(self) -> Representation | None:
+        """Return ``robots.txt``; ``None`` when no list is known that it could lead to."""
+        return (await self._latest()).robots
+
+    async def _latest(self) -> _Pages:
+        self._busy = self._busy or asyncio.Lock()
+        async with self._busy:
+            now = self._clock.monotonic()
+            if self._made is None or now >= self._until:
+                self._made = _make(self._uri, await self._overview())
+                self._until = now + _AGE
+            return self._made
+
+    async def _overview(self) -> Overview | None:
+        if self._look is None:
+            return None
+        try:
+            return await to_thread.run_sync(self._look)
+        except ResourceSyncError as error:
+            _LOG.warning("%s", error)
+            return None
+
+
+def _make(uri: str, overview: Overview | None) -> _Pages:
+    link = (b"link", f'<{uri}>; rel="resourcesync"'.encode("ascii"))
+    front = _represent(_page(uri, overview), _HTML, _NO_CACHE, link, _ALONE, _NOSNIFF)
+    first = dict(overview.lists).get(_FIRST_LIST) if overview else None
+    text = f"User-agent: *\nAllow: /\nSitemap: {first}\n"
+    return _Pages(
+        front=front, robots=_represent(text, _TEXT, _NO_CACHE, _NOSNIFF) if first else None
+    )
+
+
+def _represent(text: str, *headers: tuple[bytes, bytes]) -> Representation:
+    body = text.encode("utf-8", "backslashreplace")
+    tag = hashlib.sha256(body).hexdigest()[:32]
+    return Representation(body=body, validators=Validators(etag=f'"{tag}"'), headers=headers)
+
+
+def _page(uri: str, overview: Overview | None) -> str:
+    target = html.escape(uri)
+    lists = "".join(map(_item, overview.lists)) if overview else ""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f'<title>ResourceSync Source</title>\n<link rel="resourcesync" href="{target}">\n</head>\n'
+        "<body>\n<h1>ResourceSync Source</h1>\n"
+        f"{_counts(overview)}<ul>\n"
+        f'<li><a href="{target}">Capability List</a></li>\n{lists}'
+        # Relative, for a proxy may serve all this below another path.
+        f'<li><a href="{WELL_KNOWN_PATH[1:]}">Source Description</a></li>\n'
+        f"</ul>\n{_how(overview)}</body>\n</html>\n"
+    )
+
+
+def _item(entry: tuple[str, str]) -> str:
+    name, uri = map(html.escape, entry)
+    return f'<li><a href="{uri}">{name}</a></li>\n'
+
+
+def _counts(overview: Overview | None) -> str:
+    if overview is None or overview.resources is None:
+        return ""
+    changes = "" if overview.changes is None else f", {_many(overview.changes, 'change')} recorded"
+    return f"<p>{_many(overview.resources, 'resource')}{changes}.</p>\n"
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _how(overview: Overview | None) -> str:
+    if overview is None:
+        return ""
+    command = html.escape(f"resourcesync pull {overview.address}")
+    return f"<p>To keep a copy in step:</p>\n<pre><code>{command}</code></pre>\n"

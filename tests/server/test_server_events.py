@@ -1,0 +1,362 @@
+"""The stream of changes: nothing is missed, nobody is waited for, all of it is bounded."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.types import Message
+
+from resourcesync.adapters.catalogue import FileChangeLog
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.errors import StorageError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.server.events import Events, Pace
+from resourcesync.server.mounting import STOPPING
+from resourcesync.wiring.publishing import publish_tree
+
+QUICK = Pace(look=0.01, heartbeat=0.15, retry=1)
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Log:
+    """A log in memory that counts who asks it."""
+
+    def __init__(self, number: int = 0) -> None:
+        self.asked = 0
+        self.forgotten = 0
+        self.broken = False
+        self.entries: list[tuple[int, Change]] = []
+        self.add(number)
+
+    def add(self, number: int = 1, size: int = 0) -> None:
+        for n in range(len(self.entries) + 1, len(self.entries) + number + 1):
+            change = Change(
+                kind=ChangeKind.UPDATED,
+                time=START + timedelta(seconds=n),
+                resource=Resource(uri=f"http://x/{n}{'a' * size}"),
+            )
+            self.entries.append((n, change))
+
+    def last(self) -> tuple[int, int]:
+        if self.broken:
+            raise StorageError("the disk is gone")
+        return self.place(len(self.entries))
+
+    def has(self, number: int, moment: int) -> bool:
+        return number <= len(self.entries) and (number, moment) == self.place(number)
+
+    def place(self, number: int) -> tuple[int, int]:
+        if not number:
+            return 0, 0
+        time = self.entries[number - 1][1].time
+        assert time is not None
+        return number, to_microseconds(time)
+
+    def id(self, number: int) -> str:
+        return "{}-{}".format(*self.place(number))
+
+    def after(self, number: int, most: int) -> list[tuple[int, Change]] | None:
+        self.asked += 1
+        if self.broken:
+            raise StorageError("the disk is gone")
+        if not self.forgotten <= number <= len(self.entries):
+            return None
+        return self.entries[number : number + most]
+
+
+class Client:
+    """One follower, in process."""
+
+    def __init__(
+        self, events: Events, fields: Mapping[str, str], stopping: asyncio.Event | None
+    ) -> None:
+        self.status = 0
+        self.fields: dict[str, str] = {}
+        self.text = ""
+        self.ended = False
+        self.open = asyncio.Event()  # the client takes what it is sent
+        self.open.set()
+        self._left = asyncio.Event()
+        self._asked = False
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/",
+            "raw_path": b"/",
+            "query_string": b"",
+            "headers": [(k.encode(), v.encode()) for k, v in fields.items()],
+            "state": {STOPPING: stopping} if stopping else {},
+        }
+        self.task = asyncio.create_task(events(scope, self._receive, self._send))
+
+    async def _receive(self) -> Message:
+        if not self._asked:
+            self._asked = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Message) -> None:
+        await self.open.wait()
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.fields = {k.decode(): v.decode() for k, v in message["headers"]}
+        else:
+            self.text += message["body"].decode()
+            self.ended = not message["more_body"]
+
+    def leave(self) -> None:
+        self._left.set()
+
+    @property
+    def events(self) -> list[tuple[str, str, dict[str, Any]]]:
+        found = []
+        for block in self.text.split("\n\n"):
+            lines = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line)
+            if "event" in lines:
+                found.append((lines["event"], lines["id"], json.loads(lines["data"])))
+        return found
+
+    @property
+    def uris(self) -> list[str]:
+        return [data.get("uri", name) for name, _, data in self.events]
+
+    async def until(self, test: Callable[["Client"], bool]) -> None:
+        async with asyncio.timeout(5):
+            while not test(self):  # noqa: ASYNC110 - what is waited for is no event
+                await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def following(
+    events: Events, number: int = 1, stopping: asyncio.Event | None = None, **fields: str
+) -> AsyncIterator[list[Client]]:
+    sent = {name.replace("_", "-"): value for name, value in fields.items()}
+    clients = [Client(events, sent, stopping) for _ in range(number)]
+    try:
+        for client in clients:
+            await client.until(lambda c: "id: " in c.text or c.ended)
+        yield clients
+    finally:
+        for client in clients:
+            client.open.set()
+            client.leave()
+        await asyncio.gather(*(client.task for client in clients))
+
+
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_a_change_is_told_to_all_who_follow_with_one_look_for_all() -> None:
+    log = Log(3)
+    events = Events(log, pace=QUICK)
+
+    async def main() -> None:
+        async with following(events, 200) as clients:
+            assert clients[0].status == 200
+            assert clients[0].fields["content-type"] == "text/event-stream"
+            assert clients[0].fields["cache-control"] == "no-store"
+            assert clients[0].text.startswith(f"retry: 1000\nid: {log.id(3)}\n\n")
+            before = log.asked
+            log.add(2)
+            for client in clients:
+                await client.until(lambda c: len(c.events) == 2)
+                assert client.uris == ["http://x/4", "http://x/5"]
+            assert log.asked - before < 100
+            name, number, data = clients[0].events[0]
+            assert (name, number) == ("updated", log.id(4))
+            assert data["datetime"] == "2026-01-01T00:00:04Z"
+            assert events.clients == 200
+        assert events.clients == 0
+        assert events.told == 2
+
+    run(main)
+
+
+def test_who_comes_back_misses_nothing_and_gets_nothing_twice() -> None:
+    log = Log(450)
+
+    async def main() -> None:
+        events = Events(log, pace=QUICK)
+        for known in (0, 7, 250, 449, 450):
+            async with following(events, last_event_id=log.id(known)) as [client]:
+                log.add()
+                total = len(log.entries)
+                await client.until(lambda c: f"http://x/{total}" in c.uris)  # noqa: B023
+                assert client.uris == [f"http://x/{n}" for n in range(known + 1, total + 1)]
+
+    run(main)
+
+
+@pytest.mark.parametrize("known", ["9-0", "1-1", "x", "-1-0", "999-1767225700000000", "0-1"])
+def test_who_comes_from_elsewhere_is_told_to_pull_and_goes_on(known: str) -> None:
+    log = Log(3)
+
+    async def main() -> None:
+        async with following(Events(log, pace=QUICK), last_event_id=known) as [client]:
+            await client.until(lambda c: bool(c.events))
+            log.add()
+            await client.until(lambda c: len(c.events) == 2)
+            assert client.events[0] == ("reset", log.id(3), {})
+            assert client.uris[1] == "http://x/4"
+
+    run(main)
+
+
+def test_who_was_away_for_longer_than_is_remembered_is_told_to_pull() -> None:
+    log = Log(10)
+    log.forgotten = 5
+
+    async def main() -> None:
+        async with following(Events(log, pace=QUICK), last_event_id=log.id(3)) as [client]:
+            await client.until(lambda c: bool(c.events))
+            assert client.events[0][0] == "reset"
+
+    run(main)
+
+
+def test_a_log_that_is_begun_anew_ends_the_streams_and_is_never_taken_for_the_old() -> None:
+    log = Log(5)
+
+    async def main() -> None:
+        events = Events(log, pace=QUICK)
+        async with following(events) as [client]:
+            old = log.id(5)
+            del log.entries[:]
+            await client.until(lambda c: c.ended)
+        log.add(9)
+        log.entries[4] = (
+            5,
+            Change(kind=ChangeKind.CREATED, time=START, resource=Resource(uri="http://x/5")),
+        )
+        async with following(events, last_event_id=old) as [client]:
+            await client.until(lambda c: bool(c.events))
+            assert client.events[0][0] == "reset"
+
+    run(main)
+
+
+def test_a_slow_client_is_not_waited_for_and_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("resourcesync.server.events._MOST_BYTES", 20_000)
+    log = Log()
+    events = Events(log, pace=QUICK)
+
+    async def main() -> None:
+        async with following(events, 2) as [slow, quick]:
+            slow.open.clear()
+            for number in range(1, 31):
+                log.add(size=2000)
+                await quick.until(lambda c: len(c.events) == number)  # noqa: B023
+                assert sum(len(batch.data) for batch in events._batches.values()) <= 20_000
+            slow.open.set()
+            await slow.until(lambda c: c.ended)
+            got = len(slow.events)
+            assert got < 30
+        async with following(events, last_event_id=slow.events[-1][1]) as [again]:
+            await again.until(lambda c: len(c.events) == 30 - got)
+            assert slow.uris + again.uris == quick.uris
+
+    run(main)
+
+
+def test_more_than_may_follow_are_told_to_come_back_later() -> None:
+    async def main() -> None:
+        events = Events(Log(), most=2, pace=QUICK)
+        async with following(events, 2), following(events) as [third]:
+            assert (third.status, third.ended) == (503, True)
+            assert third.fields["retry-after"]
+        async with following(events) as [later]:
+            assert later.status == 200
+
+    run(main)
+
+
+def test_silence_is_broken_by_comments_only() -> None:
+    async def main() -> None:
+        async with following(Events(Log(), pace=QUICK)) as [client]:
+            await client.until(lambda c: c.text.count(":\n\n") >= 2)
+            assert client.events == []
+
+    run(main)
+
+
+def test_a_log_that_cannot_be_read_is_no_end_and_no_reset() -> None:
+    log = Log(1)
+
+    async def main() -> None:
+        events = Events(log, pace=QUICK)
+        async with following(events) as [client]:
+            log.broken = True
+            await asyncio.sleep(0.05)
+            log.broken = False
+            log.add()
+            await client.until(lambda c: len(c.events) == 1)
+            assert client.uris == ["http://x/2"]
+        log.broken = True
+        await asyncio.sleep(0.05)
+        async with following(events) as [client]:
+            assert client.status == 503
+
+    run(main)
+
+
+def test_a_server_that_stops_ends_the_streams_at_once() -> None:
+    async def main() -> None:
+        stopping = asyncio.Event()
+        async with following(Events(Log(), pace=Pace(look=60)), 3, stopping) as clients:
+            stopping.set()
+            for client in clients:
+                await client.until(lambda c: c.ended)
+
+    run(main)
+
+
+def test_nobody_looks_when_nobody_follows() -> None:
+    log = Log()
+
+    async def main() -> None:
+        async with following(Events(log, pace=QUICK)) as [client]:
+            await client.until(lambda _: log.asked > 1)
+        await asyncio.sleep(0.05)
+        before = log.asked
+        await asyncio.sleep(0.1)
+        assert log.asked == before
+
+    run(main)
+
+
+def test_the_log_of_a_catalogue_is_read_without_holding_it(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1")
+    log = FileChangeLog(tmp_path / ".resourcesync" / "catalogue.db")
+    publish_tree(tmp_path, {"url": "http://h.example/"}, clock=SystemClock())
+    assert log.last() == (0, 0)
+    assert log.after(0, 10) == []
+    assert log.has(0, 0)
+    assert log.resources() == 1
+
+    for name in ("b.txt", "c.txt"):
+        (tmp_path / name).write_text("2")
+        publish_tree(tmp_path, {}, clock=SystemClock())
+
+    found = log.after(0, 10)
+    assert found is not None
+    assert [change.uri for _, change in found] == [
+        "http://h.example/b.txt",
+        "http://h.example/c.txt",
+    ]
+    number, moment = log.last()
+    assert log.has(number, moment)
+    assert not log.has(number, moment + 1)
+    assert not log.has(number + 1, 0)
+    assert log.after(number + 1, 1) is None
+    assert log.resources() == 3

@@ -1,0 +1,191 @@
+"""What those who run a Source ask it, and the pages that lead to it."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from starlette.types import ASGIApp
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.server.app import Served, create_app
+from resourcesync.server.figures import Figure, write_figures
+from resourcesync.server.operations import Operations
+from resourcesync.server.pages import Overview
+from resourcesync.wiring.publishing import publish_tree
+from resourcesync.wiring.serving import Tree, find_tree
+from tests.support.asgi import ask
+from tests.support.served_tree import LIST_URI, media_type, plant, settled
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    (tmp_path / "a.txt").write_text("1")
+    publish_tree(tmp_path, {"url": "http://h.example/"}, clock=SystemClock())
+    (tmp_path / "b.txt").write_text("2")
+    publish_tree(tmp_path, {}, clock=SystemClock())
+    return find_tree(tmp_path)
+
+
+def test_a_server_that_lives_and_can_serve_says_so(tree: Tree) -> None:
+    app = tree.operations()
+
+    assert (ask(app, "/livez").status, ask(app, "/livez").body) == (200, b"live\n")
+    assert (ask(app, "/readyz").status, ask(app, "/readyz").body) == (200, b"ready\n")
+    assert ask(app, "/").status == 404
+    assert ask(app, "/metrics", method="POST").status == 405
+
+
+@pytest.mark.parametrize("gone", ["resourcesync/capabilitylist.xml", ".resourcesync/catalogue.db"])
+def test_a_source_that_cannot_be_served_is_not_ready_but_lives(tree: Tree, gone: str) -> None:
+    app = tree.operations()
+    (tree.root / gone).write_bytes(b"nothing")
+
+    answer = ask(app, "/readyz")
+
+    assert answer.status == 503
+    assert answer.body.startswith(b"Not ready: ")
+    assert answer.fields["retry-after"]
+    assert ask(app, "/livez").status == 200
+    assert ask(app, "/metrics").status == 503
+
+
+def test_the_figures_are_those_of_the_source_and_of_what_was_served(tree: Tree) -> None:
+    source = tree.application(SystemClock())
+    app = tree.operations(source.figures)
+    sent = len(ask(source, "/a.txt").body) + len(ask(source, "/nope").body)
+    ask(source, "/b.txt", method="HEAD")
+
+    answer = ask(app, "/metrics")
+
+    assert answer.fields["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    lines = answer.body.decode().splitlines()
+    name = tree.root.name
+    assert f'resourcesync_source_entries{{set="{name}",capability="resourcelist"}} 2' in lines
+    assert f'resourcesync_source_entries{{set="{name}",capability="changelist"}} 1' in lines
+    assert 'resourcesync_served_requests_total{status="200"} 2' in lines
+    assert 'resourcesync_served_requests_total{status="404"} 1' in lines
+    assert f"resourcesync_served_bytes_total {sent}" in lines
+    newest = max(path.stat().st_mtime for path in (tree.root / "resourcesync").iterdir())
+    written = next(line for line in lines if line.startswith("resourcesync_source_last_publish"))
+    assert float(written.split()[1]) == pytest.approx(newest)
+    assert any(line.startswith('resourcesync_build_info{version="') for line in lines)
+    assert all(re.fullmatch(r'#.*|[a-z_]+(\{([a-z]+="[^"]*",?)+\})? [0-9.e+]+', x) for x in lines)
+
+
+def test_a_label_cannot_forge_a_line() -> None:
+    figure = Figure(name="x", kind="gauge", what="X.", values=(((("set", 'a"\n\\b\ud800'),), 1.5),))
+
+    assert write_figures([figure]) == (
+        b'# HELP x X.\n# TYPE x gauge\nx{set="a\\"\\n\\\\b\\ud800"} 1.5\n'
+    )
+
+
+def test_a_look_that_takes_too_long_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resourcesync.server.operations._PATIENCE", 0.0)
+
+    assert ask(Operations(look=lambda: None), "/readyz").status == 503
+
+
+def test_the_page_leads_to_every_list_and_says_how_to_follow(tree: Tree) -> None:
+    page = ask(tree.application(SystemClock()), "/")
+
+    text = page.body.decode()
+    base = "http://h.example/"
+    assert page.fields["content-type"] == "text/html; charset=utf-8"
+    assert page.fields["content-security-policy"] == "default-src 'none'"
+    assert page.fields["cache-control"] == "no-cache"
+    assert f'<link rel="resourcesync" href="{base}resourcesync/capabilitylist.xml">' in text
+    assert f'<a href="{base}resourcesync/resourcelist.xml">resourcelist</a>' in text
+    assert f'<a href="{base}resourcesync/changelist.xml">changelist</a>' in text
+    assert "2 resources, 1 change recorded." in text
+    assert f"resourcesync pull {base}" in text
+    app = tree.application(SystemClock())
+    assert ask(app, "/", fields={"if-none-match": page.fields["etag"]}).status == 304
+
+
+def test_nothing_that_a_page_tells_is_taken_for_markup(tmp_path: Path) -> None:
+    plant(tmp_path)
+    hostile = '"><script>alert(1)</script>&'
+    served = Served(
+        root=tmp_path,
+        capability_list_uri="http://x/'c.xml",
+        media_type=media_type,
+        overview=lambda: Overview(address=hostile, lists=((hostile, "http://x/" + hostile),)),
+    )
+
+    text = ask(create_app(served, clock=settled()), "/").body.decode()
+
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert "http://x/&#x27;c.xml" in text
+
+
+def test_the_pages_are_made_once_for_many_requests_and_without_what_fails(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def overview() -> Overview:
+        made.append(1)
+        if len(made) > 1:
+            raise StorageError("gone")
+        return Overview(address="http://x/", lists=(("resourcelist", "http://x/r.xml"),))
+
+    app = create_app(
+        Served(
+            root=plant(tmp_path / "tree"),
+            capability_list_uri=LIST_URI,
+            media_type=media_type,
+            overview=overview,
+        ),
+        clock=SystemClock(),
+    )
+
+    pages = [ask(app, path) for path in ("/", "/robots.txt", "/", "/robots.txt")]
+    assert made == [1]
+    assert {page.status for page in pages} == {200}
+    assert pages[1].body == b"User-agent: *\nAllow: /\nSitemap: http://x/r.xml\n"
+    assert "link" not in pages[1].fields
+
+
+def test_a_page_without_an_overview_only_leads_on(tree: Tree) -> None:
+    (tree.root / "resourcesync" / "capabilitylist.xml").write_bytes(b"nothing")
+    app = tree.application(SystemClock())
+
+    page = ask(app, "/")
+
+    assert page.status == 200
+    assert b'rel="resourcesync"' in page.body
+    assert b"resourcesync pull" not in page.body
+    assert ask(app, "/robots.txt").status == 404
+
+
+def test_the_robots_txt_of_the_tree_goes_first(tree: Tree) -> None:
+    assert b"Sitemap: http://h.example/resourcesync/resourcelist.xml" in (
+        ask(tree.application(SystemClock()), "/robots.txt").body
+    )
+
+    (tree.root / "robots.txt").write_text("mine")
+
+    assert ask(tree.application(SystemClock()), "/robots.txt").body == b"mine"
+
+
+def test_a_tree_without_a_catalogue_has_a_page_and_no_stream(tree: Tree) -> None:
+    for path in (tree.root / ".resourcesync").iterdir():
+        os.unlink(path)
+
+    page = ask(tree.application(SystemClock()), "/")
+
+    assert b"resourcelist.xml" in page.body
+    assert b"recorded" not in page.body
+    with pytest.raises(ConfigurationError, match="no catalogue"):
+        tree.events(1)
+
+
+def test_the_stream_lies_beside_the_documents(tree: Tree) -> None:
+    app: ASGIApp = tree.application(SystemClock(), mounts={tree.events_path: tree.events(0)})
+
+    assert tree.events_path == "/resourcesync/events"
+    assert ask(app, "/resourcesync/events").status == 503  # no client is allowed
+    assert ask(app, "/resourcesync/events/x").status == 404
+    assert ask(app, "/resourcesync/events", method="POST").status == 405
