@@ -46,27 +46,28 @@ class Said:
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
+def said(
+    uri: str,
+    *,
+    method: str = "GET",
+    body: bytes | None = None,
+    fields: Mapping[str, str] | None = None,
+) -> Said:
+    """Return what is answered to a request."""
+    parts = urlsplit(uri)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=20)
+    with contextlib.closing(connection):
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
+        connection.request(method, target or "/", body, dict(fields or {}))
+        found = connection.getresponse()
+        heads = {name.lower(): value for name, value in found.getheaders()}
+        return Said(found.status, found.read().decode(), heads)
+
+
 def post(uri: str, body: bytes, **fields: str) -> Said:
     """Send a message; ``_`` in the names of fields stands for ``-``."""
-    parts = urlsplit(uri)
-    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=20)
-    with contextlib.closing(connection):
-        headers = {name.replace("_", "-"): value for name, value in fields.items()}
-        target = parts.path + (f"?{parts.query}" if parts.query else "")
-        connection.request("POST", target or "/", body, headers)
-        found = connection.getresponse()
-        said = {name.lower(): value for name, value in found.getheaders()}
-        return Said(found.status, found.read().decode(), said)
-
-
-def get(uri: str) -> Said:
-    parts = urlsplit(uri)
-    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=20)
-    with contextlib.closing(connection):
-        connection.request("GET", parts.path + (f"?{parts.query}" if parts.query else ""))
-        found = connection.getresponse()
-        said = {name.lower(): value for name, value in found.getheaders()}
-        return Said(found.status, found.read().decode(), said)
+    named = {name.replace("_", "-"): value for name, value in fields.items()}
+    return said(uri, method="POST", body=body, fields=named)
 
 
 @dataclass

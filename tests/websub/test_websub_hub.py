@@ -1,20 +1,55 @@
-"""A hub over loopback: wishes are verified, notifications are delivered."""
+"""A hub over loopback: wishes are verified, notifications are delivered, and nobody holds it up."""
 
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
-from resourcesync.websub.signatures import is_signed
-from tests.support.hubs import TOPIC, payload, running_hub
-from tests.support.listening import Listener
+import pytest
+
+from resourcesync.documents import read
+from resourcesync.websub.messages import FORM, XML, link_field
+from resourcesync.websub.signatures import is_signed, sign
+from tests.support.hubs import TOPIC, RunningHub, payload, post, running_hub, said
+from tests.support.listening import Heard, Listener, Reply, agreeing
 
 
-def test_what_is_submitted_reaches_who_subscribed_signed_and_byte_by_byte(tmp_path: Path) -> None:
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    with Listener() as found:
+        yield found
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[RunningHub]:
+    with running_hub(tmp_path / "hub.db") as found:
+        yield found
+
+
+def joined(hub: RunningHub, listener: Listener, path: str = "/me", **said: str) -> None:
+    """Subscribe, and wait until it is verified."""
+    before = hub.subscribed()
+    assert hub.subscribe(f"{listener.origin}{path}", **said).status == 202
+    assert listener.wait(lambda: hub.subscribed() == before + 1)
+
+
+def settled(hub: RunningHub, listener: Listener) -> None:
+    """Wait until no wish is open."""
+    assert listener.wait(lambda: hub.hub.store.count_intents() == 0)
+
+
+# --- subscribing --------------------------------------------------------------------------------
+
+
+def test_what_is_submitted_reaches_who_subscribed_signed_and_byte_by_byte(
+    hub: RunningHub, listener: Listener
+) -> None:
     body = payload()
-    with Listener() as listener, running_hub(tmp_path / "hub.db") as hub:
-        assert hub.subscribe(f"{listener.origin}/me?a=b", secret="s3cret").status == 202
-        assert listener.wait(lambda: hub.subscribed() == 1)
+    joined(hub, listener, "/me?a=b", secret="s3cret")
 
-        assert hub.submit(body).status == 204
-        assert listener.wait(lambda: len(listener.posts()) == 1)
+    assert hub.submit(body).status == 204
+    assert listener.wait(lambda: len(listener.posts()) == 1)
 
     [delivery] = listener.posts()
     assert delivery.body == body
@@ -22,3 +57,315 @@ def test_what_is_submitted_reaches_who_subscribed_signed_and_byte_by_byte(tmp_pa
     assert delivery.fields["content-type"] == "application/xml"
     assert delivery.fields["link"] == f'<{TOPIC}>; rel="self", <{hub.uri}hub>; rel="hub"'
     assert is_signed(b"s3cret", body, [delivery.fields["x-hub-signature"]])
+
+
+def test_a_receiver_is_asked_with_its_own_query_first_and_a_new_challenge_each_time(
+    hub: RunningHub, listener: Listener
+) -> None:
+    for _ in range(2):
+        assert (
+            hub.subscribe(
+                f"{listener.origin}/me?hub.challenge=mine&x=%26",
+                lease_seconds="4000",
+                verify_token="t",
+            ).status
+            == 202
+        )
+        settled(hub, listener)
+
+    targets = [it.target for it in listener.heard]
+    assert all(it.startswith("/me?hub.challenge=mine&x=%26&hub.mode=subscribe&") for it in targets)
+    asked = [it.target.split("&hub.challenge=")[1].split("&")[0] for it in listener.heard]
+    assert len(set(asked)) == 2
+    assert all(len(it) >= 43 for it in asked)  # 32 bytes in base64
+    query = listener.heard[0].query
+    assert (query["hub.topic"], query["hub.lease_seconds"], query["hub.verify_token"]) == (
+        TOPIC,
+        "4000",
+        "t",
+    )
+
+
+def test_a_receiver_that_does_not_repeat_the_challenge_exactly_is_not_subscribed(
+    hub: RunningHub, listener: Listener
+) -> None:
+    answers: list[Callable[[bytes], Reply]] = [
+        lambda it: (200, it + b"\n"),
+        lambda it: (200, it.swapcase()),
+        lambda it: (200, b"<p>" + it),
+        lambda it: (200, it + b" " * 5000),
+        lambda it: (404, it),
+        lambda it: (302, it, {"location": "/elsewhere"}),
+        lambda _: (200, b""),
+    ]
+
+    def answer(heard: Heard) -> Reply:
+        return answers[int(heard.path[1:])](heard.query["hub.challenge"].encode())
+
+    listener.answer = answer
+    for number in range(len(answers)):
+        assert hub.subscribe(f"{listener.origin}/{number}").status == 202
+    settled(hub, listener)
+
+    assert hub.subscribed() == 0
+    assert sorted(it.path for it in listener.heard) == [f"/{it}" for it in range(len(answers))]
+    assert hub.hub.deliveries.counts["refused"] == len(answers)
+
+
+def test_a_callback_at_a_private_address_is_never_connected(
+    tmp_path: Path, listener: Listener
+) -> None:
+    port = listener.origin.rpartition(":")[2]
+    hosts = ["127.0.0.1", "127.0.0.2", "[::1]", "localhost", "169.254.169.254", "10.0.0.1", "0"]
+    with running_hub(tmp_path / "hub.db", private=False) as hub:
+        for host in hosts:
+            assert hub.subscribe(f"http://{host}:{port}/me").status == 202
+        settled(hub, listener)
+        assert hub.subscribed() == 0
+        assert hub.hub.deliveries.counts["refused"] == len(hosts)
+
+    assert listener.heard == []
+
+
+def test_the_address_is_looked_at_again_at_each_delivery(
+    tmp_path: Path, listener: Listener
+) -> None:
+    with running_hub(tmp_path / "hub.db") as hub:
+        joined(hub, listener)
+    asked = len(listener.heard)
+
+    with running_hub(tmp_path / "hub.db", private=False) as strict:
+        strict.submit(payload())
+        counts = strict.hub.deliveries.counts
+        assert listener.wait(lambda: counts["failed"] == 1)
+
+    assert len(listener.heard) == asked
+
+
+def test_a_stranger_cannot_change_a_subscription(hub: RunningHub, listener: Listener) -> None:
+    joined(hub, listener, secret="mine")
+    listener.answer = lambda it: (404, b"") if it.method == "GET" else (204, b"")
+
+    assert hub.subscribe(f"{listener.origin}/me", secret="theirs").status == 202
+    settled(hub, listener)
+    assert hub.subscribe(f"{listener.origin}/me", mode="unsubscribe").status == 202
+    settled(hub, listener)
+    hub.submit(payload())
+    assert listener.wait(lambda: len(listener.posts()) == 1)
+
+    [delivery] = listener.posts()
+    assert is_signed(b"mine", delivery.body, [delivery.fields["x-hub-signature"]])
+
+
+def test_who_unsubscribed_is_told_nothing_more(hub: RunningHub, listener: Listener) -> None:
+    joined(hub, listener, "/one")
+    joined(hub, listener, "/two")
+    assert hub.subscribe(f"{listener.origin}/one", mode="unsubscribe").status == 202
+    assert listener.wait(lambda: hub.subscribed() == 1)
+
+    hub.submit(payload())
+    assert listener.wait(lambda: len(listener.posts()) == 1)
+    time.sleep(0.1)
+    assert [it.path for it in listener.posts()] == ["/two"]
+
+
+def test_a_wish_of_the_prototype_may_wait_for_its_verification(
+    hub: RunningHub, listener: Listener
+) -> None:
+    for path in ("/", "/subscribe"):
+        here = RunningHub(hub.uri.rstrip("/") + path, hub.hub)
+        assert here.subscribe(f"{listener.origin}{path}", verify="sync").status == 204
+    assert hub.subscribed() == 2
+    listener.answer = lambda _: (404, b"")
+    assert hub.subscribe(f"{listener.origin}/no", verify="sync,async").status == 409
+
+
+# --- submitting ---------------------------------------------------------------------------------
+
+
+def test_a_closed_network_may_let_anybody_submit_as_the_prototype_did(
+    tmp_path: Path, listener: Listener
+) -> None:
+    body = payload().replace(b"change-notification", b"changelist")
+    with running_hub(tmp_path / "hub.db", key=b"", takes_unsigned=True) as hub:
+        joined(hub, listener)
+        link = link_field(TOPIC, [hub.uri])
+        assert post(f"{hub.uri}publish", body, content_type=XML, link=link).status == 204
+        assert listener.wait(lambda: len(listener.posts()) == 1)
+
+    assert "x-hub-signature" not in listener.posts()[0].fields
+
+
+def test_the_same_submission_twice_is_delivered_once(hub: RunningHub, listener: Listener) -> None:
+    joined(hub, listener)
+    for _ in range(5):
+        assert hub.submit(payload()).status == 204
+    assert hub.submit(payload(minute=1)).status == 204
+
+    assert listener.wait(lambda: hub.hub.store.latest() >= 0 and len(listener.posts()) >= 2)
+    time.sleep(0.1)
+    bodies = [it.body for it in listener.posts()]
+    assert bodies == [payload(), payload(minute=1)]
+
+
+def test_a_hub_takes_post_and_nothing_else(hub: RunningHub) -> None:
+    for method in ("GET", "PUT", "DELETE"):
+        assert said(hub.uri, method=method).status == 405
+    assert post(f"{hub.uri}other", b"").status == 404
+
+
+def test_a_body_that_is_announced_as_too_long_is_not_even_read(hub: RunningHub) -> None:
+    for media_type, most in ((FORM, 16 * 1024), (XML, 1024 * 1024)):
+        fields = {"content-type": media_type, "content-length": str(most + 1)}
+        assert said(hub.uri, method="POST", fields=fields).status == 413
+
+
+# --- delivering ---------------------------------------------------------------------------------
+
+
+def test_a_receiver_that_is_gone_is_told_nothing_more(hub: RunningHub, listener: Listener) -> None:
+    joined(hub, listener)
+    listener.answer = lambda _: (410, b"")
+    hub.submit(payload())
+
+    assert listener.wait(lambda: hub.subscribed() == 0)
+
+
+@pytest.mark.parametrize("status", [302, 404, 503])
+def test_what_did_not_arrive_is_delivered_again_and_no_redirect_is_followed(
+    hub: RunningHub, listener: Listener, status: int
+) -> None:
+    joined(hub, listener)
+    answers = iter([status])
+
+    def answer(heard: Heard) -> Reply:
+        del heard
+        found = next(answers, 200)
+        return found, b"x" * 100_000, {"location": f"{listener.origin}/elsewhere"}
+
+    listener.answer = answer
+    hub.submit(payload())
+
+    assert listener.wait(lambda: len(listener.posts()) == 2)
+    assert [it.path for it in listener.posts()] == ["/me", "/me"]
+    first, second = listener.posts()
+    assert 0.4 < second.at - first.at < 3.0
+    assert listener.wait(lambda: hub.hub.deliveries.counts["delivered"] == 1)
+
+
+def test_what_came_while_a_receiver_was_away_is_delivered_as_one(
+    hub: RunningHub, listener: Listener
+) -> None:
+    joined(hub, listener)
+    listener.answer = lambda it: (503, b"") if it.method == "POST" else agreeing(it)
+    hub.submit(payload("https://museum.example/a", minute=0))
+    assert listener.wait(lambda: len(listener.posts()) == 1)
+    for minute in range(1, 4):
+        hub.submit(payload(f"https://museum.example/{minute % 2}", minute=minute))
+    listener.answer = agreeing
+
+    assert listener.wait(lambda: hub.hub.deliveries.counts["delivered"] == 1)
+    time.sleep(0.1)
+    document = read(listener.posts()[-1].body)
+    uris = [entry.uri.rpartition("/")[2] for entry in document.entries()]
+    assert uris == ["a", "0", "1"]
+    assert (document.header.from_, document.header.until) != (None, None)
+    assert str(document.header.from_)[14:16] == "00"
+    assert str(document.header.until)[14:16] == "03"
+    assert hub.hub.deliveries.counts["delivered"] == 1
+
+
+def test_receivers_that_hang_hold_up_nobody_else(hub: RunningHub, listener: Listener) -> None:
+    release = threading.Event()
+
+    def hang(heard: Heard) -> Reply:
+        if heard.method == "POST":
+            release.wait(20)
+        return agreeing(heard)
+
+    with ExitStack() as stack:
+        stack.callback(release.set)
+        slow = [stack.enter_context(Listener(hang)) for _ in range(3)]
+        for one in slow:
+            for number in range(3):
+                joined(hub, one, f"/{number}")
+        for number in range(20):
+            joined(hub, listener, f"/{number}")
+        for minute in range(3):
+            began = time.monotonic()
+            hub.submit(payload(minute=minute))
+            most = 20 * (minute + 1)
+            assert listener.wait(lambda most=most: len(listener.posts()) == most)  # type: ignore[misc]
+            assert max(it.at for it in listener.posts()) - began < 1.5
+        assert sum(len(it.posts()) for it in slow) == 9
+
+
+def test_no_origin_is_told_more_than_a_few_things_at_a_time(
+    tmp_path: Path, listener: Listener
+) -> None:
+    busy: list[int] = []
+    most: list[int] = []
+
+    def counted(heard: Heard) -> Reply:
+        if heard.method == "POST":
+            busy.append(1)
+            most.append(len(busy))
+            time.sleep(0.02)
+            busy.pop()
+        return agreeing(heard)
+
+    listener.answer = counted
+    with running_hub(tmp_path / "hub.db", per_host=3) as hub:
+        for number in range(12):
+            joined(hub, listener, f"/{number}")
+        hub.submit(payload())
+        assert listener.wait(lambda: len(listener.posts()) == 12)
+
+    assert 1 < max(most) <= 3
+
+
+def test_a_lease_that_is_over_ends_the_subscription(tmp_path: Path, listener: Listener) -> None:
+    with running_hub(tmp_path / "hub.db", shortest=1) as hub:
+        joined(hub, listener, "/short", lease_seconds="1")
+        joined(hub, listener, "/long")
+        time.sleep(1.1)
+        hub.submit(payload())
+        assert listener.wait(lambda: len(listener.posts()) == 1)
+        time.sleep(0.1)
+
+    assert [it.path for it in listener.posts()] == ["/long"]
+
+
+def test_a_lease_has_an_end_whatever_is_asked(tmp_path: Path, listener: Listener) -> None:
+    with running_hub(tmp_path / "hub.db") as hub:
+        for path, lease in (("/1", "999999999999"), ("/2", "1"), ("/3", "")):
+            said = {"lease_seconds": lease} if lease else {}
+            joined(hub, listener, path, **said)
+
+    granted = [int(it.query["hub.lease_seconds"]) for it in listener.heard]
+    assert granted == [30 * 86_400, 3_600, 10 * 86_400]
+
+
+def test_an_old_receiver_may_be_signed_for_with_sha1(tmp_path: Path, listener: Listener) -> None:
+    with running_hub(tmp_path / "hub.db", method="sha1") as hub:
+        joined(hub, listener, secret="old")
+        hub.submit(payload())
+        assert listener.wait(lambda: len(listener.posts()) == 1)
+
+    [delivery] = listener.posts()
+    assert delivery.fields["x-hub-signature"] == sign(b"old", delivery.body, "sha1")
+
+
+def test_a_restart_delivers_what_was_accepted_and_forgets_no_subscription(
+    tmp_path: Path, listener: Listener
+) -> None:
+    with running_hub(tmp_path / "hub.db") as hub:
+        joined(hub, listener)
+        listener.answer = lambda _: (500, b"")
+        hub.submit(payload())
+        assert listener.wait(lambda: len(listener.posts()) == 1)
+    listener.answer = agreeing
+
+    with running_hub(tmp_path / "hub.db") as again:
+        assert listener.wait(lambda: again.hub.deliveries.counts["delivered"] == 1)
+    assert listener.posts()[-1].body == payload()

@@ -1,0 +1,296 @@
+"""What a hub answers, without any network: to wishes, submissions and pings."""
+
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from resourcesync.adapters.hub import FileHub
+from resourcesync.errors import ConfigurationError
+from resourcesync.websub.hub import Hub, Submission
+from resourcesync.websub.messages import Answer, link_field
+from resourcesync.websub.rules import HubRules
+from resourcesync.websub.signatures import sign
+from tests.support.hubs import KEY, TOPIC, payload
+from tests.support.subscribing import StandingClock
+
+ADDRESS = "https://museum.example/hub"
+CALLBACK = "https://aggregator.example/push/token"
+
+
+class Desk:
+    """A hub that is asked in process."""
+
+    def __init__(self, folder: Path, **rules: object) -> None:
+        usual: dict[str, object] = {"address": ADDRESS, "topics": frozenset({TOPIC}), "key": KEY}
+        self.store = FileHub(folder / "hub.db")
+        self.clock = StandingClock()
+        self.there: bytes | None = None
+        self.looked: list[str] = []
+        self.woken = 0
+        made = HubRules(**(usual | rules))  # type: ignore[arg-type]
+        self.hub = Hub(self.store, self.clock, made, look=self._look, wake=self._wake)
+
+    def _look(self, topic: str) -> bytes | None:
+        self.looked.append(topic)
+        return self.there
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    def wish(self, peer: str = "192.0.2.1", **said: str) -> Answer:
+        usual = {"mode": "subscribe", "topic": TOPIC, "callback": CALLBACK}
+        fields = {f"hub.{name}": value for name, value in (usual | said).items()}
+        return self.hub.ask(urlencode(fields).encode(), peer)
+
+    def submit(self, body: bytes, **changes: object) -> int:
+        usual: dict[str, object] = {
+            "media_type": "application/xml",
+            "link": link_field(TOPIC, [ADDRESS]),
+            "signatures": [sign(KEY, body)],
+        }
+        submission = Submission(body=body, **(usual | changes))  # type: ignore[arg-type]
+        return self.hub.submit(submission).status
+
+    def told(self) -> list[bytes]:
+        return [it.body for it in self.store.payloads(TOPIC, 0)]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        "",
+        "file:///etc/passwd",
+        "ftp://example.org/x",
+        "//example.org/x",
+        "http://",
+        "http://user:secret@example.org/",
+        "http://example.org:22/",
+        "http://example.org:25/",
+        "http://example.org:99999/",
+        "http://example.org:x/",
+        "http://example.org/#part",
+        "http://example.org/a b",
+        "http://example.org/\n",
+        "http://[::1/",
+        "http://exämple.org/",
+        "http://example.org/" + "x" * 2048,
+    ],
+)
+def test_a_callback_that_cannot_be_one_is_refused_at_once(desk: Desk, callback: str) -> None:
+    assert desk.wish(callback=callback).status == 400
+    assert desk.store.count_intents() == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ({"topic": "https://other.example/"}, 404),
+        ({"topic": ""}, 400),
+        ({"mode": "denied"}, 400),
+        ({"mode": "SUBSCRIBE"}, 400),
+        ({"secret": ""}, 400),
+        ({"secret": "x" * 200}, 400),
+        ({"secret": "a\x00b"}, 400),
+        ({"secret": "ü" * 100}, 400),
+        ({"lease_seconds": "0"}, 400),
+        ({"lease_seconds": "-1"}, 400),
+        ({"lease_seconds": "1e3"}, 400),
+        ({"lease_seconds": "9" * 13}, 400),
+        ({"lease_seconds": "\u0663"}, 400),
+        ({"verify_token": "x" * 201}, 400),
+    ],
+)
+def test_a_wish_that_nobody_can_grant_is_refused(
+    desk: Desk, said: dict[str, str], status: int
+) -> None:
+    assert desk.wish(**said).status == status
+    assert desk.store.count_intents() == 0
+    assert desk.woken == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"secret": "x" * 199},
+        {"lease_seconds": "1"},
+        {"mode": "unsubscribe"},
+        {"callback": "http://example.org:1024/?a=b&c"},
+        {"verify": "sync"},
+        {"unknown": "field"},
+    ],
+)
+def test_a_sound_wish_is_stored_before_it_is_answered(desk: Desk, said: dict[str, str]) -> None:
+    assert desk.wish(**said).status == 202
+    assert desk.store.count_intents() == 1
+    assert desk.woken == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\xff",
+        b"hub.secret=%ff&hub.mode=subscribe",
+        b"a=b&" * 40,
+        b"hub.mode=subscribe&x=" + b"y" * 16_384,
+        b"",
+    ],
+)
+def test_what_is_no_form_is_refused(desk: Desk, body: bytes) -> None:
+    assert desk.hub.ask(body, "192.0.2.1").status == 400
+
+
+def test_a_secret_is_not_taken_over_a_plain_network(tmp_path: Path) -> None:
+    plain = Desk(tmp_path, address="http://hub.example/")
+    assert plain.wish(secret="it").status == 400
+    assert plain.wish().status == 202
+    topics = frozenset({TOPIC})
+    assert HubRules(address="http://127.0.0.1:80/hub", topics=topics).takes_secrets
+    assert HubRules(address="http://h.example/", topics=topics, plain_secrets=True).takes_secrets
+
+
+@pytest.mark.parametrize(
+    "rules", [{"address": "hub"}, {"method": "md5"}, {"topics": frozenset({"x"})}]
+)
+def test_rules_that_cannot_work_are_refused(tmp_path: Path, rules: dict[str, object]) -> None:
+    with pytest.raises(ConfigurationError):
+        Desk(tmp_path, **rules)
+
+
+def test_there_are_only_so_many_wishes_of_one_peer_in_a_minute(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, per_peer=5)
+    assert [desk.wish().status for _ in range(8)] == [202] * 5 + [429] * 3
+    assert desk.wish(peer="192.0.2.2").status == 202
+    desk.clock.sleep(12)
+    assert [desk.wish().status for _ in range(2)] == [202, 429]
+
+
+def test_there_are_only_so_many_wishes_for_one_origin_in_a_minute(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, per_origin=3)
+    found = [desk.wish(peer=f"192.0.2.{it}", callback=f"{CALLBACK}{it}") for it in range(5)]
+    assert [it.status for it in found] == [202] * 3 + [429] * 2
+    assert found[-1].retry_after == 60
+    assert desk.wish(callback="https://other.example/").status == 202
+
+
+def test_there_are_only_so_many_wishes_and_subscriptions_in_all(tmp_path: Path) -> None:
+    assert Desk(tmp_path, most_intents=0).wish().status == 503
+    full = Desk(tmp_path, most_subscriptions=0)
+    assert full.wish().status == 503
+    assert full.wish(mode="unsubscribe").status == 202
+
+
+def test_only_the_publisher_may_submit(desk: Desk) -> None:
+    body = payload()
+    for signatures in (
+        [],
+        [sign(b"another", body)],
+        [sign(KEY, b"other")],
+        [sign(KEY, body, "sha1")],
+        [sign(KEY, body)] * 2,
+    ):
+        assert desk.submit(body, signatures=signatures) == 403
+    assert desk.submit(body, link=link_field("https://other.example/", [ADDRESS])) == 403
+    assert desk.told() == []
+    assert desk.submit(body) == 204
+    assert desk.told() == [body]
+    assert desk.woken == 1
+
+
+def test_a_submission_that_is_none_is_refused(desk: Desk) -> None:
+    body = payload()
+    assert desk.submit(body, link=f'<{TOPIC}>; rel="self"') == 400
+    assert desk.submit(body, link=f'<{ADDRESS}>; rel="hub"') == 400
+    assert desk.submit(body, link="") == 400
+    assert desk.submit(body, link=f'{link_field(TOPIC, [ADDRESS])}, <x>; rel="self"') == 400
+    assert desk.submit(body, media_type="application/json") == 406
+    assert desk.submit(body, media_type="") == 406
+    for other in (b"", b"<urlset/>", body[:-20].replace(b"change-notification", b"resourcelist")):
+        assert desk.submit(other) == 400
+    assert desk.submit(b"x" * (1024 * 1024 + 1)) == 413
+    assert desk.told() == []
+    assert desk.submit(body, media_type="Text/XML; charset=utf-8") == 204
+
+
+def test_without_a_key_nobody_may_submit_unless_anybody_may(tmp_path: Path) -> None:
+    closed = Desk(tmp_path, key=b"")
+    assert closed.submit(payload(), signatures=[]) == 403
+    assert closed.submit(payload(), signatures=[sign(b"", payload())]) == 403
+    assert Desk(tmp_path, key=b"", takes_unsigned=True).submit(payload(), signatures=[]) == 204
+
+
+def test_what_was_told_lately_is_not_told_again(desk: Desk) -> None:
+    for minute in (0, 0, 1, 0):
+        assert desk.submit(payload(minute=minute)) == 204
+    assert desk.told() == [payload(), payload(minute=1)]
+    assert desk.woken == 2
+
+
+def test_submissions_that_never_end_are_slowed_down(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, pings=1)
+    found = [desk.submit(payload()) for _ in range(62)]
+    assert found == [204] * 60 + [429] * 2
+
+
+def ping(desk: Desk, topic: str, name: str = "hub.url") -> int:
+    return desk.hub.ask(urlencode({"hub.mode": "publish", name: topic}).encode(), "x").status
+
+
+def test_a_ping_leads_to_a_look_at_our_own_topic_only(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, pings=5)
+    assert ping(desk, "http://169.254.169.254/") == 404
+    assert desk.looked == []
+    assert ping(desk, TOPIC) == 404
+    desk.there = b"no notification"
+    assert ping(desk, TOPIC) == 404
+    desk.there = payload()
+    assert ping(desk, TOPIC, "hub.topic") == 204
+    assert ping(desk, TOPIC) == 204
+    assert desk.told() == [payload()]
+    assert ping(desk, TOPIC) == 204
+    assert ping(desk, TOPIC) == 429
+    assert desk.looked == [TOPIC] * 5
+    assert desk.told() == [payload()]
+
+
+def test_a_wish_that_waits_is_answered_when_it_is_settled(desk: Desk) -> None:
+    body = urlencode(
+        {
+            "hub.mode": "subscribe",
+            "hub.topic": TOPIC,
+            "hub.callback": CALLBACK,
+            "hub.verify": "sync,async",
+        }
+    ).encode()
+    desk.hub.ask(body, "x")
+    assert desk.hub.outcome(body) is None
+    [intent] = desk.store.due_intents(0, 10, [])
+    desk.store.confirm(intent, 10**18)
+    assert desk.hub.outcome(body) == Answer(status=204)
+    gone = body.replace(b"subscribe", b"unsubscribe")
+    desk.hub.ask(gone, "x")
+    [intent] = desk.store.due_intents(0, 10, [])
+    desk.store.forget(intent)
+    refused = desk.hub.outcome(gone)
+    assert refused is not None
+    assert refused.status == 409
+
+
+def test_wishes_of_one_receiver_are_asked_about_in_their_order(desk: Desk) -> None:
+    for secret in ("first", "second"):
+        desk.wish(secret=secret)
+    desk.wish(callback=f"{CALLBACK}/other")
+    found = desk.store.due_intents(0, 10, [])
+    assert [(it.secret, it.callback) for it in found] == [
+        (b"first", CALLBACK),
+        (b"", f"{CALLBACK}/other"),
+    ]
+    desk.store.confirm(found[0], 10**18)
+    [again] = desk.store.due_intents(0, 10, [found[1].number])
+    assert again.secret == b"second"
