@@ -131,17 +131,13 @@ NOT_MENDING = [
     "status museum --check",
     "audit museum --offline",
     "audit museum --offline --method lists",
-    "audit museum --offline --method stat",
     "audit museum --offline --sample 30%",
     "audit museum",
     "audit museum --method lists",
-    "audit museum --method stat",
-    "audit museum --method remote",
 ]
 MENDING = [
     "pull museum --retries 0",
     "pull --all --retries 0",
-    "pull museum --retries 0 --lists-only",
     "repair museum",
     "repair museum --from-audit last",
 ]
@@ -152,7 +148,6 @@ LOOKING_AT_LESS = TRUSTING | {
     "audit museum --method lists",
     "pull museum --retries 0",
     "pull --all --retries 0",
-    "pull museum --retries 0 --lists-only",
 }
 
 
