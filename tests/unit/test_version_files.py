@@ -1,0 +1,151 @@
+"""The store of versions: what has its name is whole, and nothing is kept twice."""
+
+import errno
+import hashlib
+import io
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from resourcesync.adapters import version_files
+from resourcesync.adapters.version_files import FolderVersions
+from resourcesync.errors import DiskFullError, StorageError
+
+BODY = b"a version"
+NAME = hashlib.sha256(BODY).hexdigest()
+PAST, FUTURE = 0, 1 << 60
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FolderVersions:
+    return FolderVersions(tmp_path / "versions")
+
+
+def keep(store: FolderVersions, body: bytes, name: str = NAME, length: int | None = None) -> bool:
+    return store.keep(io.BytesIO(body), name, len(body) if length is None else length)
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {it.name: it.read_bytes() for it in root.rglob("*") if it.is_file()}
+
+
+def read(store: FolderVersions, name: str = NAME) -> bytes | None:
+    stream = store.open(name)
+    if stream is None:
+        return None
+    with stream:
+        return stream.read()
+
+
+def test_a_content_is_kept_once_under_its_sha_256_for_its_owner_alone(
+    store: FolderVersions, tmp_path: Path
+) -> None:
+    assert keep(store, BODY)
+    path = tmp_path / "versions" / NAME[:2] / NAME
+    inode = path.stat().st_ino
+    assert keep(store, BODY)
+
+    store.settle()
+    assert read(store) == BODY
+    assert store.holds(NAME, len(BODY))
+    assert path.stat().st_ino == inode
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert files(tmp_path) == {NAME: BODY}
+
+
+@pytest.mark.parametrize("body", [b"another one", b"a versiom", b"a versio", b"a version and more"])
+def test_bytes_that_are_others_are_not_kept(
+    store: FolderVersions, tmp_path: Path, body: bytes
+) -> None:
+    assert not keep(store, body, length=len(BODY))
+
+    assert read(store) is None
+    assert files(tmp_path) == {}
+
+
+def test_a_file_that_is_written_in_place_later_does_not_change_what_was_kept(
+    store: FolderVersions, tmp_path: Path
+) -> None:
+    original = tmp_path / "original"
+    original.write_bytes(BODY)
+    with original.open("rb") as stream:
+        assert store.keep(stream, NAME, len(BODY))
+    original.write_bytes(b"in place!")
+
+    assert read(store) == BODY
+
+
+def test_where_blocks_can_be_shared_the_bytes_are_proved_and_not_copied(
+    store: FolderVersions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def clone(target: int, stream: BinaryIO) -> bool:
+        os.write(target, BODY)
+        os.lseek(target, 0, os.SEEK_SET)
+        return True
+
+    monkeypatch.setattr(version_files, "_cloned", clone)
+
+    assert store.keep(io.BytesIO(b"never read"), NAME, len(BODY))
+    assert read(store) == BODY
+    other = hashlib.sha256(b"b version").hexdigest()
+    assert not store.keep(io.BytesIO(b"never read"), other, len(BODY))
+
+
+def test_a_content_that_was_cut_short_is_kept_anew(store: FolderVersions, tmp_path: Path) -> None:
+    keep(store, BODY)
+    (tmp_path / "versions" / NAME[:2] / NAME).write_bytes(b"a v")
+
+    assert not store.holds(NAME, len(BODY))
+    assert keep(store, BODY)
+    assert read(store) == BODY
+
+
+def test_a_full_disk_keeps_nothing_and_says_so(
+    store: FolderVersions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+
+    with pytest.raises(DiskFullError):
+        keep(store, BODY)
+    assert files(tmp_path) == {}
+
+
+def test_what_nothing_needs_is_swept_after_its_time(store: FolderVersions, tmp_path: Path) -> None:
+    needed = hashlib.sha256(b"needed").hexdigest()
+    for body in (BODY, b"needed"):
+        keep(store, body, hashlib.sha256(body).hexdigest())
+    shard = tmp_path / "versions" / NAME[:2]
+    (shard / ".tmp-1-1").write_bytes(b"half of")
+    (shard / "not-ours").write_bytes(b"x")
+
+    assert store.sweep(lambda name: name == needed, PAST) == 0
+    assert store.sweep(lambda name: name == needed, FUTURE) == 2
+
+    assert files(tmp_path) == {needed: b"needed", "not-ours": b"x"}
+
+
+def test_sweeping_where_nothing_was_ever_kept_is_no_error(store: FolderVersions) -> None:
+    assert store.sweep(lambda _: False, FUTURE) == 0
+    store.settle()
+
+
+def test_what_is_removed_is_gone_and_may_be_removed_again(store: FolderVersions) -> None:
+    keep(store, BODY)
+
+    store.remove([(NAME, len(BODY))])
+    store.remove([(NAME, len(BODY))])
+
+    assert read(store) is None
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "ab", NAME.upper(), ""])
+def test_a_name_that_is_no_sha_256_leads_nowhere(store: FolderVersions, name: str) -> None:
+    with pytest.raises(StorageError):
+        store.path(name)
