@@ -25,7 +25,7 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def dump(world: World) -> None:
+def dump(world: World, *, most: int = 20, changes: bool = True) -> None:
     """Dump what is published, and publish what leads to the dumps."""
     DumpPublisher(
         world.catalogue,
@@ -33,8 +33,8 @@ def dump(world: World) -> None:
         PresentContents(world.originals),
         names=Naming(base_uri=BASE),
         clock=world.clock,
-        size=PackageSize(max_entries=20),
-    ).publish(changes=True)
+        size=PackageSize(max_entries=most),
+    ).publish(changes=changes)
     world.publish()
 
 
@@ -117,3 +117,24 @@ def test_our_own_validator_finds_nothing_in_what_we_dump(world: World) -> None:
         assert findings == []
 
     assert judged > 6
+
+
+@pytest.mark.parametrize(("altered", "looks"), [(10, False), (100, True)])
+def test_a_few_changes_are_not_worth_a_look_at_the_manifests_of_all(
+    tmp_path: Path, altered: int, *, looks: bool
+) -> None:
+    world = World(tmp_path / "large")
+    for number in range(600):
+        world.put(f"{number:03}.txt", f"content {number}")
+    world.publish()
+    dump(world, most=300, changes=False)
+    world.pull()
+    for number in range(0, 600, 600 // altered):
+        world.put(f"{number:03}.txt", "altered")
+    world.publish()
+    dump(world, most=300, changes=False)
+
+    report = world.pull()
+
+    assert (report.updated, report.state) == (altered, MirrorState.IN_SYNC)
+    assert any(uri.endswith("-manifest.xml") for uri in world.fetcher.asked) is looks

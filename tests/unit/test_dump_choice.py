@@ -17,6 +17,7 @@ from resourcesync.destination.choosing import (
     Prospect,
     cost_singly,
     is_worth_asking,
+    is_worth_looking,
     is_worth_taking,
 )
 from resourcesync.destination.estimating import Estimate, moments_of
@@ -114,6 +115,17 @@ def test_a_look_at_a_dump_is_worth_it_for_a_few_resources_at_least() -> None:
     assert is_worth_asking(Need(count=1), "always")
     assert not is_worth_asking(Need(), "always")
     assert not is_worth_asking(Need(count=10**6), "never")
+
+
+def test_manifests_that_cost_more_than_they_may_save_are_not_looked_at() -> None:
+    of_24 = [Prospect(length=10**6, wanted=Need(count=67), held=10_000)] * 24
+
+    assert not is_worth_looking(of_24, Need(count=1_620), "auto")
+    assert is_worth_looking(of_24, Need(count=240_000), "auto")
+    assert is_worth_looking(of_24, Need(count=1), "always")
+    assert not is_worth_looking(of_24, Need(count=240_000), "never")
+    changes = [Prospect(length=10**6, wanted=Need(count=500))]
+    assert is_worth_looking(changes, Need(count=500), "auto")
 
 
 def test_what_has_no_length_is_taken_for_as_long_as_the_others() -> None:

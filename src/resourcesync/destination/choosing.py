@@ -20,6 +20,8 @@ USUAL: Final = 16 * 1024
 """Bytes of a resource of which no list tells how many it has."""
 LEAST: Final = 8
 """Fetches below which nobody looks for a dump: the look itself takes some requests."""
+MANIFEST: Final = 200
+"""Bytes of an entry of a manifest."""
 _LEAST_SHARE: Final = 0.1
 """What must be wanted, at least, of what a package holds: else it is mostly here already."""
 _BLIND_SHARE: Final = 0.5
@@ -102,6 +104,22 @@ def is_worth_asking(wanted: Need, policy: DumpPolicy) -> bool:
     if policy == "never":
         return False
     return wanted.count >= (1 if policy == "always" else LEAST)
+
+
+def is_worth_looking(prospects: Iterable[Prospect], rest: Need, policy: DumpPolicy) -> bool:
+    """Whether a look at the manifests of packages costs less than half of what it may save.
+
+    Without the look, what is expected of them decides.
+
+    Args:
+        prospects: What is expected of the packages.
+        rest: What nothing has brought yet.
+        policy: What the operator wants.
+    """
+    if policy != "auto":
+        return policy == "always"
+    held = (it.wanted.count if it.held is None else it.held for it in prospects)
+    return sum(REQUEST + MANIFEST * count for count in held) < cost_singly(rest) / 2
 
 
 class Ages:

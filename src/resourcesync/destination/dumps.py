@@ -16,6 +16,7 @@ from resourcesync.destination.choosing import (
     Need,
     Prospect,
     is_worth_asking,
+    is_worth_looking,
     is_worth_taking,
 )
 from resourcesync.destination.estimating import Estimate, moments_of
@@ -157,13 +158,16 @@ class Dumps:
             if self._pull.packages.waits(offered)
             or is_worth_asking(estimate.of(number).wanted, policy)
         ]
+        is_looked = is_worth_looking(
+            (estimate.of(number) for number, _ in numbered), self._rest(), policy
+        )
         # What is on the disk already costs nothing more, and may leave nothing to be fetched.
         numbered.sort(key=lambda pair: not self._pull.packages.waits(pair[1]))
         for start in range(0, len(numbered), _BATCH):
             with ExitStack() as opened:
                 batch = [offered for _, offered in numbered[start : start + _BATCH]]
                 guesses = [number for number, _ in numbered[start : start + _BATCH]]
-                copied = self._copied(batch, opened)
+                copied = self._copied(batch, opened) if is_looked else {}
                 known = self._known(batch, copied, wanted)
                 for position, offered in enumerate(batch):
                     prospect = known.get(position) or estimate.of(guesses[position])
