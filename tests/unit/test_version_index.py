@@ -140,12 +140,17 @@ def test_the_bytes_of_a_content_count_once(tmp_path: Path) -> None:
         assert index.bytes_kept() == 105 + 7
 
 
+def add_in_vain(catalogue: FileCatalogue, index: FileVersions) -> None:
+    with catalogue.record(ManualClock().now()):
+        index.add(version(A, 1, 5))
+        raise StorageError("the disk is gone")
+
+
 def test_what_is_added_in_a_recording_that_fails_was_never_there(tmp_path: Path) -> None:
     with opened(tmp_path) as catalogue:
         index = catalogue.versions()
-        with pytest.raises(StorageError), catalogue.record(ManualClock().now()):
-            index.add(version(A, 1, 5))
-            raise StorageError("the disk is gone")
+        with pytest.raises(StorageError):
+            add_in_vain(catalogue, index)
 
         assert index.newest(A) is None
         assert not index.is_needed(sha(5))

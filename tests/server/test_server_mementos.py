@@ -1,0 +1,228 @@
+"""Mementos, TimeGates, TimeMaps and patches, asked for as RFC 7089 has it."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from starlette.types import ASGIApp
+
+from resourcesync.adapters.memory import ManualClock
+from resourcesync.server import mementos
+from resourcesync.server.conditions import format_http_date, parse_http_date
+from resourcesync.wiring import mementos as wired
+from resourcesync.wiring import serving
+from resourcesync.wiring.publishing import publish_tree
+from resourcesync.wiring.versioning import VersionsAsked
+from tests.support.asgi import Answer, ask
+
+BASE = "https://h.example/data/"
+TEXTS = ("<a>\n<b>one</b>\n" + "<c/>" * 60 + "</a>", "<a>\n<b>two</b>\n" + "<c/>" * 60 + "</a>")
+LINK_FORMAT = "application/link-format"
+FOREVER = "max-age=31536000, immutable"
+HOUR = 3_600
+GATE = "/resourcesync/versions/timegate/"
+MAP = "/resourcesync/versions/timemap/"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tree of which a file had two versions, another one and a third was deleted."""
+    root = tmp_path_factory.mktemp("tree")
+    clock = ManualClock()
+    for number, text in enumerate(TEXTS):
+        for name in ("a b.xml", "é.txt"):
+            (root / name).write_text(text if name == "a b.xml" else "same")
+            modified = clock.now().timestamp() - 60
+            os.utime(root / name, (modified, modified))
+        if number == 0:
+            (root / "gone.txt").write_text("gone")
+        else:
+            (root / "gone.txt").unlink()
+        publish_tree(root, {"url": BASE, "versions": True, "patches": True}, clock=clock)
+        clock.advance(hours=1)
+    return root
+
+
+@pytest.fixture
+def app(root: Path) -> ASGIApp:
+    return serving.find_tree(root).application(ManualClock())
+
+
+def get(
+    app: ASGIApp, uri: str, fields: Mapping[str, str] | None = None, method: str = "GET"
+) -> Answer:
+    path = "/" + uri.removeprefix(BASE).lstrip("/")
+    return ask(app, path, fields=fields, method=method)
+
+
+def listed(app: ASGIApp, name: str) -> list[tuple[str, str, str]]:
+    """What a TimeMap lists: relation, address, moment."""
+    text = get(app, MAP + name).body.decode()
+    return [
+        (rel, uri, moment)
+        for uri, rel, moment in re.findall(
+            r'<([^>]*)>; rel="([^"]*memento)"; datetime="([^"]*)"', text
+        )
+    ]
+
+
+def test_a_timemap_lists_every_version_with_its_moment(app: ASGIApp) -> None:
+    answer = get(app, MAP + "a%20b.xml")
+    (first, one, early), (last, two, late) = listed(app, "a%20b.xml")
+
+    assert (answer.status, answer.fields["content-type"]) == (200, "application/link-format")
+    assert (first, last) == ("first memento", "last memento")
+    assert answer.body.decode().splitlines()[:3] == [
+        f'<{BASE}a%20b.xml>; rel="original",',
+        f'<{BASE}resourcesync/versions/timegate/a%20b.xml>; rel="timegate",',
+        f'<{BASE}resourcesync/versions/timemap/a%20b.xml>; rel="self"; type="{LINK_FORMAT}",',
+    ]
+    assert (get(app, one).body, get(app, two).body) == tuple(it.encode() for it in TEXTS)
+    moments = [parse_http_date(it) or 0 for it in (early, late)]
+    assert moments[1] - moments[0] == HOUR
+    assert [rel for rel, _, _ in listed(app, "gone.txt")] == ["first last memento"]
+
+
+def test_a_memento_says_what_it_is_of_and_when_and_never_changes(app: ASGIApp) -> None:
+    (_, uri, moment), _ = listed(app, "a%20b.xml")
+
+    answer = get(app, uri)
+    again = get(app, uri, {"if-none-match": answer.fields["etag"]})
+
+    assert answer.fields["memento-datetime"] == moment
+    assert answer.fields["content-type"] == "application/xml"
+    assert answer.fields["cache-control"] == FOREVER
+    assert answer.fields["link"] == (
+        f'<{BASE}a%20b.xml>; rel="original", '
+        f'<{BASE}resourcesync/versions/timegate/a%20b.xml>; rel="timegate", '
+        f'<{BASE}resourcesync/versions/timemap/a%20b.xml>; rel="timemap";'
+        ' type="application/link-format"'
+    )
+    assert (again.status, again.body) == (304, b"")
+    head = get(app, uri, method="HEAD")
+    assert (head.status, head.body, head.fields) == (200, b"", answer.fields)
+    part = get(app, uri, {"range": "bytes=0-2"})
+    assert (part.status, part.body) == (206, b"<a>")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "version"), [(-HOUR, 0), (0, 0), (HOUR - 1, 0), (HOUR, 1), (99 * HOUR, 1)]
+)
+def test_a_timegate_leads_to_the_version_of_the_moment(
+    app: ASGIApp, seconds: int, version: int
+) -> None:
+    mementos = listed(app, "a%20b.xml")
+    start = parse_http_date(mementos[0][2])
+    assert start is not None
+
+    answer = get(app, GATE + "a%20b.xml", {"accept-datetime": format_http_date(start + seconds)})
+
+    assert (answer.status, answer.fields["location"]) == (302, mementos[version][1])
+    assert answer.fields["vary"] == "accept-datetime"
+    assert f'<{BASE}a%20b.xml>; rel="original"' in answer.fields["link"]
+    assert f'<{mementos[0][1]}>; rel="first memento"' in answer.fields["link"]
+
+
+def test_a_timegate_without_a_moment_leads_to_the_last_version(app: ASGIApp) -> None:
+    assert get(app, GATE + "a%20b.xml").fields["location"] == listed(app, "a%20b.xml")[1][1]
+    assert get(app, GATE + "gone.txt").fields["location"] == listed(app, "gone.txt")[0][1]
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "yesterday",
+        "",
+        "2026-01-01T00:00:00Z",
+        "Thu, 32 Jan 2026 00:00:00 GMT",
+        "Thursday, 01-Jan-26 00:00:00 GMT",
+        "Thu, 01 Jan 2026 00:00:00 GMT, Thu, 01 Jan 2026 00:00:00 GMT",
+    ],
+)
+def test_a_moment_that_is_none_is_refused(app: ASGIApp, moment: str) -> None:
+    answer = get(app, GATE + "a%20b.xml", {"accept-datetime": moment})
+
+    assert (answer.status, answer.fields["vary"]) == (400, "accept-datetime")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        GATE + "nothing.txt",
+        GATE,
+        GATE.rstrip("/"),
+        GATE + "../a%20b.xml",
+        GATE + ".resourcesync/catalogue.db",
+        MAP + "nothing.txt",
+        "/resourcesync/versions",
+        "/resourcesync/versions/",
+        "/resourcesync/versions/20260101000000000000/a%20b.xml",
+        "/resourcesync/versions/2026/a%20b.xml",
+        "/resourcesync/versions/99999999999999999999/a%20b.xml",
+        "/resourcesync/versions/patch/20260101000000000000/a%20b.xml",
+        "/resourcesync/versions/patch/",
+    ],
+)
+def test_what_is_not_kept_is_absent(app: ASGIApp, path: str) -> None:
+    assert get(app, path).status == 404
+
+
+def test_a_patch_is_served_with_its_kind_and_never_changes(app: ASGIApp, root: Path) -> None:
+    text = (root / "resourcesync/changelist.xml").read_text()
+    [uri] = re.findall(r'terms/patch" href="([^"]*)"', text)
+
+    answer = get(app, uri)
+
+    assert answer.status == 200
+    assert answer.fields["content-type"] == "application/xml-patch+xml"
+    assert answer.fields["cache-control"] == FOREVER
+    assert b">two<" in answer.body
+
+
+def test_only_reading_is_allowed(app: ASGIApp) -> None:
+    assert get(app, GATE + "a%20b.xml", method="POST").status == 405
+
+
+def test_a_resource_says_where_its_timegate_is_and_a_document_does_not(app: ASGIApp) -> None:
+    gate = f'<{BASE}resourcesync/versions/timegate/%C3%A9.txt>; rel="timegate"'
+
+    assert gate in get(app, "/%C3%A9.txt").fields["link"]
+    assert "timegate" not in get(app, "/resourcesync/changelist.xml").fields.get("link", "")
+
+
+def test_a_version_of_what_is_no_longer_published_is_absent(root: Path, app: ASGIApp) -> None:
+    uri = listed(app, "%C3%A9.txt")[0][1]
+    versioned = serving.find_tree(root)
+    closed = wired.mementos(root, VersionsAsked(), versioned.base, lambda path: path != "é.txt")
+
+    path = "/" + uri.removeprefix(f"{BASE}resourcesync/versions/")
+    assert ask(closed, path).status == 404
+    assert ask(closed, "/timemap/a%20b.xml").status == 200
+
+
+def test_a_content_that_was_harmed_is_cut_off_before_its_end(root: Path, app: ASGIApp) -> None:
+    _, (_, uri, _) = listed(app, "a%20b.xml")
+    sha256 = get(app, uri).fields["etag"].strip('"')
+    path = root / ".resourcesync/versions" / sha256[:2] / sha256
+    body = path.read_bytes()
+    try:
+        path.write_bytes(b"x" + body[1:])
+        assert get(app, uri).error is not None
+        path.unlink()
+        assert get(app, uri).status == 404
+    finally:
+        path.write_bytes(body)
+
+
+def test_a_long_timemap_is_sent_piece_by_piece(
+    app: ASGIApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = get(app, MAP + "a%20b.xml")
+    monkeypatch.setattr(mementos, "_PAGE", 1)
+
+    answer = get(app, MAP + "a%20b.xml")
+
+    assert answer.body == whole.body
+    assert (whole.chunks, answer.chunks) == (1, 2)
