@@ -26,7 +26,7 @@ _TYPES: Final[dict[str, Schema]] = {
 
 _FIELDS: Final = {
     "text": (
-        "action archives audit b a algorithm capability change change_list check checked "
+        "action admin archives audit b a algorithm capability change change_list check checked "
         "clause code command consumer contents description dialect document entry excerpt "
         "final_uri fix fixity format found_by from_audit from_dialect hash hint id key kind label "
         "level link media_type message method mirror mode name next not_asked_anew origin out "
@@ -239,6 +239,7 @@ EVENTS: Final = {
     "ready": Event(
         meaning="The server runs.",
         always="uri pull tree",
+        sometimes="admin",
     ),
     "sample": Event(
         meaning="How many resources of a list were asked for.",

@@ -69,6 +69,25 @@ BINDING = Parsed("address", parse_binding)
     is_flag=True,
     help="With --hub: also tell subscribers on this machine and in private networks.",
 )
+@option(
+    "--events",
+    is_flag=True,
+    help="Also stream changes to those whom no hub can reach (Server-Sent Events).",
+)
+@option(
+    "--admin",
+    type=BINDING,
+    metavar="HOST:PORT",
+    help="Where to answer /livez, /readyz and /metrics; not for the public.",
+)
+@option(
+    "--connections",
+    type=click.IntRange(8, 100_000),
+    metavar="N",
+    default=400,
+    show_default=True,
+    help="Connections at a time; who comes too many is told to come back.",
+)
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Serve a tree and its lists over HTTP, and print the address to pull from.
@@ -80,6 +99,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     --hub runs a hub for this tree alone: at the address below --url that publish --hub gave. What
     it remembers is in DIR/.resourcesync, so it goes on where it was after a restart.
+
+    --events adds resourcesync/events: who asks for it is sent each change, within a second of its
+    publication. Three of four connections may be taken by that.
     """
     tree: Path = values["tree"]
 
@@ -102,22 +124,33 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
     host, port = values["bind"]
     clock = machine.system_clock()
     found = serving.find_tree(tree, values["out"])
-    mounts = {}
+    mounts: dict[str, Any] = {}
     if values["hub"]:
         own = own_hub.open_own_hub(
             found.root, found.out, found.base, clock, private=values["private_callbacks"]
         )
         mounts[own.path] = own.hub.application
+    limits = serving.Limits(connections=values["connections"])
+    counts = []
+    if values["events"]:
+        events = found.events(limits.connections * 3 // 4)
+        mounts[found.events_path] = events
+        counts.append(events.figures)
     links = own_hub.channel_links(found.root, found.base)
     application = found.application(clock, mounts=mounts, links=links)
+    aside = None
+    if values["admin"] is not None:
+        operations = found.operations(application.figures, *counts)
+        aside = serving.Aside(operations, *values["admin"])
 
-    def ready(uri: str) -> None:
+    def ready(uri: str, admin: str = "") -> None:
         address = values["url"] or uri
-        screen.report("ready", {"uri": uri, "pull": address, "tree": str(tree)})
+        told = {"uri": uri, "pull": address, "tree": str(tree)}
+        screen.report("ready", told | ({"admin": admin} if admin else {}))
         if not is_same_place(found.base, address):
             screen.report("warning", elsewhere(tree, found.base, address))
 
-    serving.serve_forever(application, host, port, on_ready=ready)
+    serving.serve_forever(application, host, port, on_ready=ready, limits=limits, aside=aside)
     return Outcome(closing=(Line("no longer served", "Stopped", QUIET),))
 
 
@@ -125,6 +158,8 @@ def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
     if event == "ready":
         yield Line(f"{fields['tree']} at {fields['uri']}", "Serving", QUIET)
         yield Line(f"resourcesync pull {fields['pull']}", "Pull", QUIET)
+        if "admin" in fields:
+            yield Line(f"{fields['admin']}metrics", "Figures", QUIET)
 
 
 def elsewhere(tree: Path, base: str, address: str) -> dict[str, object]:

@@ -15,7 +15,7 @@ import asyncio
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeVar, final
@@ -28,6 +28,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.server.exchange import Exchange, Reply, Request, refuse, refuse_request
+from resourcesync.server.figures import Figure
 from resourcesync.server.mounting import STOPPING, path_within
 
 _T = TypeVar("_T")
@@ -124,10 +125,20 @@ class Events:
         """How many follow the stream now."""
         return len(self._clients)
 
-    @property
-    def told(self) -> int:
-        """How many changes were told since the start, each to whoever followed then."""
-        return self._told
+    def figures(self) -> Iterator[Figure]:
+        """Yield how many follow now, and how many changes were told since the start."""
+        yield Figure(
+            name="resourcesync_event_clients",
+            kind="gauge",
+            what="Clients that follow the stream of changes.",
+            values=(((), self.clients),),
+        )
+        yield Figure(
+            name="resourcesync_events_total",
+            kind="counter",
+            what="Changes told in the stream, each once however many follow.",
+            values=(((), self._told),),
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as ASGI 3 asks; it knows no lifespan, for it starts with its first client."""

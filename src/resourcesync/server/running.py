@@ -7,13 +7,15 @@ of a connection, and for a client that takes no bytes.
 
 import asyncio
 import contextlib
+import logging
+import resource
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType, TracebackType
-from typing import Any, Final, Self, cast, final
+from typing import Any, Final, NamedTuple, Self, cast, final
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -22,7 +24,10 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.mounting import STOPPING, living
 
+_LOG: Final = logging.getLogger(__name__)
+
 _SPARE: Final = 50
+_OTHER_FILES: Final = 100
 _BACKLOG: Final = 1024
 _LAST_PORT: Final = 65_535
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -52,8 +57,7 @@ class Limits:
 _DEFAULT_LIMITS: Final = Limits()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aside:
+class Aside(NamedTuple):
     """A second application that the same server answers at an address of its own.
 
     Attributes:
@@ -93,6 +97,7 @@ def serve_forever(
         ConfigurationError: An address cannot be listened on, or the application cannot start.
         ResourceSyncError: The same, as the application says itself.
     """
+    _allow_files(limits.connections)
     with contextlib.ExitStack() as stack:
         listeners = [stack.enter_context(_listen(host, port))]
         configuration = _Configuration(app, limits)
@@ -103,6 +108,18 @@ def serve_forever(
             configuration.spared = second.getsockname()[1]
         uris = [_uri_of(listener) for listener in listeners]
         _Server(configuration, lambda: on_ready(*uris)).run(sockets=listeners)
+
+
+def _allow_files(connections: int) -> None:
+    """Let this process open as many files as so many connections may need, if it may."""
+    needed = 2 * (connections + _SPARE) + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < needed:
+        _LOG.warning("%d files may be open, %d connections may need %d", most, connections, needed)
 
 
 @final
@@ -121,17 +138,27 @@ class _Beside:
 
 @final
 class ServerThread:
-    """A server on a free port of 127.0.0.1 for as long as the ``with`` block runs.
+    """A server in a thread of its own, for as long as the ``with`` block runs.
 
     Args:
         app: The application.
+        host: The address or name to listen on.
+        port: The port; 0 takes a free one.
         limits: What clients may take.
 
     Raises:
-        ConfigurationError: There is no port to listen on.
+        ConfigurationError: The address cannot be listened on.
     """
 
-    def __init__(self, app: ASGIApp, *, limits: Limits = _DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        limits: Limits = _DEFAULT_LIMITS,
+    ) -> None:
+        self._address = host, port
         self._is_ready = threading.Event()
         self._server = _Server(_Configuration(app, limits), self._is_ready.set)
         self._listener: socket.socket | None = None
@@ -144,7 +171,7 @@ class ServerThread:
         return self._uri
 
     def __enter__(self) -> Self:
-        self._listener = _listen("127.0.0.1", 0)
+        self._listener = _listen(*self._address)
         self._uri = _uri_of(self._listener)
         self._thread.start()
         self._is_ready.wait()
