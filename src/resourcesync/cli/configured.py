@@ -12,7 +12,6 @@ import click
 
 from resourcesync import config
 from resourcesync.cli import mirror_folders, options
-from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.configured_tables import Setting, mistakes, read_setting
 from resourcesync.cli.configured_values import on_the_way, without_rivals
 from resourcesync.cli.pull_options import KEYS
@@ -269,6 +268,8 @@ def mistakes_of(file: ConfigFile) -> Iterator[ConfigurationError]:
         yield from shared
         return
     yield from Configuration(file).problems()
+    from resourcesync.cli.configured_sources import ConfiguredSources  # noqa: PLC0415 - not to pull
+
     yield from ConfiguredSources(file).problems()
 
 

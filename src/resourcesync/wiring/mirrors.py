@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -223,7 +222,7 @@ def open_destination(
                         drop_parts=partial(copies.clear_temporary, inf),
                         tells_case=not (folder / OWN_FOLDER / "STATE.DB").exists(),
                         traffic=lambda: (fetcher.stats.requests, fetcher.stats.received),
-                        room=lambda: shutil.disk_usage(folder).free,
+                        room=partial(_room, folder),
                         patches=plugins.patch_formats(),
                         mappers=plugins.mapper,
                         is_expected=is_expected,
@@ -233,6 +232,11 @@ def open_destination(
             is_told = is_expected and state.last_run() is not None
             if not was_mirror and memory.identity is None and not is_told:
                 _forget(folder, had_own=had_own, keep=was_folder)
+
+
+def _room(folder: Path) -> int:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
 
 
 def _followed(memory: Memory) -> str:
@@ -249,6 +253,8 @@ def _forget(folder: Path, *, had_own: bool, keep: bool) -> None:
         for suffix in ("", "-wal", "-shm"):
             (folder / OWN_FOLDER / f"{mirror_folder.STATE_FILE}{suffix}").unlink(missing_ok=True)
     else:
+        import shutil  # noqa: PLC0415 - seldom
+
         shutil.rmtree(folder / OWN_FOLDER, ignore_errors=True)
     if not keep:
         with suppress(OSError):
