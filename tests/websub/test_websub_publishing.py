@@ -1,0 +1,316 @@
+"""What a Source tells of its channels, and when hubs hear of what it published."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from resourcesync.adapters.catalogue import FileCatalogue
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.documents import Capability, read
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.capabilities import CapabilityEntry, DocumentChange
+from resourcesync.model.resources import Change
+from resourcesync.websub.messages import FORM
+from resourcesync.websub.signatures import is_signed
+from resourcesync.wiring import channels, notifying
+from resourcesync.wiring.publishing import Published, publish_tree
+from tests.support.listening import Heard, Listener, Reply
+
+BASE = "https://museum.example/"
+
+
+class Tree:
+    """A tree that is published with a hub."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.clock = SystemClock()
+
+    def put(self, *names: str, content: str = "") -> None:
+        for name in names:
+            (self.root / name).write_text(content or name, encoding="utf-8")
+
+    def publish(self, **chosen: Any) -> Published:
+        return publish_tree(self.root, chosen, clock=self.clock)
+
+    def notify(self) -> notifying.Notified:
+        with channels.opened(self.root) as opened:
+            return opened.notify(self.clock)
+
+    def entries(self, name: str) -> list[Any]:
+        return list(read((self.root / name).read_bytes()).entries())
+
+    def channel(self, name: str) -> CapabilityEntry | None:
+        found = [it for it in self.entries(name) if "notification" in it.label]
+        assert len(found) < 2
+        return found[0] if found else None
+
+
+@pytest.fixture
+def hub() -> Iterator[Listener]:
+    with Listener() as found:
+        yield found
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    root = tmp_path / "public"
+    root.mkdir()
+    made = Tree(root)
+    made.put("a")
+    return made
+
+
+def payloads_of(hub: Listener, name: str = "changenotification") -> list[bytes]:
+    return [it.body for it in hub.posts() if name in it.fields["link"]]
+
+
+def uris(body: bytes) -> list[str]:
+    return [it.uri.removeprefix(BASE) for it in read(body).entries()]
+
+
+def test_the_lists_lead_to_the_channels_and_their_hubs(tree: Tree) -> None:
+    hubs = ("https://hub.example/", "https://museum.example/hub")
+    tree.publish(url=BASE, hubs=hubs)
+
+    changes = tree.channel("resourcesync/capabilitylist.xml")
+    documents = tree.channel(".well-known/resourcesync")
+    assert changes is not None
+    assert documents is not None
+    assert changes.uri == f"{BASE}resourcesync/changenotification.xml"
+    assert changes.capability is Capability.CHANGE_NOTIFICATION
+    assert documents.uri == f"{BASE}resourcesync/frameworknotification.xml"
+    assert documents.capability is Capability.FRAMEWORK_NOTIFICATION
+    for entry in (changes, documents):
+        assert tuple(link.href for link in entry.hubs) == hubs
+
+    assert not tree.publish().publication.written
+    tree.publish(hubs=())
+    assert tree.channel("resourcesync/capabilitylist.xml") is None
+    assert tree.channel(".well-known/resourcesync") is None
+
+
+def test_each_topic_can_be_read_before_anything_was_told(tree: Tree) -> None:
+    tree.publish(url=BASE, hubs=("https://hub.example/",))
+
+    for name in ("changenotification", "frameworknotification"):
+        document = read((tree.root / f"resourcesync/{name}.xml").read_bytes())
+        assert list(document.entries()) == []
+        assert document.header.itself is not None
+        assert document.header.itself.href == f"{BASE}resourcesync/{name}.xml"
+        assert [it.href for it in document.header.hubs] == ["https://hub.example/"]
+        assert document.header.up is not None
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"hubs": ("hub",)},
+        {"hubs": ("ftp://hub.example/",)},
+        {"hubs": ("https://hub.example/<x>",)},
+        {"hubs": ('https://hub.example/"',)},
+        {"hubs": ("https://hub.example/",), "dialect": "0.9.1"},
+    ],
+)
+def test_a_hub_that_cannot_be_told_is_refused(tree: Tree, chosen: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        tree.publish(url=BASE, **chosen)
+
+
+def test_a_publication_is_told_after_it_can_be_read(tree: Tree, hub: Listener) -> None:
+    seen: list[list[str]] = []
+
+    def answer(heard: Heard) -> Reply:
+        del heard
+        listed = tree.entries("resourcesync/changelist.xml")
+        seen.append([it.uri.removeprefix(BASE) for it in listed])
+        assert (tree.root / "resourcesync/changenotification.xml").exists()
+        return 204, b""
+
+    hub.answer = answer
+    tree.publish(url=BASE, hubs=(hub.origin,), notify=True)
+    assert hub.heard == []  # nobody could have subscribed yet
+    tree.put("b")
+    done = tree.publish()
+
+    assert done.notified is not None
+    assert (done.notified.changes, done.notified.documents) == (1, 1)
+    assert done.notified.problems == ()
+    assert seen == [["b"]] * 2
+    [body] = payloads_of(hub)
+    assert uris(body) == ["b"]
+    assert body == (tree.root / "resourcesync/changenotification.xml").read_bytes()
+    [document] = payloads_of(hub, "frameworknotification")
+    assert uris(document) == ["resourcesync/changelist.xml"]
+    assert not tree.publish().notified.told  # type: ignore[union-attr]
+
+
+def test_one_notification_begins_where_the_last_one_ended(tree: Tree, hub: Listener) -> None:
+    tree.publish(url=BASE, hubs=(hub.origin,), notify=True)
+    for name in "bcd":
+        tree.put(name)
+        tree.publish()
+
+    headers = [read(body).header for body in payloads_of(hub)]
+    assert len(headers) == 3
+    for before, after in itertools.pairwise(headers):
+        assert before.until is not None
+        assert after.from_ is not None
+        assert timedelta(0) <= after.from_ - before.until < timedelta(seconds=5)
+    for header, body in zip(headers, payloads_of(hub), strict=True):
+        for change in read(body).entries():
+            assert isinstance(change, Change)
+            assert change.time is not None
+            assert header.from_ is not None
+            assert header.until is not None
+            assert header.from_ <= change.time <= header.until
+
+
+def test_what_a_hub_did_not_hear_it_hears_the_next_time_with_what_came_since(
+    tree: Tree, hub: Listener
+) -> None:
+    with Listener() as other:
+        tree.publish(url=BASE, hubs=(hub.origin, other.origin), notify=True)
+        hub.answer = lambda _: (500, b"")
+        tree.put("b")
+        done = tree.publish()
+        assert done.notified is not None
+        assert {it.notice.hub for it in done.notified.problems} == {hub.origin}
+        assert done.publication.created == 1
+        tree.put("c")
+        tree.publish()
+        hub.answer = lambda _: (204, b"")
+        told = tree.notify()
+
+        assert not told.problems
+        assert [uris(it) for it in payloads_of(hub)] == [["b"], ["b", "c"], ["b", "c"]]
+        assert [uris(it) for it in payloads_of(other)][:1] == [["b"]]
+        assert not tree.notify().told
+        assert len({it.body for it in other.posts()}) == len(other.posts())
+
+
+def test_a_hub_that_is_new_is_told_nothing_of_before(tree: Tree, hub: Listener) -> None:
+    tree.publish(url=BASE, hubs=("http://127.0.0.1:9/",))
+    tree.put("b")
+    tree.publish()
+    tree.publish(hubs=(hub.origin,), notify=True)
+    assert hub.heard == []
+    tree.put("c")
+    tree.publish()
+    assert [uris(it) for it in payloads_of(hub)] == [["c"]]
+
+
+def test_without_notify_hubs_are_told_only_when_asked_to(tree: Tree, hub: Listener) -> None:
+    tree.publish(url=BASE, hubs=(hub.origin,))
+    tree.put("b")
+    done = tree.publish()
+    assert done.notified is not None
+    assert not done.notified.told
+    assert hub.heard == []
+    assert tree.notify().changes == 1
+    assert [uris(it) for it in payloads_of(hub)] == [["b"]]
+
+
+def test_submissions_are_signed_once_there_is_a_key(tree: Tree, hub: Listener) -> None:
+    tree.publish(url=BASE, hubs=(hub.origin,), notify=True)
+    tree.put("b")
+    tree.publish()
+    assert all("x-hub-signature" not in it.fields for it in hub.posts())
+    folder = tree.root / ".resourcesync"
+    key = notifying.read_key(folder, makes=True)
+    assert len(key) >= 43
+    assert notifying.read_key(folder, makes=True) == key
+    assert (folder / "push.key").stat().st_mode & 0o777 == 0o600
+    tree.put("c")
+    tree.publish()
+    last = hub.posts()[-1]
+    assert is_signed(key, last.body, [last.fields["x-hub-signature"]])
+
+
+def test_a_hub_that_takes_no_payload_is_told_to_look(tree: Tree, hub: Listener) -> None:
+    def answer(heard: Heard) -> Reply:
+        return (204, b"") if heard.fields["content-type"] == FORM else (400, b"hub.mode?")
+
+    hub.answer = answer
+    tree.publish(url=BASE, hubs=(hub.origin,), notify=True)
+    tree.put("b")
+    done = tree.publish()
+
+    assert done.notified is not None
+    assert not done.notified.problems
+    assert all(it.is_plain for it in done.notified.told)
+    forms = [parse_qs(it.body.decode()) for it in hub.posts() if it.fields["content-type"] == FORM]
+    assert [it["hub.mode"] for it in forms] == [["publish"], ["publish"]]
+    topics = {
+        f"{BASE}resourcesync/{it}.xml" for it in ("changenotification", "frameworknotification")
+    }
+    assert {it["hub.url"][0] for it in forms} == topics
+    assert {it["hub.topic"][0] for it in forms} == topics
+
+
+def test_more_changes_than_one_notification_holds_show_their_gap(
+    tree: Tree, hub: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resourcesync.websub.payloads.MOST_ENTRIES", 3)
+    tree.publish(url=BASE, hubs=(hub.origin,), notify=True)
+    tree.put(*"bcdef")
+    tree.publish()
+
+    [body] = payloads_of(hub)
+    assert uris(body) == ["d", "e", "f"]
+    [first, *_] = read(body).entries()
+    assert isinstance(first, Change)
+    assert read(body).header.from_ == first.time
+
+
+def test_a_notification_is_never_longer_than_a_receiver_takes(
+    tree: Tree, hub: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resourcesync.websub.messages.MOST_PAYLOAD", 2_000)
+    tree.publish(url=BASE, hubs=(hub.origin,), notify=True)
+    tree.put(*"bcdefghijklmnopqrstuvwxyz")
+    tree.publish()
+
+    [body] = payloads_of(hub)
+    assert len(body) <= 2_000
+    assert uris(body)[-1] == "z"
+
+
+def test_the_channel_of_documents_tells_what_became_of_each(tree: Tree, hub: Listener) -> None:
+    tree.publish(url=BASE, hubs=(hub.origin,), notify=True)
+    tree.publish(change_lists="archive")
+
+    [*_, body] = payloads_of(hub, "frameworknotification")
+    found = {}
+    for entry in read(body).entries():
+        assert isinstance(entry, DocumentChange)
+        found[entry.uri.rpartition("/")[2]] = (entry.kind.value, entry.label)
+    assert found["capabilitylist.xml"] == ("updated", "capabilitylist")
+    assert found["changelistarchive.xml"] == ("created", "changelist-archive")
+    assert found["changelist.xml"] == ("deleted", "changelist")
+
+
+def test_a_damaged_note_fails_no_publication(tree: Tree, hub: Listener) -> None:
+    tree.publish(url=BASE, hubs=(hub.origin,), notify=True)
+    with closing(FileCatalogue(tree.root / ".resourcesync/catalogue.db", tree.clock)) as catalogue:
+        catalogue.write_notes({"notifications": '{"x": []}'})
+    tree.put("b")
+    done = tree.publish()
+
+    assert done.publication.created == 1
+    assert done.notified is not None
+    assert done.notified.error is not None
+
+
+def test_a_source_without_a_hub_has_nobody_to_tell(tree: Tree) -> None:
+    with pytest.raises(ConfigurationError, match="not published"):
+        tree.notify()
+    tree.publish(url=BASE)
+    with pytest.raises(ConfigurationError, match="no hub"):
+        tree.notify()
