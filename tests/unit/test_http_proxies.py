@@ -193,6 +193,25 @@ def test_many_hosts_by_one_proxy_do_not_wait_for_one_another(per_host: int) -> N
     assert [kept(response(outcome)) for outcome in outcomes] == [b"False", b"False"]
 
 
+@pytest.mark.parametrize("by_proxy", [False, True])
+def test_plain_http_asks_for_many_things_of_one_origin_at_once(by_proxy: bool) -> None:
+    both = threading.Barrier(2)
+
+    def once_both_are_asked(_: Asked) -> list[Step]:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(2.0)
+        return answer(body=str(both.broken).encode())
+
+    with HostileServer() as server, Proxy() as proxy:
+        server.on("*", once_both_are_asked)
+        way = proxy.url if by_proxy else ""
+        fetcher = quick_fetcher(server.origin, proxy=way, timeout=9.0, retries=0)
+        outcomes = fetch_all(fetcher, [server.origin + "/x", server.origin + "/y"])
+        fetcher.close()
+
+    assert [kept(response(outcome)) for outcome in outcomes] == [b"False", b"False"]
+
+
 # --- policy is as without a proxy ---------------------------------------------------------------
 
 

@@ -57,10 +57,10 @@ class Engine:
         transfer.private = private
         curl = transfer.curl
         curl.setopt(pycurl.URL, errand.uri)
-        if self._settings.proxy:
-            # To libcurl all http by a proxy is one host, that may prove to take many requests at
-            # a time: each would wait for the whole of the first one.
-            curl.setopt(pycurl.PIPEWAIT, int(errand.uri.startswith("https:")))
+        # Over TLS, wait until the origin's first connection says whether it takes many requests at
+        # a time. Plain http never does: each would wait for the whole of the first answer, and by
+        # a proxy, which is one host to libcurl, for that of any origin.
+        curl.setopt(pycurl.PIPEWAIT, int(errand.uri[:6].lower() == "https:"))
         message = errand.request.message
         if message is not None:
             curl.setopt(pycurl.POSTFIELDS, message.body)
@@ -165,7 +165,6 @@ class Engine:
             (_SUPPRESS_CONNECT_HEADERS, 1),
             (pycurl.USERAGENT, f"{AGENT}/{__version__}{contact}"),
             (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS),
-            (pycurl.PIPEWAIT, 1),
             (pycurl.BUFFERSIZE, 64 * 1024),
             (pycurl.CONNECTTIMEOUT_MS, int(settings.connect_timeout * 1000)),
             (pycurl.SSL_VERIFYPEER, 1),
