@@ -107,6 +107,14 @@ def test_an_entry_without_a_place_is_named_by_its_uri() -> None:
     assert line.text == "x:/   no"
 
 
+def test_copies_that_the_filters_do_not_want_any_more_are_counted_apart() -> None:
+    outcome = conclude(report(resources=5, filtered=2), "museum", first=False, plan={})
+
+    assert "2 resources here that the filters do not want any more" in outcome.closing[1].text
+    assert len(outcome.closing) == 2
+    assert outcome.fields["filtered"] == 2
+
+
 def test_copies_that_are_kept_though_unlisted_are_counted() -> None:
     outcome = conclude(report(resources=5, unlisted=2), "museum", first=False, plan={})
 

@@ -8,6 +8,7 @@ import pytest
 from resourcesync.destination.proving import Rolling
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.destination.status import status_of
+from resourcesync.source.policy import Step
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
@@ -49,6 +50,35 @@ def test_a_damaged_copy_that_an_audit_found_is_no_longer_called_in_sync(damaged:
     assert found.pending == 1
     assert [failing.uri for failing in found.failures] == [BASE + NAME]
     assert "differs" in found.failures[0].reason
+
+
+@pytest.mark.parametrize("step", [Step.UPDATE, Step.INITIALISE], ids=["deleted", "not listed"])
+def test_a_damaged_copy_of_what_the_source_takes_away_is_set_aside_and_waits_for_nothing(
+    damaged: World, step: Step
+) -> None:
+    damaged.remove(NAME)
+    damaged.publish(step)
+    damaged.pull(delete="absent")
+    damaged.clock.advance(hours=2)
+    damaged.publish(step)
+
+    report = damaged.pull(delete="absent", trash_days=0)
+
+    assert (report.state, report.failed, report.held) == (MirrorState.IN_SYNC, 0, 0)
+    assert not (damaged.folder / NAME).exists()
+    assert quarantined(damaged) == [b"Content of 2"]
+    assert damaged.audit().in_sync
+
+
+def test_it_is_told_where_a_damaged_copy_that_was_taken_away_is_kept(damaged: World) -> None:
+    damaged.remove(NAME)
+    damaged.publish()
+
+    damaged.pull()
+
+    (warning,) = damaged.told("warning")
+    assert warning["code"] == "set-aside"
+    assert str(warning["message"]).startswith(f"{NAME} was not what is known here")
 
 
 @pytest.mark.parametrize("options", [{}, {"mode": "baseline"}, {"mode": "incremental"}])

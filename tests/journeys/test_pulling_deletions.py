@@ -4,10 +4,13 @@ import re
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resourcesync.adapters.memory import MemoryCatalogue, MemoryDocuments
+from resourcesync.destination.explaining import Verdict, explain
+from resourcesync.destination.options import Filters
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.model.timestamps import format_w3c
@@ -43,6 +46,32 @@ def test_deletions_can_be_forbidden(world: World) -> None:
 
     assert (report.deleted, report.unlisted) == (0, 1)
     assert (world.folder / "objects/0003.html").exists()
+
+
+@pytest.mark.parametrize("mode", ["auto", "baseline"])
+def test_what_the_filters_do_not_want_any_more_is_told_apart_from_what_is_not_listed(
+    mode: Any, world: World
+) -> None:
+    world.pull()
+    world.remove("objects/0003.html")
+    world.put("objects/0001.html", "other")
+    world.publish()
+    chosen = Filters(exclude=("/objects/0001.html", "/objects/0002.html"))
+
+    report = world.pull(filters=chosen, mode=mode, delete="never")
+
+    assert (report.unlisted, report.filtered) == (1, 2)
+    assert report.state is MirrorState.IN_SYNC
+    assert (report.listed, report.unchanged, report.applied) == (38, 38, 0)
+    again = world.pull(filters=chosen)
+    assert (again.filtered, again.state) == (2, MirrorState.IN_SYNC)
+    with world.destination() as destination:
+        looking = destination.looking()
+        verdicts = [
+            explain(looking, [f"{BASE}objects/000{n}.html"], list, offline=False).verdict
+            for n in (1, 2, 3)
+        ]
+    assert verdicts == [Verdict.UNWANTED, Verdict.UNWANTED, Verdict.KEPT]
 
 
 def big_world(folder: Path) -> World:

@@ -194,6 +194,7 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "refused": report.refused,
         "held": report.held,
         "unlisted": report.unlisted,
+        "filtered": report.filtered,
         "verified": report.verified,
         "weak": report.weak,
         "unverified": report.unverified,
@@ -293,6 +294,9 @@ def _remarks(report: RunReport) -> Iterator[str]:
     if report.unpatched:
         whole_ones = words.counted(report.unpatched, "resource")
         yield f"          {whole_ones} fetched whole, since a patch was of no use; -i shows why"
+    if report.filtered:
+        kept = words.counted(report.filtered, "resource")
+        yield f"          {kept} here that the filters do not want any more, and kept"
     if report.unlisted:
         kept = words.counted(report.unlisted, "resource")
         yield f"          {kept} here no longer listed, and kept; --delete absent drops them"

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.options import Equipment
-from resourcesync.destination.plan import CONTRADICTING
+from resourcesync.destination.plan import CONTRADICTING, FILTERED
 from resourcesync.destination.pulling import Pulled
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.reports import RunReport
@@ -92,6 +92,7 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
         failed=failed + local,
         held=held - local,
         unlisted=pulled.unlisted,
+        filtered=state.pending_coded(FILTERED),
         verified=tally.fixity.get(Fixity.VERIFIED, 0),
         weak=tally.fixity.get(Fixity.WEAK, 0),
         unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),

@@ -16,6 +16,7 @@ from resourcesync.destination.memory import encode
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (
     ABSENT,
+    FILTERED,
     Decision,
     Fetch,
     Keep,
@@ -314,7 +315,7 @@ class Baseline:
             case Keep(copy, listed):
                 held = has_pending and not listed
                 known = self._still_to_delete(copy) if held else None
-                return known or self._pull.keeping(copy, at)
+                return known or self._pull.keeping(copy, at, code=FILTERED if listed else "")
             case Fetch(row) if has_pending:
                 return self._not_due(row)
             case _:

@@ -11,9 +11,11 @@ from resourcesync.destination.plan import (
     DeletionLimit,
     confirmed_before,
     forgotten,
+    is_doubted,
     is_forgotten,
 )
 from resourcesync.destination.reports import Failing
+from resourcesync.destination.tasks import set_aside_warning
 from resourcesync.errors import StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Removal
@@ -86,6 +88,8 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
         doubted = [forgotten(copy) for _, copy in there]
         state.commit(Step(doubted=doubted, notes={_TRASHING: "1"}))
     results = equipment.copies.remove(removals, "deleted")
+    for path, place in equipment.copies.made_way():
+        equipment.report("warning", set_aside_warning(path, place))
     removed: list[str] = []
     trashed: list[TrashRow] = []
     kept: list[Copy] = []
@@ -128,11 +132,14 @@ def _item(row: Pending, copy: Copy) -> dict[str, object]:
 
 
 def _removal(equipment: Equipment, copy: Copy) -> Removal:
-    """Name the file to take away: the one we know, or any if we were killed while it changed."""
+    """Name the file to take away: the one we know, or any if we were killed while it changed.
+
+    Of a copy that an audit found altered, what is there is somebody's: it is set aside.
+    """
     known = copy.signature
     if is_forgotten(copy):
         known = equipment.copies.signature(copy.path) or known
-    return Removal(path=copy.path, signature=known)
+    return Removal(path=copy.path, signature=known, is_altered=is_doubted(copy))
 
 
 def take_over_trash(equipment: Equipment) -> None:

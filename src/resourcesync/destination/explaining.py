@@ -46,6 +46,7 @@ class Verdict(StrEnum):
     UNPROVEN = "the list tells too little: only the Source itself can say"
     HELD = "the Source took it away; the deletion is held back"
     KEPT = "the Source does not list it; the copy is kept"
+    UNWANTED = "the Source lists it; the filters do not want it any more, and the copy is kept"
     GONE = "the Source took it away, and so did we"
     REFUSED = "the Source lists it in a way that cannot be used"
     FILTERED = "the Source lists it; the mirror's filters do not want it"
@@ -67,6 +68,7 @@ _WELL: Final = frozenset(
         Verdict.AS_FETCHED,
         Verdict.GONE,
         Verdict.FILTERED,
+        Verdict.UNWANTED,
         Verdict.UNPROVEN,
         Verdict.SOUND_AGAIN,
         Verdict.FOREIGN,
@@ -175,8 +177,10 @@ class Explanation:
             return self._of_nothing()
         if not self.asked:
             return Verdict.AS_FETCHED
-        if self.listed is None or self.listed.change in (FILTERED, ChangeKind.DELETED):
+        if self.listed is None or self.listed.change == ChangeKind.DELETED:
             return Verdict.KEPT
+        if self.listed.change == FILTERED:
+            return Verdict.UNWANTED
         match match_copy(self.copy, self.listed):
             case Match.SAME:
                 return Verdict.AS_LISTED

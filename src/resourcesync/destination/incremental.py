@@ -174,7 +174,7 @@ class Incremental:
                         self._pull.deletion(copy, "deleted by the Source", history.through)
                     )
             elif row.change == FILTERED and copy is not None:
-                pending.append(self._pull.keeping(copy, history.through))
+                pending.append(self._pull.keeping(copy, history.through, code=FILTERED))
             elif row.change in (ChangeKind.DELETED, FILTERED) or is_proven(copy, row):
                 settled.append(row.uri)
             else:

@@ -7,7 +7,7 @@ from typing import Final
 from resourcesync.destination.budget import Budget
 from resourcesync.destination.plan import CONTRADICTING, Fetch, Listed, forgotten
 from resourcesync.destination.reports import Failing
-from resourcesync.destination.tasks import pending_fetch
+from resourcesync.destination.tasks import pending_fetch, set_aside_warning
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import Clock, Copies, Installation, Reporter, Staged
@@ -254,14 +254,7 @@ class Landing:
         for path, place in self._copies.made_way():
             self._set_aside += 1
             if self._set_aside <= _MOST_TOLD:
-                self._report(
-                    "warning",
-                    {
-                        "code": "set-aside",
-                        "message": f"{path} was not what is known here: it is kept as"
-                        f" .resourcesync/quarantine/{place}",
-                    },
-                )
+                self._report("warning", set_aside_warning(path, place))
 
     def _before(self, ready: Ready) -> Copy | None:
         return None if ready.fetch.before is None else self._state.copy(ready.copy.uri)

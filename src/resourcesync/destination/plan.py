@@ -228,7 +228,7 @@ def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
     """Count decisions.
 
     Returns:
-        The plan; how many copies are kept though not listed; and whether some entry tells too
+        The plan; how many copies are kept that are not listed; and whether some entry tells too
         little to see from the list alone that a copy is still good.
     """
     same = create = update = delete = kept = size = unsized = 0
@@ -240,8 +240,8 @@ def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
         match decision:
             case TakeAway():
                 delete += 1
-            case Keep():
-                kept += 1
+            case Keep(_, listed):
+                kept += not listed
             case Fetch(row):
                 create += decision.creates
                 update += not decision.creates

@@ -186,9 +186,15 @@ class Pull:
         """Return the task to take a copy away."""
         return pending_delete(copy, reason=reason, now=self.now, at=at, generation=self.generation)
 
-    def keeping(self, copy: Copy, at: int) -> Pending:
-        """Return the mark of a copy that is kept though it is not listed, or not selected."""
-        return self.deletion(copy, "", at)._replace(task=Task.KEEP)
+    def keeping(self, copy: Copy, at: int, *, code: str = "") -> Pending:
+        """Return the mark of a copy that is kept though it is not listed.
+
+        Args:
+            copy: The copy.
+            at: The Source's time of the reading that it follows from, microseconds.
+            code: ``FILTERED`` when it is listed, and the filters do not want it any more.
+        """
+        return self.deletion(copy, "", at)._replace(task=Task.KEEP, code=code)
 
     def open_list(self, history: History | None) -> dict[str, str]:
         """Return the note of which list grows behind an index that does not."""

@@ -78,6 +78,7 @@ class RunReport:
         refused: Entries that cannot be used (unsafe path, foreign host, malformed).
         held: Deletions that wait for a second list or for the operator.
         unlisted: Resources here that the Source lists no more and that policy keeps.
+        filtered: Resources here that the Source lists and the filters do not want any more; kept.
         verified, weak, unverified: How the resources fetched in this run were proven.
         contradicting: Of the pending, those of which bytes are kept that are not what the list
             says (``verify="lenient"``).
@@ -111,6 +112,7 @@ class RunReport:
     refused: int = 0
     held: int = 0
     unlisted: int = 0
+    filtered: int = 0
     verified: int = 0
     weak: int = 0
     unverified: int = 0

@@ -76,6 +76,13 @@ def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: in
     )
 
 
+def set_aside_warning(path: str, place: str) -> dict[str, object]:
+    """Return the fields of the warning that a file was in the way, and where it is now."""
+    where = f".resourcesync/quarantine/{place}"
+    message = f"{path} was not what is known here: it is kept as {where}"
+    return {"code": "set-aside", "message": message}
+
+
 def listed_again(pending: Pending) -> Listed:
     """Return what the Source lists of a resource that is pending."""
     memento, *mirrors = pending.elsewhere.split("\n")

@@ -68,10 +68,18 @@ class Installation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """One copy to take away, and what the mirror's state says is there (its stat signature)."""
+    """One copy to take away.
+
+    Attributes:
+        path: The copy's path in the mirror.
+        signature: What the mirror's state says is there (its stat signature).
+        is_altered: Whether what is there is known not to be ours: whatever it is, it goes to the
+            quarantine, not to the trash.
+    """
 
     path: str
     signature: str
+    is_altered: bool = False
 
 
 class Look(Protocol):
@@ -114,7 +122,7 @@ class Copies(Look, Protocol):
         ...
 
     def made_way(self) -> list[tuple[str, str]]:
-        """Return what installing moved to the quarantine since this was asked: paths and names."""
+        """Return what was moved to the quarantine since this was asked: paths and names."""
         ...
 
     def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:

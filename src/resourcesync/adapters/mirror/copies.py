@@ -178,7 +178,7 @@ class FileTreeCopies:
         self._made_way.append((installation.path, place))
 
     def made_way(self) -> list[tuple[str, str]]:
-        """Return what installing moved to the quarantine since this was asked: paths and names."""
+        """Return what was moved to the quarantine since this was asked: paths and names."""
         found, self._made_way = self._made_way, []
         return found
 
@@ -213,6 +213,11 @@ class FileTreeCopies:
         try:
             folder, leaf = folders.parent(removal.path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+            if removal.is_altered and is_regular(info):
+                place = quarantine.set_aside(folder, leaf, removal.path, self._quarantine)
+                self._made_way.append((removal.path, place))
+                folders.changed(removal.path)
+                return ""
             if signature_of(info) != removal.signature or not is_regular(info):
                 return StorageError(
                     f"{removal.path} was changed here since we fetched it",
