@@ -11,7 +11,18 @@ from pathlib import Path
 
 from benchmarks import machine, ours, peers, table
 from benchmarks.bench import Bench, Skipped
-from benchmarks.jobs import catalogue, documents, dump, keep, live, memory, publish, pull, startup
+from benchmarks.jobs import (
+    catalogue,
+    documents,
+    dump,
+    keep,
+    live,
+    memory,
+    publish,
+    pull,
+    serve,
+    startup,
+)
 from benchmarks.results import JobResult
 
 _JOBS: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
@@ -23,6 +34,7 @@ _JOBS: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
     "pull-memory": pull.into_memory,
     "pull-disk": pull.onto_disk,
     "pull-20ms": pull.over_slow_line,
+    "serve": serve.run,
     "no-change": keep.no_change,
     "audit": keep.audit,
 }

@@ -53,6 +53,11 @@ def publish(tree: Path, url: str, out: Path | None = None) -> list[str | Path]:
     return [_command(), "publish", tree, "--url", url, "--quiet", *to]
 
 
+def serve(tree: Path, bind: str, *more: str) -> list[str | Path]:
+    """Return the command that serves a published tree."""
+    return [_command(), "serve", tree, "--bind", bind, *more]
+
+
 def dump(tree: Path, url: str) -> list[str | Path]:
     """Return the command that packs a tree into a Resource Dump."""
     return [_command(), "dump", tree, "--url", url, "--quiet"]
