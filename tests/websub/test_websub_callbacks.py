@@ -1,0 +1,238 @@
+"""The callbacks over HTTP, and how a Source's channels are found."""
+
+import io
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from resourcesync.discovery.documents import DocumentFetcher
+from resourcesync.model.vocabulary import Capability
+from resourcesync.server import callbacks
+from resourcesync.server.callbacks import CallbackApplication
+from resourcesync.server.running import ServerThread
+from resourcesync.websub.channels import Channel
+from resourcesync.websub.finding import find_channels
+from resourcesync.websub.signatures import sign
+from tests.support.fetching import quick_fetcher
+from tests.support.hostile_server import HostileServer, answer
+from tests.support.hubs import payload, post, said
+from tests.support.subscribing import HUB, TOPIC, World
+
+BODY = payload()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.fixture
+def uri(world: World) -> Iterator[str]:
+    with ServerThread(CallbackApplication(world.subscriber)) as server:
+        yield server.uri
+
+
+def ask(uri: str, **fields: str) -> str:
+    usual = {"mode": "subscribe", "topic": TOPIC, "challenge": "c0ffee", "lease_seconds": "7200"}
+    return f"{uri}?{urlencode({f'hub.{name}': it for name, it in (usual | fields).items()})}"
+
+
+def test_a_challenge_is_repeated_as_plain_text_that_no_browser_takes_for_more(
+    world: World, uri: str
+) -> None:
+    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
+    world.subscriber.tick()
+    page = "<script>alert(1)</script>"
+
+    assert said(ask(f"{uri}other")).status == 404
+    assert said(ask(f"{uri}token-1", topic="https://x.example/")).status == 404
+    assert said(ask(f"{uri}token-1/x")).status == 404
+    found = said(ask(f"{uri}token-1", challenge=page))
+
+    assert (found.status, found.text) == (200, page)
+    assert found.fields["content-type"] == "text/plain; charset=utf-8"
+    assert found.fields["x-content-type-options"] == "nosniff"
+    assert found.fields["content-length"] == str(len(page))
+    assert said(ask(f"{uri}token-1", challenge=page)).status == 404
+
+
+def test_a_delivery_is_known_by_its_callback_and_not_by_its_links(world: World, uri: str) -> None:
+    active = world.subscribed()
+    world.clock.sleep(60)
+    link = '<https://other.example/>; rel="self", <https://evil.example/>; rel="hub"'
+
+    found = post(f"{uri}{active.token}", BODY, x_hub_signature=sign(active.secret, BODY), link=link)
+    assert found.status == 202
+    assert world.hints == ["arxiv", "arxiv"]
+    assert post(f"{uri}unknown", BODY).status == 404
+    assert post(uri, BODY).status == 404
+    assert post(f"{uri}{'x' * 129}", BODY).status == 404
+    assert world.hints == ["arxiv", "arxiv"]
+
+
+def test_a_signature_that_is_sent_twice_is_none(world: World, uri: str) -> None:
+    active = world.subscribed()
+    world.clock.sleep(60)
+    value = sign(active.secret, BODY)
+    field = f"X-Hub-Signature: {value}\r\n".encode()
+
+    reply = raw(f"{uri}{active.token}", field * 2 + b"Content-Length: %d" % len(BODY), BODY)
+    assert b" 202 " in reply.splitlines()[0]
+    assert world.subscriber.counts["discarded"] == 1
+    assert world.hints == ["arxiv"]
+
+
+def raw(
+    uri: str, fields: bytes, body: bytes, after: Callable[[socket.socket], None] | None = None
+) -> bytes:
+    parts = urlsplit(uri)
+    with socket.create_connection((parts.hostname, parts.port), timeout=10) as connection:
+        head = f"POST {parts.path} HTTP/1.1\r\nHost: x\r\n".encode() + fields + b"\r\n\r\n"
+        connection.sendall(head + body)
+        if after is not None:
+            after(connection)
+        return connection.recv(65_536)
+
+
+def test_a_delivery_that_is_too_long_is_refused_whether_it_says_so_or_not(
+    world: World, uri: str
+) -> None:
+    active = world.subscribed()
+    callback = f"{uri}{active.token}"
+    assert b" 413 " in raw(callback, b"Content-Length: 1048577", b"")
+    assert b" 400 " in raw(callback, b"Content-Length: x", b"")
+
+    def endless(connection: socket.socket) -> None:
+        for _ in range(17):  # and no more: what is sent after the answer would destroy it
+            connection.sendall(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+
+    assert b" 413 " in raw(callback, b"Transfer-Encoding: chunked", b"", endless)
+    assert world.hints == ["arxiv"]
+
+
+def test_a_delivery_that_is_too_slow_is_refused(
+    world: World, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(callbacks, "_BODY_SECONDS", 0.1)
+    active = world.subscribed()
+    assert b" 408 " in raw(f"{uri}{active.token}", b"Content-Length: 10", b"x")
+    assert world.hints == ["arxiv"]
+
+
+def test_no_body_is_read_for_a_callback_that_is_nobodys(world: World, uri: str) -> None:
+    active = world.subscribed()
+    world.clock.sleep(0.65 * 864_000)
+    world.subscriber.tick()
+    assert world.ask(world.follower().next_token).status == 200
+
+    assert b" 410 " in raw(f"{uri}{active.token}", b"Content-Length: 1000", b"")
+    assert b" 404 " in raw(f"{uri}nobody", b"Content-Length: 1000", b"")
+
+
+def test_only_what_hubs_need_is_answered(world: World, uri: str) -> None:
+    active = world.subscribed()
+    for method in ("PUT", "DELETE", "OPTIONS"):
+        assert said(f"{uri}{active.token}", method=method).status == 405
+
+
+# --- finding channels ---------------------------------------------------------------------------
+
+LIST = (
+    '<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    ' xmlns:rs="http://www.openarchives.org/rs/terms/">{root}'
+    '<rs:md capability="{capability}"/>{entries}</urlset>'
+)
+ENTRY = '<url><loc>{loc}</loc><rs:md capability="{capability}"/>{links}</url>'
+HUB_LINK = '<rs:ln rel="hub" href="{}"/>'
+
+
+def document(*, root: str = "", entries: str = "", capability: str = "capabilitylist") -> bytes:
+    return LIST.format(root=root, entries=entries, capability=capability).encode()
+
+
+def found(server: HostileServer, *targets: str) -> list[Channel]:
+    fetcher = quick_fetcher(server.origin)
+    try:
+        documents = DocumentFetcher(fetcher, io.BytesIO)
+        return find_channels(
+            documents, fetcher, [server.origin + it for it in targets or ("/list",)]
+        )
+    finally:
+        fetcher.close()
+
+
+@pytest.mark.parametrize("capability", ["change-notification", "changenotification"])
+def test_an_entry_of_the_capability_list_tells_a_channel_and_its_hubs(capability: str) -> None:
+    links = HUB_LINK.format("https://hub.example/") + HUB_LINK.format("/second")
+    entry = ENTRY.format(loc=TOPIC, capability=capability, links=links)
+    with HostileServer() as server:
+        server.on("/list", answer(body=document(entries=entry)))
+        [channel] = found(server)
+
+    assert channel.topic == TOPIC
+    assert channel.hubs == ("https://hub.example/", f"{server.origin}/second")
+    assert channel.capability is Capability.CHANGE_NOTIFICATION
+    assert server.targets() == ["/list"]
+
+
+def test_the_source_description_tells_the_channel_of_documents() -> None:
+    entry = ENTRY.format(
+        loc=f"{TOPIC}2", capability="framework-notification", links=HUB_LINK.format(HUB)
+    )
+    with HostileServer() as server:
+        server.on("/list", answer(body=document()))
+        server.on("/well", answer(body=document(entries=entry, capability="description")))
+        [channel] = found(server, "/list", "/well")
+
+    assert (channel.topic, channel.hubs) == (f"{TOPIC}2", (HUB,))
+    assert channel.capability is Capability.FRAMEWORK_NOTIFICATION
+
+
+def test_links_at_the_root_and_in_the_answer_tell_a_channel_too() -> None:
+    root = f'<rs:ln rel="self" href="{TOPIC}"/>' + HUB_LINK.format(HUB)
+    with HostileServer() as server:
+        server.on("/list", answer(body=document(root=root)))
+        server.on("/field", answer(body=document(), Link=f'<{HUB}>; rel="hub", </t>; rel=self'))
+        server.on("/bare", answer(body=document(), Link=f"<{HUB}>; rel=hub"))
+        channels = found(server, "/list", "/field", "/bare")
+
+    here = server.origin
+    assert [(it.topic, it.hubs) for it in channels] == [
+        (TOPIC, (HUB,)),
+        (f"{here}/t", (HUB,)),
+        (f"{here}/bare", (HUB,)),
+    ]
+
+
+def test_a_channel_without_a_hub_is_asked_for_one() -> None:
+    with HostileServer() as server:
+        for number, reply in enumerate(
+            (
+                answer(
+                    "204 No Content", length=None, Link=f'<{HUB}>;rel="hub", <{TOPIC}>;rel="self"'
+                ),
+                answer(body=payload().replace(b'rel="up"', b'rel="hub"')),
+                answer("404 Not Found"),
+                answer(body=b"no document"),
+            )
+        ):
+            server.on(f"/{number}", reply)
+            entry = ENTRY.format(
+                loc=f"{server.origin}/{number}", capability="change-notification", links=""
+            )
+            server.on(f"/list{number}", answer(body=document(entries=entry)))
+        channels = found(server, *(f"/list{number}" for number in range(4)))
+
+    assert [it.topic for it in channels] == [TOPIC] * 1
+    assert channels[0].hubs == (HUB,)
+
+
+def test_a_source_without_channels_has_none() -> None:
+    with HostileServer() as server:
+        server.on("/list", answer(body=document()))
+        server.on("/broken", answer(body=b"<urlset"))
+        server.on("/gone", answer("404 Not Found"))
+        assert found(server, "/list", "/broken", "/gone") == []
