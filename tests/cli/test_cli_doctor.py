@@ -245,3 +245,19 @@ def test_a_certificate_that_nobody_vouches_for_is_a_problem(secure: str, said: S
         "problem",
         True,
     )
+
+
+def test_parts_that_the_next_pull_goes_on_with_are_named(mirror: str, said: Said) -> None:
+    folder = Path(mirror, ".resourcesync/tmp")
+    for name, text in (("a", b"x" * 3_000_000), ("a.part", b"{}"), ("b", b"y")):
+        (folder / name).write_bytes(text)
+
+    assert run(["doctor", mirror, "--json"]) == 0
+
+    parts = verdicts(said)["parts"]
+    assert parts["level"] == "ok"
+    assert parts["text"].startswith(f"1 part of resources in {mirror}/.resourcesync/tmp (.part), ")
+    assert "3.0 MB: the next pull goes on with them" in parts["text"]
+    with MirrorFolder(Path(mirror), SystemClock()):
+        assert run(["doctor", mirror, "--json"]) == 0
+        assert "parts" not in verdicts(said)

@@ -69,11 +69,10 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     """
     state, memory = equipment.state, Memory(equipment.state)
     tally, swept = pulled.tally, pulled.swept
-    resources = state.count()
     to_delete = waiting(state, Task.DELETE)
     held = to_delete if pulled.is_swept and not dry_run else 0
     local = len(swept.failures)
-    failed = waiting(state, Task.FETCH)
+    resources, failed = state.count(), waiting(state, Task.FETCH)
     requests, received = equipment.traffic()
     unfinished = memory.hole or not pulled.complete or (to_delete and not pulled.is_swept)
     behind = bool(failed or memory.refused or local or unfinished)

@@ -113,6 +113,8 @@ class Place:
         has_marker: Whether it is the folder that its memory tells of.
         stale: Temporary files that no run will go on with.
         stale_bytes: Their bytes.
+        parts: Beginnings of resources (`.part`) that the next pull goes on with.
+        part_bytes: Their bytes.
         source: Where it comes from.
         made_in: The folder that was looked at in its stead, since it is not there yet.
     """
@@ -129,6 +131,8 @@ class Place:
     has_marker: bool = True
     stale: int = 0
     stale_bytes: int = 0
+    parts: int = 0
+    part_bytes: int = 0
     source: str = ""
     made_in: str = ""
 
@@ -303,6 +307,11 @@ def _memory(place: Place) -> Iterator[Verdict]:
         files = "1 temporary file" if place.stale == 1 else f"{place.stale:,} temporary files"
         text = f"{files} of dead runs, {_amount(place.stale_bytes)}"
         yield Verdict("stale", "warning", text, f"the next pull of {place.folder} removes them")
+    if place.parts:
+        parts = "1 part" if place.parts == 1 else f"{place.parts:,} parts"
+        text = f"{parts} of resources in {place.folder}/.resourcesync/tmp (.part), "
+        text += f"{_amount(place.part_bytes)}: the next pull goes on with them"
+        yield Verdict("parts", "ok", text)
 
 
 def judge_reach(reach: Reach) -> Iterator[Verdict]:

@@ -19,7 +19,7 @@ from resourcesync.adapters.http.authorities import authorities_fault
 from resourcesync.adapters.http.robots import read_rules
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.examining import look_at, stale_files
+from resourcesync.adapters.mirror.examining import look_at, temporary_files
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.probing import probe
 from resourcesync.destination.memory import Memory
@@ -101,7 +101,7 @@ def examine_place(folder: Path, clock: Clock) -> Place:
     own = folder / OWN_FOLDER
     is_mirror = mirror_folder.is_mirror(folder)
     found = look_at(own / "tmp" if is_mirror else folder)
-    stale = stale_files(own / "tmp", clock.now().timestamp() - _STALE_SECONDS)
+    left = temporary_files(own / "tmp", clock.now().timestamp() - _STALE_SECONDS)
     holder = _holder(own / "lock")
     damage, marker, source = _memory(own) if is_mirror else ("", None, "")
     return Place(
@@ -115,8 +115,10 @@ def examine_place(folder: Path, clock: Clock) -> Place:
         holder=holder,
         damage=damage,
         has_marker=marker is None or marker == _text(own / "marker"),
-        stale=0 if holder else stale[0],
-        stale_bytes=stale[1],
+        stale=0 if holder else left.stale,
+        stale_bytes=left.stale_bytes,
+        parts=0 if holder else left.parts,
+        part_bytes=left.part_bytes,
         source=source,
     )
 

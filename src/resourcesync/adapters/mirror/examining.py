@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from resourcesync.adapters.mirror.parts import PART_NOTE
+
 _COMPOSED: Final = "\u00e9"
 _DECOMPOSED: Final = "e\u0301"
 
@@ -57,22 +59,39 @@ def _are_two(folder: Path, one: str, other: str) -> bool:
             path.unlink()
 
 
-def stale_files(folder: Path, before: float) -> tuple[int, int]:
-    """Count the files of a folder that were last written before a moment.
+@dataclass(slots=True, kw_only=True)
+class Temporary:
+    """What lies in a mirror's folder of temporary files.
+
+    Attributes:
+        stale: Files that no run will go on with.
+        stale_bytes: Their bytes.
+        parts: Beginnings of resources that the next pull goes on with.
+        part_bytes: Their bytes.
+    """
+
+    stale: int = 0
+    stale_bytes: int = 0
+    parts: int = 0
+    part_bytes: int = 0
+
+
+def temporary_files(folder: Path, before: float) -> Temporary:
+    """Count the temporary files of a mirror that no run holds.
 
     Args:
-        folder: It; one that is not there has none.
-        before: Seconds since 1970.
-
-    Returns:
-        How many, and their bytes.
+        folder: Theirs; one that is not there has none.
+        before: What was last written before this moment is stale; seconds since 1970.
     """
-    count = size = 0
+    found = Temporary()
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             with suppress(OSError):
                 info = entry.stat(follow_symlinks=False)
                 if info.st_mtime < before:
-                    count += 1
-                    size += info.st_size
-    return count, size
+                    found.stale += 1
+                    found.stale_bytes += info.st_size
+                elif os.path.lexists(f"{entry.path}{PART_NOTE}"):
+                    found.parts += 1
+                    found.part_bytes += info.st_size
+    return found

@@ -16,7 +16,9 @@ from resourcesync.adapters.mirror.staged import WORTH_KEEPING, is_regular
 MOST_PARTS: Final = 64
 MOST_BYTES: Final = 16 << 30
 
-_SUFFIX: Final = ".part"
+PART_NOTE: Final = ".part"
+"""The end of the name of the note beside a part."""
+
 _LONGEST_VALIDATOR: Final = 1024
 _LARGEST_NOTE: Final = 32 * 1024
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -58,13 +60,13 @@ class Parts:
         with os.scandir(self._folder) as entries:
             names = {entry.name for entry in entries}
         for name in names:
-            part = self._read(name) if name.endswith(_SUFFIX) else None
+            part = self._read(name) if name.endswith(PART_NOTE) else None
             if part is not None and part[1].written >= oldest:
                 found.append(part)
         self._kept = self._choose(found)
         good = {part.name for part in self._kept.values()}
         for name in names:
-            if name.removesuffix(_SUFFIX) not in good:
+            if name.removesuffix(PART_NOTE) not in good:
                 self._unlink(name)
         self._noted = good
 
@@ -88,7 +90,7 @@ class Parts:
             finally:
                 os.close(file)
             told = json.loads(text)
-            name = note.removesuffix(_SUFFIX)
+            name = note.removesuffix(PART_NOTE)
             info = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
             of, validator = told["of"], told["validator"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -111,7 +113,7 @@ class Parts:
         if len(text) >= _LARGEST_NOTE:
             return False
         try:
-            file = os.open(f"{name}{_SUFFIX}", _NOTE_FLAGS, 0o600, dir_fd=self._folder)
+            file = os.open(f"{name}{PART_NOTE}", _NOTE_FLAGS, 0o600, dir_fd=self._folder)
             with os.fdopen(file, "wb") as stream:
                 stream.write(text)
         except OSError:
@@ -123,7 +125,7 @@ class Parts:
     def forget(self, name: str) -> None:
         """Forget what a temporary file is the beginning of."""
         self._noted.discard(name)
-        self._unlink(f"{name}{_SUFFIX}")
+        self._unlink(f"{name}{PART_NOTE}")
 
     def _unlink(self, name: str) -> None:
         with suppress(OSError):
