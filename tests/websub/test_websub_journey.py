@@ -1,0 +1,176 @@
+"""The whole way over loopback: a file is written, and a subscriber knows that it should poll."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+from urllib.parse import urlencode
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.hub import FileFollowers
+from resourcesync.cli.main import run
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports.subscriptions import Following
+from resourcesync.server.callbacks import CallbackApplication
+from resourcesync.server.running import ServerThread
+from resourcesync.websub.channels import Channel
+from resourcesync.websub.messages import FORM
+from resourcesync.websub.subscriber import Subscriber
+from resourcesync.wiring import hubs, own_hub, publishing, serving
+from tests.support.commands import environment, free_port, script
+from tests.support.hubs import post, said
+from tests.support.listening import Listener, agreeing
+
+
+@contextmanager
+def served_with_hub(root: Path) -> Iterator[str]:
+    """Publish a tree with a hub of its own, and serve both in this process."""
+    clock = SystemClock()
+    late = serving.LateApplication()
+    with ServerThread(late) as server:
+        base = server.uri
+        chosen = {"url": base, "hubs": (f"{base}hub",), "notify": True}
+        publishing.publish_tree(root, chosen, clock=clock)
+        found = serving.find_tree(root)
+        own = own_hub.open_own_hub(root, found.out, base, clock, private=True)
+        links = own_hub.channel_links(root, base)
+        mounts = {own.path: own.hub.application}
+        late.application = found.application(clock, mounts=mounts, links=links)
+        own.hub.application.start()
+        try:
+            yield base
+        finally:
+            own.hub.application.end()
+
+
+@contextmanager
+def subscriber(folder: Path, hints: list[str]) -> Iterator[tuple[Subscriber, FileFollowers]]:
+    """Run a subscriber with its callbacks."""
+    clock = SystemClock()
+    late = serving.LateApplication()
+    with ExitStack() as stack:
+        server = stack.enter_context(ServerThread(late))
+        store = FileFollowers(folder / "push.db")
+        stack.callback(store.close)
+        messenger = hubs.carrier(clock, private=True)
+        stack.callback(messenger.close)
+        made = Subscriber(
+            store,
+            messenger,
+            clock,
+            callback_base=server.uri,
+            on_hint=hints.append,
+            token=hubs.new_token,
+            chance=Random(1).random,
+            hint_every=0.0,
+        )
+        late.application = CallbackApplication(made)
+        yield made, store
+
+
+def wait_until(told: object, seconds: float = 10.0) -> None:
+    assert callable(told)
+    end = time.monotonic() + seconds
+    while not told():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.01)
+
+
+def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "public"
+    root.mkdir()
+    (root / "a.txt").write_text("a")
+    hints: list[str] = []
+    with served_with_hub(root) as base, subscriber(tmp_path, hints) as (mine, store):
+        topic = f"{base}resourcesync/changenotification.xml"
+        head = said(topic).fields["link"]
+        assert head == f'<{topic}>; rel="self", <{base}hub>; rel="hub"'
+        assert "link" not in said(f"{base}resourcesync/changelist.xml").fields
+        mine.follow("museum", [Channel(topic=topic, hubs=(f"{base}hub",))])
+        mine.tick()
+        wait_until(lambda: [it.state for it in store.followers()] == [Following.ACTIVE])
+        wait_until(lambda: hints == ["museum"])
+
+        (root / "b.txt").write_text("b")
+        began = time.monotonic()
+        done = publishing.publish_tree(root, {}, clock=SystemClock())
+        wait_until(lambda: hints == ["museum"] * 2)
+        seconds = time.monotonic() - began
+
+        assert done.notified is not None
+        assert done.notified.problems == ()
+        assert seconds < 3.0
+        mine.leave("museum")
+        mine.tick()
+        wait_until(lambda: store.followers() == [])
+
+
+def test_a_hub_that_is_not_below_the_tree_cannot_be_served(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    base = "https://museum.example/"
+    chosen = {"url": base, "hubs": ("https://hub.example/",)}
+    publishing.publish_tree(tmp_path, chosen, clock=SystemClock())
+    with pytest.raises(ConfigurationError, match="no hub that could be served here"):
+        own_hub.open_own_hub(tmp_path, tmp_path, base, SystemClock())
+
+
+@contextmanager
+def serving_process(root: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+    words = ["serve", str(root), "--bind", f"127.0.0.1:{port}", "--hub", "--private-callbacks"]
+    with subprocess.Popen(
+        [script("resourcesync"), *words],
+        cwd=root.parent,
+        env=environment(root.parent),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("Serving")
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_hub_that_is_killed_between_accepting_and_delivering_delivers_after_its_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-settings"))
+    root, port = tmp_path / "public", free_port()
+    root.mkdir()
+    (root / "a.txt").write_text("a")
+    base = f"http://127.0.0.1:{port}/"
+    options = ["--url", base, "--hub", f"{base}hub", "--notify", "-q"]
+    assert run(["publish", str(root), *options]) == 0
+    topic = f"{base}resourcesync/changenotification.xml"
+    with Listener() as listener:
+        fields = {
+            "hub.mode": "subscribe",
+            "hub.topic": topic,
+            "hub.callback": f"{listener.origin}/me",
+        }
+        wish = urlencode(fields | {"hub.secret": "it", "hub.verify": "sync"}).encode()
+        with serving_process(root, port) as process:
+            assert post(f"{base}hub", wish, content_type=FORM).status == 204
+            listener.answer = lambda _: (503, b"")
+            (root / "b.txt").write_text("b")
+            assert run(["publish", str(root), "-q"]) == 0
+            assert listener.wait(lambda: len(listener.posts()) >= 1)
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+        listener.answer = agreeing
+        before = len(listener.posts())
+        with serving_process(root, port):
+            assert listener.wait(lambda: len(listener.posts()) > before)
+
+    last = listener.posts()[-1]
+    assert last.body == (root / "resourcesync/changenotification.xml").read_bytes()
+    assert last.fields["x-hub-signature"].startswith("sha256=")
