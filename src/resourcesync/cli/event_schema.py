@@ -156,6 +156,7 @@ EVENTS: Final = {
             "in_sync_at? last_run? outcome failed_run? failures set offered doubted:any"
         ),
     ),
+    "admin": Event(meaning="Where operators can look while it runs.", always="uri"),
     "watch": Event(meaning="The mirrors that are watched from now on.", always="mirrors"),
     **{
         f"watch.{kind}": Event(

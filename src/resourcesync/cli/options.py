@@ -54,6 +54,7 @@ MOMENT = Parsed("time", config.parse_moment)
 PROXY = Parsed("proxy", config.parse_proxy)
 LIMIT = Parsed("limit", config.parse_limit)
 HEADER = Parsed("header", config.parse_header)
+BINDING = Parsed("address", config.parse_binding)
 
 CONFIG = option(
     "--config",

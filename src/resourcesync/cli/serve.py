@@ -9,29 +9,9 @@ import click
 
 from resourcesync.cli import options
 from resourcesync.cli.job import Job
-from resourcesync.cli.options import Parsed, option
+from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
 from resourcesync.cli.words import QUIET, Line
-from resourcesync.errors import ConfigurationError
-
-_PORTS = 65_536
-
-
-def parse_binding(text: str) -> tuple[str, int]:
-    """Return host and port of ``127.0.0.1:8080``, ``[::1]:8080`` or ``:8080`` (this machine only).
-
-    Raises:
-        ConfigurationError: It is no such pair.
-    """
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) >= _PORTS:
-        raise ConfigurationError(
-            f"{text[:64]!r} is no address to listen on", hint="write HOST:PORT, or HOST:0"
-        )
-    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
-
-
-BINDING = Parsed("address", parse_binding)
 
 
 @click.command("serve")
@@ -43,7 +23,7 @@ BINDING = Parsed("address", parse_binding)
 )
 @option(
     "--bind",
-    type=BINDING,
+    type=options.BINDING,
     metavar="HOST:PORT",
     default="127.0.0.1:8080",
     show_default=True,
@@ -76,7 +56,7 @@ BINDING = Parsed("address", parse_binding)
 )
 @option(
     "--admin",
-    type=BINDING,
+    type=options.BINDING,
     metavar="HOST:PORT",
     help="Where to answer /livez, /readyz and /metrics; not for the public.",
 )

@@ -75,7 +75,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         output = OutputOptions(json=True, quiet=output.quiet, verbose=output.verbose)
 
     def work(screen: Screen) -> Outcome:
-        found = _look(places, configuration, screen, Check(asked=check, limits=limits))
+        found = look(places, configuration, screen, Check(asked=check, limits=limits))
         if style == "nagios":
             line, code = nagios(found.seen, found.unknown)
             return Outcome(exit=code, closing=(Line(line, level=QUIET),), says_exit=True)
@@ -125,7 +125,7 @@ class _One(NamedTuple):
         return Limits() if self.mirror is None else Limits(*self.mirror.limits)
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
     """What was found of the mirrors."""
 
     seen: list[Seen]
@@ -134,9 +134,17 @@ class _Found(NamedTuple):
     exit: ExitCode
 
 
-def _look(
+def look(
     places: Sequence[str], configuration: Configuration, screen: Screen, check: Check
-) -> _Found:
+) -> Found:
+    """Look at mirrors; one that cannot be read is told, and keeps no other back.
+
+    Args:
+        places: Names or folders; none for all that are in the current folder.
+        configuration: What the names mean.
+        screen: Told each mirror, and each that cannot be read.
+        check: What is fine of them.
+    """
     from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
     now = machine.system_clock().now()
@@ -158,10 +166,10 @@ def _look(
         screen.report("mirror", fields_of(status, now))
         if check.asked and not seen[-1].is_fine:
             codes.append(ExitCode.FINDINGS)
-    return _Found(seen, now, unknown, worst(codes))
+    return Found(seen, now, unknown, worst(codes))
 
 
-def _table(found: _Found, order: str) -> Outcome:
+def _table(found: Found, order: str) -> Outcome:
     mirrors = [it.status for it in found.seen]
     lines = [Line(text, level=QUIET) for text in table(mirrors, found.now, order)]
     return Outcome(

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from resourcesync.cli import words
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.prometheus import head, label
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 
+if TYPE_CHECKING:
+    from resourcesync.server.figures import Figure
+
+Labels = tuple[tuple[str, str], ...]
 _PREFIX: Final = "resourcesync_mirror_"
 _WARNING: Final = frozenset({MirrorState.BEHIND, MirrorState.NEW, MirrorState.SYNCING})
 
@@ -124,26 +127,32 @@ def _performance(mirrors: Sequence[Seen]) -> Iterator[str]:
 
 def prometheus(mirrors: Sequence[Seen]) -> list[str]:
     """Return the lines of the text format of Prometheus."""
-    lines = list(_states(mirrors))
+    from resourcesync.server.figures import write_figures  # noqa: PLC0415 - seldom needed
+
+    return write_figures(figures_of(mirrors)).decode("utf-8").splitlines()
+
+
+def figures_of(mirrors: Sequence[Seen]) -> "Iterator[Figure]":
+    """Yield the figures of mirrors."""
+    from resourcesync.server.figures import Figure  # noqa: PLC0415 - seldom needed
+
+    rows = [("state", "1 for the state that the mirror is in.", tuple(_states(mirrors)))]
     for name, what, value in _FIGURES:
-        there = [(it, found) for it in mirrors if (found := value(it)) is not None]
-        if there:
-            lines += head(_PREFIX + name, what)
-            lines += [f"{_PREFIX}{name}{{{_label(it)}}} {found:.15g}" for it, found in there]
-    return lines
+        there = [(_label(it), found) for it in mirrors if (found := value(it)) is not None]
+        rows.append((name, what, tuple(there)))
+    for name, what, values in rows:
+        if values:
+            yield Figure(name=_PREFIX + name, kind="gauge", what=what, values=values)
 
 
-def _states(mirrors: Sequence[Seen]) -> Iterator[str]:
-    if mirrors:
-        yield from head(f"{_PREFIX}state", "1 for the state that the mirror is in.")
+def _states(mirrors: Sequence[Seen]) -> "Iterator[tuple[Labels, float]]":
     for seen in mirrors:
         for state in MirrorState:
-            is_it = int(seen.status.state is state)
-            yield f'{_PREFIX}state{{{_label(seen)},state="{state.value}"}} {is_it}'
+            yield (*_label(seen), ("state", state.value)), int(seen.status.state is state)
 
 
-def _label(seen: Seen) -> str:
-    return label(seen.status.folder)
+def _label(seen: Seen) -> "Labels":
+    return (("mirror", seen.status.folder),)
 
 
 def _ratio(seen: Seen) -> float | None:

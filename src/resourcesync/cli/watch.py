@@ -49,6 +49,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
             parallel=settings["parallel"],
             jobs=settings["jobs"],
             grace=settings["grace"],
+            admin=settings["admin"],
+            callback=settings["callback"] or "",
+            listen=settings["listen"],
+            state=settings["state"],
         )
 
     first = wish()

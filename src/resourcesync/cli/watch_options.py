@@ -5,7 +5,7 @@ from typing import Final
 import click
 
 from resourcesync.cli import options
-from resourcesync.cli.options import option
+from resourcesync.cli.options import BINDING, option
 
 _TIMES: Final = (
     option("--every", type=options.DURATION, help="How often the mirror is pulled, such as 15m."),
@@ -64,6 +64,32 @@ GRACE: Final = option(
     show_default=True,
     help="How long work may go on after SIGTERM, to come to a good end.",
 )
-SERVICE: Final = (PARALLEL, JOBS, GRACE)
+CALLBACK: Final = option(
+    "--callback",
+    metavar="URL",
+    help="The address by which hubs reach --listen, such as https://HOST/push/: mirrors with"
+    " push = true are subscribed to their Sources' Change Notifications.",
+)
+LISTEN: Final = option(
+    "--listen",
+    type=BINDING,
+    metavar="HOST:PORT",
+    default="127.0.0.1:9465",
+    show_default=True,
+    help="Where notifications are taken; put a proxy with TLS before it.",
+)
+ADMIN: Final = option(
+    "--admin",
+    type=BINDING,
+    metavar="HOST:PORT",
+    help="Serve /livez, /readyz, /metrics and /api/status.json there, for operators only.",
+)
+STATE: Final = option(
+    "--state",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Where subscriptions are remembered, instead of the user's own folder.",
+)
+SERVICE: Final = (PARALLEL, JOBS, GRACE, CALLBACK, LISTEN, ADMIN, STATE)
 SERVICE_KEYS: Final = options.options_of(SERVICE)
 """By their names in the table ``[watch]``."""

@@ -1,8 +1,9 @@
 """The service behind ``watch``: what is wanted of it, its signals, and what it tells."""
 
+import logging
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -10,6 +11,7 @@ from random import Random
 from types import FrameType
 from typing import Any, Final
 
+from resourcesync import config
 from resourcesync.cli import pull as pull_command
 from resourcesync.cli.configured import Configuration
 from resourcesync.cli.configured_tables import Setting
@@ -17,20 +19,27 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.output import Outcome, Screen, problem_of
 from resourcesync.cli.pulling import Chosen, Target
 from resourcesync.cli.stopping import Interrupted
+from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.cli.watch_words import fields_of
 from resourcesync.cli.watch_work import Report, Watched, Work
 from resourcesync.cli.words import QUIET, Line
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError
+from resourcesync.server.admin import Admin
+from resourcesync.server.operations import Operations
+from resourcesync.server.running import ServerThread
 from resourcesync.watch.keeping import Done, Watch
 from resourcesync.watch.rota import Kind, Past, Rota, Wanted
 from resourcesync.watch.times import Cron, Every, Timetable
 from resourcesync.wiring import machine
+from resourcesync.wiring.pushing import Push
 from resourcesync.wiring.watched import Audited, past_of
 
 USUAL: Final = 3_600.0
 """Seconds between two pulls of a mirror that is named and does not say how often."""
 
+_LOG: Final = logging.getLogger(__name__)
 _PULSE: Final = 30.0
+_STUCK: Final = 120.0
 _PARTS: Final = 3
 
 
@@ -45,6 +54,10 @@ class Wish:
         parallel: Mirrors that are worked on at a time.
         jobs: Requests at a time, of all of them together.
         grace: Seconds that work is given at the end.
+        admin: Where operators look; ``None`` for nowhere.
+        callback: The address by which hubs reach ``listen``; empty for no push.
+        listen: Where notifications are taken.
+        state: Where subscriptions are remembered; ``None`` for the user's own folder.
     """
 
     configuration: Configuration
@@ -53,6 +66,10 @@ class Wish:
     parallel: int
     jobs: int
     grace: float
+    admin: tuple[str, int] | None = None
+    callback: str = ""
+    listen: tuple[str, int] = ("127.0.0.1", 0)
+    state: str | None = None
 
     def watched(self) -> tuple[dict[str, Watched], Chosen]:
         """Return the mirrors, and what all of them are pulled by.
@@ -168,10 +185,60 @@ class _Service:
         self._screen, self._wish = screen, wish
         self._clock = machine.system_clock()
         self._supervisor, self._watchdog = machine.supervisor()
-        self._work = Work(self._clock)
+        self._work = Work(self._clock, self._subscribe)
         self._runs = 0
         rota = Rota(Random())  # noqa: S311 - jitter
         self.watch = Watch(rota, self._work, self._tell, self._clock, wish.parallel)
+        self._push: Push | None = None
+        self._figures = WatchFigures(
+            lambda: (self._wish.names, self._wish.configuration),
+            lambda: {} if self._push is None else self._push.counts,
+        )
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take notifications, and show operators how it goes, while the block runs.
+
+        Raises:
+            ConfigurationError: An address cannot be listened on.
+            StorageError: Subscriptions cannot be remembered.
+        """
+        wish = self._wish
+        with ExitStack() as stack:
+            if wish.callback:
+                folder = config.state_folder() if wish.state is None else Path(wish.state)
+                self._push = stack.enter_context(
+                    Push(
+                        callback=wish.callback,
+                        listen=wish.listen,
+                        folder=folder,
+                        on_hint=self.watch.hint,
+                        clock=self._clock,
+                    )
+                )
+            if wish.admin is not None:
+                host, port = wish.admin
+                health = Operations(look=self._look, counts=[self._figures.figures])
+                app = Admin(self._figures.status, health)
+                server = stack.enter_context(ServerThread(app, host=host, port=port))
+                self._screen.report("admin", {"uri": server.uri})
+            yield
+
+    def _look(self) -> None:
+        """See that the loop turns."""
+        late = self._clock.monotonic() - self.watch.beat
+        if late > _STUCK:
+            raise StateError(f"the loop has not turned for {late:.0f} s")
+
+    def _subscribe(self, it: Watched) -> None:
+        """Follow the channels of a mirror's Source; it is polled in any case."""
+        if self._push is None or not it.wanted.takes_hints:
+            return
+        name, folder = it.target.name, it.target.folder
+        try:
+            self._push.follow(name, folder, self._wish.configuration.network(name, {}))
+        except ResourceSyncError as error:
+            _LOG.warning("push for %s: %s", name, error)
 
     def take(self, wish: Wish) -> None:
         """Do from now on what is wished."""
@@ -180,6 +247,13 @@ class _Service:
         self._work.take(watched, chosen)
         past = {name: self._past(it.target.folder) for name, it in watched.items()}
         self.watch.want({name: it.wanted for name, it in watched.items()}, past)
+        if self._push is not None:
+            asked = {
+                name: (it.target.address or "", wish.configuration.network(name, {}))
+                for name, it in watched.items()
+                if it.wanted.takes_hints
+            }
+            self._push.keep(asked)
         self._screen.report("watch", {"mirrors": list(watched)})
 
     def _past(self, folder: Path) -> Past:
@@ -229,11 +303,10 @@ class _Service:
         now = self._clock.now()
         for problem in report.problems:
             self._screen.problem(problem)
-        following = done.next if isfinite(done.next) else None
-        self._screen.report(
-            f"watch.{done.errand.kind.value.replace(' ', '-')}",
-            fields_of(done, report, now, following),
-        )
+        kind = done.errand.kind.value.replace(" ", "-")
+        fields = fields_of(done, report, now, done.next if isfinite(done.next) else None)
+        self._figures.count(kind, fields, done.seconds)
+        self._screen.report(f"watch.{kind}", fields)
 
     @property
     def runs(self) -> int:
@@ -255,7 +328,7 @@ def run(first: Wish, wish: Callable[[], Wish], screen: Screen) -> Outcome:
     signals = _Signals()
     service = _Service(first, screen)
     try:
-        with _heeding(signals, service.watch.bell.fileno()):
+        with _heeding(signals, service.watch.bell.fileno()), service.listening():
             service.take(first)
             service.keep(signals, wish)
             service.finish()

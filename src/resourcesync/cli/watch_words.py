@@ -60,6 +60,8 @@ def words(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
         case "watch":
             names = fields["mirrors"]
             yield Line(f"{forms.counted(len(names), 'mirror')}: {', '.join(names)}", "Watching")
+        case "admin":
+            yield Line(f"{fields['uri']}metrics", "Admin")
         case "watch.pull" | "watch.audit" | "watch.hand-on":
             yield _line(event.removeprefix("watch."), fields)
         case _:

@@ -1,6 +1,6 @@
 """What ``watch`` does for one mirror: pull it, audit it, tell the next program of its changes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -93,15 +93,20 @@ class Notes:
         """Have nothing to give back."""
 
 
+OnPulled = Callable[[Watched], None]
+
+
 class Work:
     """Does errands, each on a thread of its own (``watch.keeping.Work``).
 
     Args:
         clock: Time.
+        on_pulled: Told of a mirror that was pulled, on the thread of the pull.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, on_pulled: OnPulled) -> None:
         self._clock = clock
+        self._on_pulled = on_pulled
         self._watched: Mapping[str, Watched] = {}
         self._chosen: Chosen | None = None
 
@@ -138,6 +143,7 @@ class Work:
         way = Way(self._chosen.configuration, words, calls)
         with calls.during(None, is_stopped):
             outcome = pull(it.target, way, notes, _nobody)
+            self._on_pulled(it)
         return _ended(
             Report(exit=outcome.exit, fields=outcome.fields, problems=tuple(notes.problems)), None
         )

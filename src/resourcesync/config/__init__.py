@@ -41,12 +41,14 @@ FORMS: Final = {
     "limit": _LIMIT.pattern,
     "header": r"[^:]+:.*",
     "proxy": _PROXY.pattern,
+    "address": r".*:[0-9]{1,5}",
     "time": r"yesterday|-.+|[0-9]{4}.*",
 }
 """The forms of values as patterns for other programs; for some of them ours are stricter."""
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _WHOLE: Final = 100
+_PORTS: Final = 65_536
 _FALSE: Final = frozenset({"", "0", "false", "f", "no", "n", "off"})
 
 
@@ -273,3 +275,17 @@ def parse_proxy(text: str) -> str:
 
 def _refused(what: str, text: str, hint: str) -> ConfigurationError:
     return ConfigurationError(f"{text[:64]!r} is not a {what}", hint=hint)
+
+
+def parse_binding(text: str) -> tuple[str, int]:
+    """Return host and port of ``127.0.0.1:8080``, ``[::1]:8080`` or ``:8080`` (this machine only).
+
+    Raises:
+        ConfigurationError: It is no such pair.
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) >= _PORTS:
+        raise ConfigurationError(
+            f"{text[:64]!r} is no address to listen on", hint="write HOST:PORT, or HOST:0"
+        )
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)

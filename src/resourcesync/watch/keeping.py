@@ -75,6 +75,7 @@ class Done:
         report: What the work returned of it.
         next: Seconds since 1970, UTC, when it is done again; ``inf`` when that is open.
         failures: How many times in a row it failed now.
+        seconds: How long it took.
     """
 
     errand: Errand
@@ -82,6 +83,7 @@ class Done:
     report: object
     next: float
     failures: int
+    seconds: float
 
 
 class Watch:
@@ -102,7 +104,7 @@ class Watch:
         self._clock, self._most = clock, most
         self._ended: SimpleQueue[tuple[Errand, Ended, object]] = SimpleQueue()
         self._hints: SimpleQueue[str] = SimpleQueue()
-        self._threads: dict[Errand, threading.Thread] = {}
+        self._threads: dict[Errand, tuple[threading.Thread, float]] = {}
         self._ahead: float | None = None
         self._stop = threading.Event()
 
@@ -167,7 +169,7 @@ class Watch:
     def _begin(self, errand: Errand) -> None:
         name = f"resourcesync-{errand.kind.value.replace(' ', '-')}-{errand.mirror}"
         thread = threading.Thread(target=self._do, args=(errand,), name=name, daemon=True)
-        self._threads[errand] = thread
+        self._threads[errand] = thread, self._clock.monotonic()
         thread.start()
 
     def _do(self, errand: Errand) -> None:
@@ -184,13 +186,21 @@ class Watch:
             self._rota.hint(hint)
         while (found := _taken(self._ended)) is not None:
             errand, ended, report = found
-            self._threads.pop(errand).join()
+            thread, began = self._threads.pop(errand)
+            thread.join()
             now = self._now()
             due = self._rota.ended(errand, ended, now)
             failures = self._rota.failures(errand.mirror, errand.kind)
             following = now.wall + (due - now.steady)
             self._tell(
-                Done(errand=errand, ended=ended, report=report, next=following, failures=failures)
+                Done(
+                    errand=errand,
+                    ended=ended,
+                    report=report,
+                    next=following,
+                    failures=failures,
+                    seconds=now.steady - began,
+                )
             )
 
 

@@ -7,7 +7,9 @@ else; polling goes on as if there were none.
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
 from typing import Final
 
 from resourcesync.discovery.addresses import join
@@ -24,6 +26,8 @@ from resourcesync.websub.signatures import STRONG, is_signed
 _LOG: Final = logging.getLogger(__name__)
 
 _HINT_EVERY: Final = 10.0
+_REPLAY_EVERY: Final = 10.0
+_MOST_BODIES: Final = 1_000
 _CONFIRMED_WITHIN: Final = 600 * MICROSECONDS
 _LONGEST_DELAY: Final = 6.0 * leases.HOUR
 _REDIRECTS: Final = (307, 308)
@@ -34,6 +38,10 @@ _LEFT: Final = 3
 _NOT_FOUND: Final = Answer(status=404, text="Not found.")
 _TAKEN: Final = Answer(status=202)
 _GONE: Final = Answer(status=410, text="No longer subscribed.")
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 class Subscriber:
@@ -55,7 +63,9 @@ class Subscriber:
         token: Gives a text of at least 128 bits that nobody can guess.
         chance: Gives a number from 0 to 1, for jitter.
         methods: The methods of signatures that are good enough.
-        hint_every: Seconds between two hints for a mirror, at least.
+        wake: Called when a hint is held back: the next ``tick`` is due sooner than it said.
+        hint_every: Seconds between two hints for a mirror, at least; ten when a delivery is one
+            that came before.
     """
 
     def __init__(  # noqa: PLR0913 - its ports, and what the operator chose
@@ -69,6 +79,7 @@ class Subscriber:
         token: Callable[[], str],
         chance: Callable[[], float],
         methods: frozenset[str] = STRONG,
+        wake: Callable[[], None] = _nothing,
         hint_every: float = _HINT_EVERY,
     ) -> None:
         self._store = store
@@ -76,12 +87,14 @@ class Subscriber:
         self._clock = clock
         self._base = callback_base if callback_base.endswith("/") else f"{callback_base}/"
         self._on_hint = on_hint
+        self._wake = wake
         self._token = token
         self._chance = chance
         self._methods = methods
         self._hint_every = hint_every
         self._hinted: dict[str, float] = {}
-        self._owed: set[str] = set()
+        self._owed: dict[str, float] = {}
+        self._bodies: dict[bytes, None] = {}
         self.counts: Counter[str] = Counter()
 
     # --- what the operator wants ----------------------------------------------------------------
@@ -131,7 +144,10 @@ class Subscriber:
         self._ask(asked)
         later = [it.due - now for it in self._store.followers()]
         pause = min([60.0, *(max(0, it) / MICROSECONDS for it in later)])
-        return min(pause, self._hint_every) if self._owed else pause
+        soonest = min(list(self._owed.values()), default=None)
+        if soonest is not None:
+            pause = min(pause, max(soonest - self._clock.monotonic(), 0.0))
+        return pause
 
     def _asked(self, before: Follower) -> tuple[Follower, Wish] | None:
         """Store what is asked for before it is asked: the hub may verify it at once."""
@@ -295,28 +311,46 @@ class Subscriber:
         if not is_signed(secret, body, signatures, self._methods):
             self.counts["discarded"] += 1
             return _TAKEN
-        self.hint(follower.name)
+        every = _REPLAY_EVERY if self._came_before(token, body) else self._hint_every
+        self.hint(follower.name, every)
         return _TAKEN
+
+    def _came_before(self, token: str, body: bytes) -> bool:
+        """Whether a delivery is a replay, as far as the last thousand tell."""
+        digest = sha256(token.encode() + b" " + body).digest()
+        is_known = digest in self._bodies
+        self._bodies[digest] = None
+        if len(self._bodies) > _MOST_BODIES:
+            with suppress(KeyError, StopIteration, RuntimeError):  # another thread was quicker
+                del self._bodies[next(iter(self._bodies))]
+        return is_known
 
     # --- hints ----------------------------------------------------------------------------------
 
-    def hint(self, name: str) -> None:
-        """Say that a mirror should poll: at once, or when the last time was a while ago."""
+    def hint(self, name: str, every: float | None = None) -> None:
+        """Say that a mirror should poll: at once, or when the last time was a while ago.
+
+        Args:
+            name: The mirror.
+            every: Seconds that are to lie between this hint and the last; ``None`` for the usual.
+        """
         now = self._clock.monotonic()
         last = self._hinted.get(name)
-        if last is not None and now - last < self._hint_every:
+        due = now if last is None else last + (self._hint_every if every is None else every)
+        if now < due:
             self.counts["coalesced"] += 1
-            self._owed.add(name)
+            self._owed[name] = min(due, self._owed.get(name, due))
+            self._wake()
             return
         self._hinted[name] = now
-        self._owed.discard(name)
+        self._owed.pop(name, None)
         self.counts["hinted"] += 1
         self._on_hint(name)
 
     def _give_owed(self) -> None:
         now = self._clock.monotonic()
-        for name in list(self._owed):
-            if now - self._hinted.get(name, 0.0) >= self._hint_every:
+        for name, due in list(self._owed.items()):
+            if now >= due:
                 self.hint(name)
 
 

@@ -1,0 +1,123 @@
+"""What ``watch`` tells operators: figures for Prometheus, and its state as JSON."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from resourcesync import __version__
+from resourcesync.cli.configured import Configuration
+from resourcesync.cli.json_output import line_of
+from resourcesync.cli.output import Outcome, Problem
+from resourcesync.cli.status import Check, look
+from resourcesync.cli.status_formats import Labels, Limits, Seen, figures_of
+from resourcesync.server.figures import Figure
+
+_CHANGES: Final = ("created", "updated", "deleted")
+
+
+class Notes:
+    """A screen that shows nothing, and keeps the mirrors that it was told of."""
+
+    def __init__(self) -> None:
+        self.mirrors: list[Mapping[str, object]] = []
+
+    def start(self, fields: Mapping[str, object]) -> None:
+        """Show nothing."""
+
+    def report(self, event: str, fields: Mapping[str, object]) -> None:
+        """Keep a mirror."""
+        if event == "mirror":
+            self.mirrors.append(fields)
+
+    def problem(self, problem: Problem) -> None:
+        """Keep the mirror that cannot be read, as what it is."""
+        names = [text for label, text in problem.evidence if label == "mirror"]
+        self.mirrors.append({"mirror": "".join(names), "code": problem.code})
+
+    def end(self, outcome: Outcome) -> None:
+        """Show nothing."""
+
+    def close(self) -> None:
+        """Have nothing to give back."""
+
+
+class WatchFigures:
+    """Counts what ``watch`` did, and reads what its mirrors say of themselves.
+
+    Args:
+        names: Gives the mirrors, and the configuration that names them.
+        hints: Gives how many notifications came, by outcome.
+    """
+
+    def __init__(
+        self,
+        names: Callable[[], tuple[tuple[str, ...], Configuration]],
+        hints: Callable[[], Mapping[str, int]],
+    ) -> None:
+        self._names, self._hints = names, hints
+        self._runs: Counter[Labels] = Counter()
+        self._changes: Counter[Labels] = Counter()
+        self._received: Counter[Labels] = Counter()
+        self._seconds: dict[Labels, float] = {}
+        self._last: dict[str, Mapping[str, object]] = {}
+
+    def count(self, kind: str, fields: Mapping[str, Any], seconds: float) -> None:
+        """Count an errand that ended.
+
+        Args:
+            kind: ``pull``, ``audit`` or ``hand-on``.
+            fields: Of its event.
+            seconds: How long it took.
+        """
+        mirror = (("mirror", str(fields["mirror"])),)
+        self._runs[(*mirror, ("kind", kind), ("exit", str(fields["exit"])))] += 1
+        self._last[f"{fields['mirror']} {kind}"] = fields
+        if kind != "pull":
+            return
+        self._seconds[mirror] = seconds
+        for name in _CHANGES:
+            self._changes[(*mirror, ("change", name))] += int(fields.get(name, 0))
+        self._received[mirror] += int(fields.get("bytes", 0))
+
+    def figures(self) -> Iterator[Figure]:
+        """Yield all figures."""
+        yield _one("build_info", "The version of this program.", {(("version", __version__),): 1})
+        yield from figures_of(self._look()[0])
+        yield _many("runs_total", "Runs that ended, by exit code.", self._runs)
+        yield _many("changes_total", "Changes that pulls brought.", self._changes)
+        yield _many("fetch_bytes_total", "Bytes that pulls received.", self._received)
+        yield _one("pull_duration_seconds", "How long the last pull took.", self._seconds)
+        hints: dict[Labels, float] = {
+            (("direction", "in"), ("outcome", it)): n for it, n in self._hints().items()
+        }
+        yield _many("notifications_total", "Notifications that came.", hints)
+
+    def status(self) -> bytes:
+        """Return the mirrors as ``status --json`` tells them, and how their last runs ended."""
+        _, mirrors = self._look()
+        lines = [msgspec.json.decode(line_of("mirror", "", it)) for it in mirrors]
+        ended = [msgspec.json.decode(line_of("ended", "", it)) for it in self._last.values()]
+        return msgspec.json.encode({"v": 1, "mirrors": lines, "ended": ended})
+
+    def _look(self) -> tuple[list[Seen], list[Mapping[str, object]]]:
+        names, configuration = self._names()
+        notes = Notes()
+        found = look(names, configuration, notes, Check(asked=False, limits=Limits()))
+        return found.seen, notes.mirrors
+
+
+def _one(name: str, what: str, values: Mapping[Labels, float]) -> Figure:
+    return Figure(
+        name=f"resourcesync_{name}", kind="gauge", what=what, values=tuple(values.items())
+    )
+
+
+def _many(name: str, what: str, values: Mapping[Labels, float]) -> Figure:
+    return Figure(
+        name=f"resourcesync_{name}",
+        kind="counter",
+        what=what,
+        values=tuple(sorted(values.items())),
+    )

@@ -1,0 +1,205 @@
+"""Push for a Destination: subscriptions of many mirrors, their callbacks, and the hints."""
+
+import logging
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from random import Random, SystemRandom
+from types import TracebackType
+from typing import Final, Self, final
+
+from resourcesync.adapters.http import CurlFetcher
+from resourcesync.adapters.hub import FileFollowers
+from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.memory import Memory
+from resourcesync.discovery.documents import DocumentFetcher
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.ports import Clock, Failure, Request, Response
+from resourcesync.server.callbacks import CallbackApplication
+from resourcesync.server.running import ServerThread
+from resourcesync.websub.channels import Channel
+from resourcesync.websub.finding import find_channels
+from resourcesync.websub.subscriber import Subscriber
+from resourcesync.wiring import mirrors, sets
+from resourcesync.wiring.hubs import carrier, new_token
+
+_LOG: Final = logging.getLogger(__name__)
+
+_HINT_EVERY: Final = 0.2
+_LOOK_AGAIN: Final = 86_400.0
+_PAUSE: Final = 5.0
+_STORE: Final = "push.db"
+
+
+@final
+class Push:
+    """Subscribes mirrors to the channels of their Sources, for as long as the block runs.
+
+    Args:
+        callback: The address by which hubs reach ``listen``, such as
+            ``https://aggregator.example/push/``.
+        listen: Host and port to take deliveries at; a proxy with TLS stands in front.
+        folder: Where subscriptions are remembered.
+        on_hint: Told the name of a mirror that should be pulled now; must return at once.
+        clock: Time.
+
+    Raises:
+        ConfigurationError: The address cannot be listened on, or the callback is none.
+        StorageError: Subscriptions cannot be remembered.
+    """
+
+    def __init__(
+        self,
+        *,
+        callback: str,
+        listen: tuple[str, int],
+        folder: Path,
+        on_hint: Callable[[str], None],
+        clock: Clock,
+    ) -> None:
+        mirrors.origin_of(callback)
+        if "?" in callback or "#" in callback:
+            raise ConfigurationError(
+                f"{callback[:200]!r} cannot be a callback",
+                hint="write https://HOST/push/, without ? and #",
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        self._clock = clock
+        self._bell = threading.Event()
+        self._store = FileFollowers(folder / _STORE)
+        self._messenger = _Carrier(clock)
+        self._subscriber = Subscriber(
+            self._store,
+            self._messenger,
+            clock,
+            callback_base=callback,
+            on_hint=on_hint,
+            token=new_token,
+            chance=SystemRandom().random,
+            wake=self._bell.set,
+            hint_every=_HINT_EVERY,
+        )
+        host, port = listen
+        self._server = ServerThread(CallbackApplication(self._subscriber), host=host, port=port)
+        self._is_over = False
+        self._thread = threading.Thread(target=self._tick, name="resourcesync-push", daemon=True)
+        self._looked: dict[str, float] = {}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What came, by outcome."""
+        return dict(self._subscriber.counts)
+
+    def __enter__(self) -> Self:
+        self._server.__enter__()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over = True
+        self._bell.set()
+        self._thread.join()
+        self._server.__exit__(kind, error, trace)
+        self._messenger.close()
+        self._store.close()
+
+    def keep(self, networks: Mapping[str, tuple[str, mirrors.Network]]) -> None:
+        """End the subscriptions of all mirrors but these.
+
+        Args:
+            networks: By the mirror's name: the address of its Source, and how that is asked. A
+                hub may have an address that is not public where the Source itself may.
+        """
+        asked = [network.settings(source) for source, network in networks.values()]
+        self._messenger.trust(frozenset().union(*(it.trusted_origins for it in asked)))
+        for name in {it.name for it in self._store.followers()} - networks.keys():
+            self._subscriber.leave(name)
+        self._bell.set()
+
+    def follow(self, name: str, folder: Path, network: mirrors.Network) -> None:
+        """Subscribe a mirror to what its Source offers; a Source is asked for it once a day.
+
+        Args:
+            name: What hints call it.
+            folder: The mirror; nothing happens before its first pull.
+            network: How its Source is asked.
+
+        Raises:
+            ResourceSyncError: The mirror's memory cannot be read.
+        """
+        now = self._clock.monotonic()
+        last = self._looked.get(name)
+        if last is not None and now - last < _LOOK_AGAIN:
+            return
+        channels = [
+            channel
+            for it in sets.each_mirror([folder])
+            if mirrors.is_mirror(it)
+            for channel in self._channels(it, network)
+        ]
+        self._looked[name] = now
+        self._subscriber.follow(name, channels)
+        self._bell.set()
+
+    def _channels(self, folder: Path, network: mirrors.Network) -> list[Channel]:
+        path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
+        with SqliteMirrorState(path, read_only=True) as state:
+            memory = Memory(state)
+            found, identity = memory.found, memory.identity
+        if found is None or identity is None:
+            return []
+        addresses = [it for it in (found.capability_list, found.description) if it]
+        settings = network.settings(identity.source)
+        dice = Random()  # noqa: S311 - jitter
+        with closing(CurlFetcher(settings, self._clock, dice)) as fetcher:
+            documents = DocumentFetcher(fetcher, tempfile.TemporaryFile)
+            trusted = frozenset(settings.trusted_origins)
+            with closing(carrier(self._clock, trusted=trusted)) as messenger:
+                return find_channels(documents, messenger, addresses)
+
+    def _tick(self) -> None:
+        while not self._is_over:
+            try:
+                pause = self._subscriber.tick()
+            except ResourceSyncError as error:  # the disk, say; polling goes on in any case
+                _LOG.warning("push: %s", error)
+                pause = _PAUSE
+            self._bell.wait(pause)
+            self._bell.clear()
+
+
+@final
+class _Carrier:
+    """Carries messages to hubs; whom it trusts may change."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._trusted: frozenset[str] = frozenset()
+        self._open: tuple[frozenset[str], CurlFetcher] | None = None
+
+    def trust(self, origins: frozenset[str]) -> None:
+        """Take these origins for the operator's own, from the next messages on."""
+        self._trusted = origins
+
+    def fetch(self, requests: Iterable[Request | None]) -> Iterator[Response | Failure]:
+        """Send messages (``Messenger``); on one thread."""
+        trusted = self._trusted
+        if self._open is None or self._open[0] != trusted:
+            self.close()
+            self._open = trusted, carrier(self._clock, trusted=trusted)
+        return self._open[1].fetch(requests)
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
