@@ -2,13 +2,14 @@
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from io import RawIOBase
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
 
 from resourcesync.errors import PatchError
-from resourcesync.ports.patching import PatchFormat, PatchMaker
+from resourcesync.ports.patching import Computer, Patcher, PatchFormat, PatchMaker
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -22,13 +23,16 @@ class Patches:
     """Computes patches; what a plug-in makes is believed no more than what we make.
 
     Args:
-        makers: What computes them, the preferred first.
+        makers: Returns what computes them, the preferred first; asked once, when it is needed.
         formats: What applies them, by media type.
     """
 
-    def __init__(self, makers: Sequence[PatchMaker], formats: Mapping[str, PatchFormat]) -> None:
-        self._makers = makers
+    def __init__(
+        self, makers: Callable[[], Sequence[PatchMaker]], formats: Mapping[str, PatchFormat]
+    ) -> None:
+        self._find = cache(makers)
         self._formats = formats
+        self._load = cache(self._loaded)
 
     def between(
         self, before: BinaryIO, after: BinaryIO, *, media_type: str, largest: int, length: int
@@ -46,7 +50,7 @@ class Patches:
             ``None`` when there is no patch that is smaller than the new version.
         """
         kind = media_type.partition(";")[0].strip().lower()
-        for maker in self._makers:
+        for maker in self._find():
             if maker.media_type not in self._formats or not maker.suits(kind):
                 continue
             if maker.largest is not None and largest > maker.largest:
@@ -72,14 +76,17 @@ class Patches:
         """
         _rewind(before, after)
         limited = cast("BinaryIO", _Limited(patch, length - 1))
-        maker.load()(before, after, limited, length - 1)
+        compute, apply = self._load(maker)
+        compute(before, after, limited, length - 1)
         _rewind(before, patch)
         result = _Result(length)
-        apply = self._formats[maker.media_type].load()
         apply(before, cast("BinaryIO", patch), cast("BinaryIO", result), length)
         _rewind(after)
         if result.digest != digest_of(after):
             raise PatchError("the patch does not lead to the new version")
+
+    def _loaded(self, maker: PatchMaker) -> tuple[Computer, Patcher]:
+        return maker.load(), self._formats[maker.media_type].load()
 
 
 class _Limited(RawIOBase):

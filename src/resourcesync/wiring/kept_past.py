@@ -56,7 +56,7 @@ class KeptPast(Past):
         self._clock = clock
         self._index = catalogue.versions()
         self._store = FolderVersions(asked.place(root))
-        patches = Patches(plugins.patch_makers(), plugins.patch_formats())
+        patches = Patches(plugins.patch_makers, plugins.patch_formats())
         self._keeper = Keeper(
             self._index,
             self._store,

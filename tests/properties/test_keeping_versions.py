@@ -1,0 +1,230 @@
+"""What a list promises of a version can be had: through changes, retention, bounds and kills."""
+
+import hashlib
+import random
+from collections.abc import Callable, Container
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from resourcesync.adapters.catalogue import FilePastVersions
+from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.version_files import FolderVersions
+from resourcesync.errors import DiskFullError
+from resourcesync.model.resources import Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.source.versions import parse_stamp
+from resourcesync.wiring import kept_past
+from resourcesync.wiring.publishing import publish_tree
+from tests.support.publishing import BASE, Reader
+
+PLACE = BASE + "resourcesync/versions/"
+PHASES = (Phase.explicit, Phase.generate)
+NAMES = ("a.json", "b.xml", "c.txt", "d.txt")
+
+
+class Life:
+    """A tree that changes and is published, with its versions."""
+
+    def __init__(self, root: Path, seed: int, **chosen: object) -> None:
+        self.root = root
+        self.clock = ManualClock()
+        self._chance = random.Random(seed)
+        self._chosen: dict[str, object] = {"url": BASE, "versions": True}
+        self._chosen |= chosen
+        (root / "e.txt").write_text("always there")
+        self.change()
+
+    def change(self) -> None:
+        """Write and delete some files."""
+        for name in self._chance.sample(NAMES, self._chance.randrange(1, 4)):
+            path = self.root / name
+            if self._chance.random() < 0.2:
+                path.unlink(missing_ok=True)
+            else:
+                path.write_text(self._text(name))
+
+    def _text(self, name: str) -> str:
+        number = self._chance.randrange(5)
+        if name == "a.json":
+            return f'{{"n": {number}, "pad": "{"x" * 200}"}}'
+        return f"<r><i>{number}</i>{'<p/>' * 60}</r>" if name == "b.xml" else f"text {number}"
+
+    def publish(self) -> None:
+        self.clock.advance(hours=self._chance.choice([1, 30]))
+        publish_tree(self.root, self._chosen, clock=self.clock, asked=None)
+
+    def listed(self) -> list[Resource]:
+        """Every resource that a list tells of, as the lists tell it."""
+        view = Reader(FolderDocuments(self.root)).view()
+        changes = [it.resource for it in view.changes if it.kind is not ChangeKind.DELETED]
+        return [*view.resources.values(), *changes]
+
+    def kept(self) -> dict[str, bytes]:
+        place = self.root / ".resourcesync/versions"
+        return {it.name: it.read_bytes() for it in place.rglob("*") if it.is_file()}
+
+    def is_kept(self, resource: Resource, kept: Container[str]) -> bool:
+        """Whether the memento of an entry is there, with the bytes that the entry tells."""
+        link = resource.memento
+        if link is None:
+            return False
+        stamp, _, path = link.href.removeprefix(PLACE).partition("/")
+        moment = parse_stamp(stamp)
+        assert moment is not None
+        assert resource.uri == BASE + path
+        past = FilePastVersions(self.root / ".resourcesync/catalogue.db")
+        version = past.find(resource.uri, moment)
+        if version is None or version.sha256 not in kept:
+            return False
+        assert [(it.algorithm, it.value) for it in resource.digests] == [
+            ("sha-256", version.sha256)
+        ]
+        for patch in resource.patches:
+            assert version.patch is not None
+            assert [it.value for it in patch.digests] == [version.patch.sha256]
+            assert version.patch.sha256 in kept
+            assert 0 < version.patch.length < version.length
+        return True
+
+    def check(self) -> None:
+        """All that is listed is kept, and all that is kept is whole."""
+        kept = self.kept()
+        assert all(self.is_kept(it, kept) for it in self.listed())
+        for name, body in kept.items():
+            assert hashlib.sha256(body).hexdigest() == name
+
+
+seeds = st.integers(0, 2**32)
+
+
+@settings(max_examples=6, deadline=None, phases=PHASES)
+@given(seed=seeds, keep=st.sampled_from([0, 3_600, 86_400]), least=st.sampled_from([0, 2]))
+def test_what_a_list_tells_of_can_be_had(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, keep: float, least: int
+) -> None:
+    life = Life(
+        tmp_path_factory.mktemp("life"),
+        seed,
+        keep=keep,
+        rotate=3_600,
+        rebase_every=2 * 86_400,
+        versions_least=least,
+        patches=True,
+    )
+    for _ in range(6):
+        life.publish()
+        life.check()
+        life.change()
+
+
+def test_a_version_that_no_list_tells_of_goes_after_a_day(tmp_path: Path) -> None:
+    life = Life(tmp_path, 0, keep=3_600, rotate=3_600, rebase_every=3_600)
+    for number in range(6):
+        (tmp_path / "c.txt").write_text(f"version {number}")
+        life.clock.advance(hours=60)
+        life.publish()
+
+    former = {f"version {number}".encode() for number in range(6)}
+    kept = set(life.kept().values())
+    assert b"version 5" in kept
+    assert 0 < len(former & kept) < 5
+
+
+@pytest.mark.parametrize(
+    ("chosen", "kept"), [({}, 4), ({"versions_least": 4}, 5), ({"versions_keep": 40 * 86_400}, 8)]
+)
+def test_former_versions_stay_longer_if_that_is_asked_for(
+    tmp_path: Path, chosen: dict[str, object], kept: int
+) -> None:
+    life = Life(tmp_path, 0, keep=3_600, rotate=3_600, rebase_every=3_600, **chosen)
+    for number in range(8):
+        (tmp_path / "c.txt").write_text(f"version {number}")
+        life.clock.advance(hours=96)
+        life.publish()
+
+    found = [body for body in life.kept().values() if body.startswith(b"version ")]
+    assert len(found) == kept
+
+
+@settings(max_examples=5, deadline=None, phases=PHASES)
+@given(seed=seeds, most=st.integers(1, 1_500))
+def test_versions_never_take_more_than_they_may(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, most: int
+) -> None:
+    life = Life(tmp_path_factory.mktemp("life"), seed, versions_max_bytes=most)
+    for _ in range(5):
+        life.publish()
+        assert sum(map(len, life.kept().values())) <= most
+        life.change()
+    unpromised = [it for it in life.listed() if it.memento is None]
+    assert unpromised or len(life.kept()) > 0
+
+
+class Dying(FolderVersions):
+    """A store whose process is killed before, or after, one of its steps."""
+
+    left, is_after = 0, False
+
+    def keep(self, stream: BinaryIO, sha256: str, length: int) -> bool:
+        return bool(self._step(lambda: FolderVersions.keep(self, stream, sha256, length)))
+
+    def settle(self) -> None:
+        self._step(lambda: FolderVersions.settle(self))
+
+    def remove(self, contents: Any) -> None:
+        self._step(lambda: FolderVersions.remove(self, contents))
+
+    def _step(self, deed: Callable[[], object]) -> object:
+        kind = type(self)
+        kind.left -= 1
+        if kind.left == 0 and kind.is_after:
+            deed()
+        if kind.left == 0:
+            raise KeyboardInterrupt
+        return deed()
+
+
+@settings(max_examples=12, deadline=None, phases=PHASES)
+@given(seed=seeds, step=st.integers(1, 14), is_after=st.booleans())
+def test_a_run_that_is_killed_while_it_keeps_leaves_every_promise_true(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, step: int, is_after: bool
+) -> None:
+    life = Life(tmp_path_factory.mktemp("life"), seed, keep=3_600, rotate=3_600)
+    life.publish()
+    life.change()
+    with pytest.MonkeyPatch.context() as patching:
+        Dying.left, Dying.is_after = step, is_after
+        patching.setattr(kept_past, "FolderVersions", Dying)
+        with suppress(KeyboardInterrupt):
+            life.publish()
+    life.check()
+    life.publish()
+    life.check()
+
+
+def test_a_full_disk_while_keeping_publishes_nothing_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = Life(tmp_path, 1)
+    life.publish()
+    before = [it.digests for it in life.listed()]
+    (tmp_path / "c.txt").write_text("new")
+
+    def full(*_: object) -> bool:
+        raise DiskFullError("no space left")
+
+    with monkeypatch.context() as patching:
+        patching.setattr(FolderVersions, "keep", full)
+        with pytest.raises(DiskFullError):
+            life.publish()
+
+    assert [it.digests for it in life.listed()] == before
+    life.publish()
+    life.check()
+    assert b"new" in life.kept().values()
