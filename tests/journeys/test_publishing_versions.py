@@ -1,0 +1,215 @@
+"""Versions and patches from the Source's command to the mirror's copy, over a real connection."""
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.cli.main import run
+from resourcesync.wiring import serving
+from tests.support.command_line import Said, rows
+
+PUBLIC = Path("public")
+CHANGES = PUBLIC / "resourcesync/changelist.xml"
+PADDING = [f"value {number}" for number in range(400)]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-settings"))
+    PUBLIC.mkdir()
+    write(1)
+    return tmp_path
+
+
+@pytest.fixture
+def said(capsys: Said) -> Said:
+    return capsys
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """A server for the tree, wherever that is published next; its address."""
+    late = serving.LateApplication()
+    with serving.ServerThread(late) as running:
+        assert run(["publish", "public", "--url", running.uri, "-q", *KEEPING]) == 0
+        late.application = serving.find_tree(PUBLIC).application(SystemClock())
+        yield running.uri
+
+
+KEEPING = ("--versions", "--patches")
+_TIMES = iter(range(1_700_000_000, 1_800_000_000))
+
+
+def write(number: int) -> None:
+    """Write a version of each file, long enough ago to be trusted unread."""
+    texts = {
+        "a.json": json.dumps({"number": number, "padding": PADDING}, indent=1),
+        "b.xml": f"<r><number>{number}</number>{''.join(f'<p>{it}</p>' for it in PADDING)}</r>",
+        "c.txt": f"{number} {PADDING}",
+    }
+    for name, text in texts.items():
+        (PUBLIC / name).write_text(text)
+        modified = next(_TIMES)
+        os.utime(PUBLIC / name, (modified, modified))
+
+
+def pulled(said: Said, *more: str) -> dict[str, object]:
+    said.readouterr()
+    run(["pull", *more, "copy", "--json"])
+    return rows(said)[-1]
+
+
+def is_same() -> bool:
+    names = ("a.json", "b.xml", "c.txt")
+    return all((PUBLIC / name).read_bytes() == (Path("copy") / name).read_bytes() for name in names)
+
+
+def test_what_changed_comes_as_patches_that_are_far_smaller(server: str, said: Said) -> None:
+    first = end = pulled(said, server)
+    for number in (2, 3):
+        write(number)
+        assert run(["publish", "public", "-q"]) == 0
+        end = pulled(said, server)
+
+        assert (end["updated"], end["patched"], end["unpatched"], end["verified"]) == (3, 2, 0, 3)
+        assert is_same()
+    text = (PUBLIC / "c.txt").stat().st_size
+    lists = sum(it.stat().st_size for it in PUBLIC.rglob("resourcesync/*.xml"))
+    assert int(str(first["bytes"])) > 3 * text
+    assert int(str(end["bytes"])) < text + lists + 2_000
+    assert run(["audit", "copy"]) == 0
+
+
+def test_a_version_that_is_no_longer_there_comes_from_its_memento(server: str, said: Said) -> None:
+    listed = {name: (PUBLIC / name).read_bytes() for name in ("a.json", "b.xml", "c.txt")}
+    write(2)
+
+    end = pulled(said, server)
+
+    assert (end["state"], end["created"], end["verified"]) == ("in sync", 3, 3)
+    assert {name: (Path("copy") / name).read_bytes() for name in listed} == listed
+    assert run(["publish", "public", "-q"]) == 0
+    assert pulled(said, server)["state"] == "in sync"
+    assert is_same()
+
+
+def test_every_version_is_packed_with_its_patch_and_the_judge_finds_nothing(
+    server: str, said: Said
+) -> None:
+    assert run(["dump", "public", "--changes", "-q"]) == 0
+    for number in (2, 3):
+        write(number)
+        assert run(["publish", "public", "-q"]) == 0
+    assert run(["dump", "public", "--changes", "-q"]) == 0
+
+    with zipfile.ZipFile(PUBLIC / "resourcesync/changedump-000001.zip") as package:
+        bodies = [package.read(name) for name in package.namelist() if name.endswith("a.json")]
+        patches = [package.read(name) for name in package.namelist() if "patches" in name]
+    assert [json.loads(body)["number"] for body in bodies] == [2, 3]
+    assert len(patches) == 4
+    said.readouterr()
+    assert run(["validate", server, "--live", "--fail-on", "warning"]) == 0, said.readouterr().out
+    assert pulled(said, server, "--dumps", "always")["state"] == "in sync"
+    assert is_same()
+
+
+def changed_twice(said: Said) -> None:
+    for number in (2, 3):
+        write(number)
+        assert run(["publish", "public", "-q"]) == 0
+    said.readouterr()
+
+
+def packed() -> list[object]:
+    names = sorted((PUBLIC / "resourcesync").glob("changedump-*.zip"))
+    with zipfile.ZipFile(names[-1]) as package:
+        bodies = [package.read(name) for name in package.namelist() if name.endswith("a.json")]
+    return [json.loads(body)["number"] for body in bodies]
+
+
+def test_without_versions_a_change_dump_begins_after_what_is_gone_and_then_keeps_all(
+    said: Said,
+) -> None:
+    assert run(["publish", "public", "--url", "https://museum.example", "-q"]) == 0
+    changed_twice(said)
+
+    assert run(["dump", "public", "--changes"]) == 0
+    assert "3 changes cannot be packed" in said.readouterr().err
+    assert packed() == [3]
+    assert run(["validate", "public", "--fail-on", "warning"]) == 0, said.readouterr().out
+
+    for number in (4, 5):
+        write(number)
+        assert run(["publish", "public", "-q"]) == 0
+    assert b"memento" not in CHANGES.read_bytes()
+    assert any(it.is_file() for it in Path("public/.resourcesync/versions").rglob("*"))
+    said.readouterr()
+    assert run(["dump", "public", "--changes"]) == 0
+    assert "cannot be packed" not in said.readouterr().err
+    assert packed() == [4, 5]
+    assert run(["validate", "public", "--fail-on", "warning"]) == 0, said.readouterr().out
+    assert not any(it.is_file() for it in Path("public/.resourcesync/versions").rglob("*"))
+
+
+def test_versions_that_are_turned_on_later_are_told_of_by_a_new_resource_list(said: Said) -> None:
+    assert run(["publish", "public", "--url", "https://museum.example", "-q"]) == 0
+    assert run(["publish", "public", "--versions", "-q"]) == 0
+
+    text = (PUBLIC / "resourcesync/resourcelist.xml").read_text()
+    assert text.count('rel="memento"') == text.count('rel="timegate"') == 3
+    before = text
+    assert run(["publish", "public"]) == 0
+    assert "Nothing changed" in said.readouterr().out
+    assert (PUBLIC / "resourcesync/resourcelist.xml").read_text() == before
+
+    assert run(["publish", "public", "--no-versions", "-q"]) == 0
+    assert "memento" not in (PUBLIC / "resourcesync/resourcelist.xml").read_text()
+
+
+def test_versions_can_be_kept_elsewhere(here: Path) -> None:
+    url = ("--url", "https://museum.example")
+    assert run(["publish", "public", *url, "--versions", "--versions-in", "past", "-q"]) == 0
+
+    assert len([it for it in (here / "past").rglob("*") if it.is_file()]) == 3
+    assert not Path("public/.resourcesync/versions").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "fix"),
+    [
+        (("--patches",), "--versions"),
+        (("--versions", "--hash", "md5"), "--hash sha-256"),
+        (("--versions", "--versions-in", "public/past"), "dot"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_published(
+    said: Said, options: tuple[str, ...], fix: str
+) -> None:
+    assert run(["publish", "public", "--url", "https://museum.example", *options]) == 2
+
+    assert fix in said.readouterr().err
+    assert not CHANGES.exists()
+
+
+def test_a_bound_that_leaves_no_room_is_told_and_promises_nothing(said: Said) -> None:
+    options = ("--versions", "--versions-max-bytes", "10k")
+    assert run(["publish", "public", "--url", "https://museum.example", *options]) == 0
+
+    assert "--versions-max-bytes leaves no room" in said.readouterr().err
+    kept = [it for it in Path("public/.resourcesync/versions").rglob("*") if it.is_file()]
+    assert sum(it.stat().st_size for it in kept) <= 10_000
+    text = (PUBLIC / "resourcesync/resourcelist.xml").read_text()
+    assert text.count('rel="memento"') == len(kept) < 3
+
+
+def test_a_dry_run_keeps_nothing(said: Said) -> None:
+    url = ("--url", "https://museum.example")
+    assert run(["publish", "public", *url, "--versions", "-n"]) == 0
+
+    assert not Path("public/.resourcesync").exists()
