@@ -356,3 +356,19 @@ def test_a_full_disk_leaves_nothing_behind(museum: str, said: Said) -> None:
     finally:
         subprocess.run(["umount", "small"], check=True)
     assert "no room left while writing" in said.readouterr().err
+
+
+def test_an_export_that_is_to_be_served_is_judged_from_its_source_description(
+    museum: str, said: Said
+) -> None:
+    assert export("zip", "dump", "--url", "https://copies.example/dump") == 0
+    said.readouterr()
+
+    code = run(["validate", "dump", "--json"])
+
+    found = rows(said)
+    judged = {row["uri"]: row["kind"] for row in found if row["type"] == "document"}
+    assert judged["dump/resourcesync.xml"] == "Source Description"
+    assert len(judged) == 3
+    assert found[-1]["judged_alone"] == 0
+    assert (code, found[-1]["errors"]) == (0, 0)

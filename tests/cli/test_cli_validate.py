@@ -320,3 +320,18 @@ def test_a_folder_without_any_document_is_an_error(here: Path, said: Said) -> No
 
     assert run(["validate", "docs"]) == 5
     assert "no ResourceSync documents and no sitemap in docs" in said.readouterr().err
+
+
+def test_of_a_plain_sitemap_the_profile_is_named_that_judges_it_as_one(said: Said) -> None:
+    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    write("sitemap.xml", f'<urlset xmlns="{space}"><url><loc>http://a/b</loc></url></urlset>')
+    write("good.xml", GOOD)
+
+    assert run(["validate", "sitemap.xml"]) == 1
+    assert "  next   this is a plain sitemap; " in said.readouterr().out
+    assert run(["validate", "sitemap.xml", "--profile", "sitemap"]) == 0
+    assert "next" not in said.readouterr().out
+    assert run(["validate", "sitemap.xml", "good.xml"]) == 1
+    assert "--profile" not in said.readouterr().out
+    assert run(["validate", "sitemap.xml", "--json"]) == 1
+    assert rows(said)[-1]["plain_sitemaps"] == 1

@@ -19,6 +19,7 @@ _OWN_FOLDERS: Final = frozenset({"resourcesync", ".well-known"})
 _FIRST: Final = (
     WELL_KNOWN_PATH.lstrip("/"),
     "resourcesync/capabilitylist.xml",
+    "resourcesync.xml",
     "capabilitylist.xml",
     "resourcelist.xml",
     "sitemap.xml",

@@ -44,7 +44,7 @@ _FIELDS: Final = {
         "same seq sets sized surplus tolerated total touched tries unchanged unlisted "
         "unpatched unproven unprovable unreached unreadable unsized unverified update updated "
         "useful_bytes warnings weak was_bytes hashed proven changing rules plugins "
-        "packages_kept filtered packed_entries packed_bytes contradicting hubs"
+        "packages_kept filtered packed_entries packed_bytes contradicting hubs plain_sitemaps"
     ),
     "number": (
         "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
@@ -103,9 +103,9 @@ EVENTS: Final = {
             "contradicting linked patched:any unpatched requests bytes useful_bytes as_of? "
             "audit in_sync at? present accurate unproven extra foreign begun gap coverage? "
             "accuracy read_bytes proven? proven_since? stopped:any doubted? changes:count "
-            "cursor? path? mistakes entries tolerated from_dialect files equal different "
-            "only_a only_b documents:any not_fetched hashed touched changing unreadable "
-            "omitted written url first problems warnings hubs subscribed_seconds "
+            "cursor? path? mistakes entries plain_sitemaps tolerated from_dialect files equal "
+            "different only_a only_b documents:any not_fetched hashed touched changing "
+            "unreadable omitted written url first problems warnings hubs subscribed_seconds "
             "accepted_seconds delivered_seconds checks resources_checked resources_listed "
             "unreached read_again:any cut_short judged_alone errors advice evidence:text out "
             "copies source missing damaged stopped_by verdict uri reason is_there is_altered "

@@ -7,6 +7,7 @@ from typing import Any, Final
 from resourcesync.cli import words
 from resourcesync.cli.rule import clause_of
 from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
+from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.findings import Finding
 from resourcesync.validator.rule import Severity
 from resourcesync.wiring.sampling import Unreached
@@ -97,6 +98,7 @@ class Tally:
         self.read_again: int | None = None
         self.cut_short = 0
         self.alone = 0
+        self.sitemaps = 0
         self.found: Counter[Severity] = Counter()
 
     def add(self, event: Event) -> None:
@@ -107,6 +109,7 @@ class Tally:
             case Judged(summary):
                 self.documents += 1
                 self.entries += summary.entries
+                self.sitemaps += summary.complete and summary.dialect is Dialect.SITEMAP
             case Sampled(_, checked, listed):
                 self.checked += checked
                 self.listed += listed
@@ -148,7 +151,11 @@ class Tally:
 
     def lines(self) -> tuple[Line, ...]:
         """Return the closing lines."""
-        lines = (Line(self.sentence(), level=QUIET),)
+        lines: tuple[Line, ...] = (Line(self.sentence(), level=QUIET),)
+        if self.sitemaps and self.sitemaps == self.documents and any(self.found.values()):
+            text = "these are plain sitemaps" if self.sitemaps > 1 else "this is a plain sitemap"
+            how = "to judge by the Sitemap protocol: --profile sitemap"
+            lines = (*lines, Line(f"  next   {text}; {how}"))
         if not self.alone:
             return lines
         judged = "this document" if self.alone == 1 else f"{words.count(self.alone)} documents"
@@ -160,6 +167,7 @@ class Tally:
         return {
             "documents": self.documents,
             "entries": self.entries,
+            "plain_sitemaps": self.sitemaps,
             "resources_checked": self.checked,
             "resources_listed": self.listed,
             "unreached": self.unreached,
