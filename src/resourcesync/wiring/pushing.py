@@ -9,6 +9,9 @@ from pathlib import Path
 from random import Random, SystemRandom
 from types import TracebackType
 from typing import Final, Self, final
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.hub import FileFollowers
@@ -84,7 +87,8 @@ class Push:
             hint_every=_HINT_EVERY,
         )
         host, port = listen
-        self._server = ServerThread(CallbackApplication(self._subscriber), host=host, port=port)
+        application = _Below(urlsplit(callback).path, CallbackApplication(self._subscriber))
+        self._server = ServerThread(application, host=host, port=port)
         self._is_over = False
         self._thread = threading.Thread(target=self._tick, name="resourcesync-push", daemon=True)
         self._looked: dict[str, float] = {}
@@ -203,3 +207,18 @@ class _Carrier:
         if self._open is not None:
             self._open[1].close()
             self._open = None
+
+
+@final
+class _Below:
+    """Answers below the path of the callbacks, and at the root: proxies may cut the path off."""
+
+    def __init__(self, path: str, application: ASGIApp) -> None:
+        self._path = path.rstrip("/")
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as ASGI 3 asks."""
+        if scope.get("path", "").startswith(f"{self._path}/"):
+            scope = {**scope, "root_path": self._path}
+        await self._application(scope, receive, send)
