@@ -63,6 +63,22 @@ def test_dump_again_packs_only_what_changed(tree: Path, said: Said) -> None:
     assert (DOCUMENTS / "changedump-000001.zip").exists()
 
 
+def test_a_dump_that_is_superseded_is_archived_for_as_long_as_lists_are(
+    tree: Path, said: Said
+) -> None:
+    run(["dump", "public", "--url", "https://museum.example"])
+    (before,) = archives()
+    run(["publish", "public", "--archive", "30d"])
+    (tree / "objects/0000.txt").write_text("altered\n")
+
+    assert run(["dump", "public"]) == 0
+
+    assert before in archives()
+    assert len(list(DOCUMENTS.glob("resourcedump_*.xml"))) == 1
+    assert "resourcedumparchive.xml" in (DOCUMENTS / "capabilitylist.xml").read_text()
+    assert "resourcedump_" in (DOCUMENTS / "resourcedumparchive.xml").read_text()
+
+
 def test_dump_tells_programs_what_it_packed(tree: Path, said: Said) -> None:
     assert run(["dump", "public", "--url", "https://museum.example", "--json"]) == 0
 

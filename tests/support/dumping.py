@@ -71,7 +71,14 @@ class DumpedSource:
             limits=self._limits,
         ).publish()
 
-    def dump(self, *, resources: bool = True, changes: bool = False, oldest: int = 0) -> Dumped:
+    def dump(
+        self,
+        *,
+        resources: bool = True,
+        changes: bool = False,
+        oldest: int = 0,
+        archive: int = 0,
+    ) -> Dumped:
         return DumpPublisher(
             self.catalogue,
             self.documents,
@@ -80,6 +87,7 @@ class DumpedSource:
             clock=self.clock,
             size=self._size,
             limits=self._limits,
+            archive=archive,
         ).publish(resources=resources, changes=changes, oldest=oldest)
 
     def now(self) -> int:

@@ -56,7 +56,7 @@ POLICY: Final = (
     option(
         "--archive",
         type=options.DURATION,
-        help="Keep superseded lists this long, and list them in archives; 0: not.",
+        help="Keep superseded lists and dumps this long, and list them in archives; 0: not.",
     ),
     option(
         "--dialect",

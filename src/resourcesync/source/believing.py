@@ -63,6 +63,7 @@ def turn_back(catalogue: Catalogue, now: datetime) -> None:
         dumps,
         resources=tuple(one for one in dumps.resources if one.since <= moment),
         changes=tuple(one for one in dumps.changes if one.until <= moment),
+        former=tuple(one for one in dumps.former if one.since <= moment),
     )
     if kept != dumps:
         write_dumps(catalogue, kept)

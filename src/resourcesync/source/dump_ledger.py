@@ -45,6 +45,27 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FormerDump:
+    """A dump that is kept in an archive.
+
+    Attributes:
+        capability: A value of ``Capability``.
+        name: What it is called there.
+        since: When it was superseded, in microseconds.
+        start: Its ``at`` (Resource Dump) or ``from`` (Change Dump), in microseconds.
+        until: Its ``until``, in microseconds (Change Dump).
+        documents: The names of its packages, their manifests and its parts.
+    """
+
+    capability: str
+    name: str
+    since: int
+    start: int
+    until: int = 0
+    documents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DumpRecord:
     """What is public of the dumps.
 
@@ -54,6 +75,7 @@ class DumpRecord:
         changes: The packages of the Change Dump, oldest first.
         number: The number of the next package of the Change Dump.
         documents: The documents that list them.
+        former: Dumps that are kept in archives, oldest first.
         orphans: What no longer belongs to them, and when that was first seen, in microseconds.
     """
 
@@ -63,6 +85,7 @@ class DumpRecord:
     number: int = 1
     documents: dict[str, Recorded] = field(default_factory=dict)
     orphans: dict[str, int] = field(default_factory=dict)
+    former: tuple[FormerDump, ...] = ()
 
 
 def read_dumps(catalogue: Catalogue) -> DumpRecord:
@@ -80,7 +103,13 @@ def read_dumps(catalogue: Catalogue) -> DumpRecord:
             tuple(Packed(**one) for one in fields.pop(name)) for name in ("resources", "changes")
         )
         documents = {name: Recorded(**known) for name, known in fields.pop("documents").items()}
-        return DumpRecord(resources=resources, changes=changes, documents=documents, **fields)
+        former = tuple(
+            FormerDump(documents=tuple(one.pop("documents")), **one)
+            for one in fields.pop("former", ())
+        )
+        return DumpRecord(
+            resources=resources, changes=changes, documents=documents, former=former, **fields
+        )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StateError(
             f"the publisher's note {_NOTE!r} in the catalogue is damaged: {error}",

@@ -1,22 +1,20 @@
 """Publish dumps: packages of the resources themselves, and what lists them (§11, §13)."""
 
-import hashlib
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.model.capabilities import Header, Package, Part
-from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
+from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.model.vocabulary import Capability, Relation
+from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Catalogue, Clock, DocumentStore, Snapshot
 from resourcesync.ports.contents import Contents
-from resourcesync.source import description, naming
+from resourcesync.source import description, dump_archives, naming
 from resourcesync.source.change_dumps import Reached, find_lost, pack_changes
-from resourcesync.source.dump_ledger import DumpRecord, Packed, read_dumps, write_dumps
+from resourcesync.source.dump_documents import entry_of, key_of, spanning
+from resourcesync.source.dump_ledger import DumpRecord, FormerDump, Packed, read_dumps, write_dumps
 from resourcesync.source.ledger import Offer, Plan, read_offers, read_plan, write_offers
 from resourcesync.source.naming import Naming
 from resourcesync.source.packaging import Packager
@@ -30,6 +28,7 @@ _HEADS: Final = {
     Capability.RESOURCE_DUMP: naming.RESOURCE_DUMP,
     Capability.CHANGE_DUMP: naming.CHANGE_DUMP,
 }
+_OFFERED: Final = frozenset({*_HEADS, *(one.archive for one in _HEADS)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +63,7 @@ class DumpPublisher:
         clock: Tells how long packages have been out of use.
         size: The most that one package holds.
         limits: The most that one document holds.
+        archive: How long superseded dumps are kept in archives, microseconds; 0 is not at all.
     """
 
     def __init__(  # noqa: PLR0913 - what is dumped, where, and how
@@ -76,6 +76,7 @@ class DumpPublisher:
         clock: Clock,
         size: PackageSize | None = None,
         limits: Limits | None = None,
+        archive: int = 0,
     ) -> None:
         self._catalogue = catalogue
         self._documents = documents
@@ -84,6 +85,7 @@ class DumpPublisher:
         self._clock = clock
         self._size = size or PackageSize()
         self._limits = limits or Limits()
+        self._archive = archive
         self._packager = Packager(documents, contents)
         self._lost = 0
 
@@ -106,6 +108,8 @@ class DumpPublisher:
             plan, before = read_plan(self._catalogue), read_dumps(self._catalogue)
             shelf = Shelf(self._documents, self._naming, before.documents)
             after = self._of_this_base(before)
+            former = dump_archives.retained(after.former, self._archive, self._now())
+            after = replace(after, former=former)
             if plan is not None and plan.base_uri != self._naming.base_uri:
                 plan = None
             if plan is not None and _is_forgotten(after, plan):
@@ -133,8 +137,9 @@ class DumpPublisher:
         another origin; see ``Publisher``.
         """
         base = self._naming.base_uri
-        changes = record.changes if record.base_uri in ("", base) else ()
-        return replace(record, base_uri=base, changes=changes)
+        if record.base_uri in ("", base):
+            return replace(record, base_uri=base)
+        return replace(record, base_uri=base, changes=(), former=())
 
     # --- the two kinds -------------------------------------------------------------------------
 
@@ -158,8 +163,14 @@ class DumpPublisher:
             at=min((from_microseconds(it.since) for it in packages), default=at),
             completed=at,
         )
-        self._list(shelf, naming.RESOURCE_DUMP, header, packages)
-        return replace(record, resources=packages)
+        former = record.former
+        if self._archive and _names(packages) != _names(record.resources):
+            head = naming.RESOURCE_DUMP
+            parts = [name for name in shelf.known if _is_part(name, head, shelf)]
+            one = dump_archives.keep_resource_dump(shelf, record.resources, parts, self._now())
+            former = former if one is None else (*former, one)
+        self._list(shelf, naming.RESOURCE_DUMP, header, packages, former)
+        return replace(record, resources=packages, former=former)
 
     def _changes(
         self, snapshot: Snapshot, shelf: Shelf, record: DumpRecord, plan: Plan | None, oldest: int
@@ -184,8 +195,16 @@ class DumpPublisher:
         kept = tuple(it for it in ends if it.until >= oldest or it is ends[-1])
         since = kept[0].since if kept else reached.until
         header = Header(capability=Capability.CHANGE_DUMP, from_=from_microseconds(since))
-        self._list(shelf, naming.CHANGE_DUMP, header, kept)
-        return replace(record, changes=kept, number=reached.number + len(new))
+        former = record.former
+        if self._archive:
+            gone = [one for one in record.changes if one not in kept]
+            closed = (
+                dump_archives.close_change_dump(shelf, some, self._now())
+                for some in self._groups(gone)
+            )
+            former = (*former, *closed)
+        self._list(shelf, naming.CHANGE_DUMP, header, kept, former)
+        return replace(record, changes=kept, former=former, number=reached.number + len(new))
 
     def _tell(self) -> None:
         """Record what was packed and is another thing than was recorded.
@@ -216,14 +235,24 @@ class DumpPublisher:
 
     # --- what lists them -----------------------------------------------------------------------
 
-    def _list(self, shelf: Shelf, head: str, header: Header, packages: Sequence[Packed]) -> None:
+    def _list(
+        self,
+        shelf: Shelf,
+        head: str,
+        header: Header,
+        packages: Sequence[Packed],
+        former: Sequence[FormerDump],
+    ) -> None:
         """Write the document that lists packages, unless it is there just so."""
-        key = _key(header, packages)
+        assert header.capability is not None
+        dump_archives.write(shelf, header.capability, former)
+        header = dump_archives.linked(shelf, header, former)
+        key = key_of(header, packages)
         if shelf.has(head, key):
             return
         links = (description.up(self._naming, naming.CAPABILITY_LIST),)
-        header = replace(header, links=links)
-        entries = (_entry(self._naming, packed, header) for packed in packages)
+        header = replace(header, links=(*links, *header.links))
+        entries = (entry_of(self._naming, packed, header) for packed in packages)
         if len(packages) <= self._limits.max_entries:
             shelf.put_entries(head, key, header, entries)
             return
@@ -231,7 +260,7 @@ class DumpPublisher:
         for number, some in enumerate(self._groups(packages), 1):
             name = naming.dump_part(head, key, number)
             shelf.put_entries(
-                name, key, _spanning(inner, some), [_entry(self._naming, it, inner) for it in some]
+                name, key, spanning(inner, some), [entry_of(self._naming, it, inner) for it in some]
             )
         shelf.put_entries(
             head, key, replace(header, is_index=True), self._parts(head, key, header, packages)
@@ -245,7 +274,7 @@ class DumpPublisher:
         self, head: str, key: str, header: Header, packages: Sequence[Packed]
     ) -> Iterator[Part]:
         for number, some in enumerate(self._groups(packages), 1):
-            part = _spanning(header, some)
+            part = spanning(header, some)
             yield Part(
                 uri=self._naming.uri(naming.dump_part(head, key, number)),
                 at=part.at,
@@ -258,11 +287,12 @@ class DumpPublisher:
         """Remember what is public now, offer it, and remove what nobody was led to for a day."""
         offers = list(self._offers(after, shelf))
         wanted = {name for offer in offers for name in (offer.name, *offer.documents)}
-        now = to_microseconds(self._clock.now())
+        now = self._now()
         orphans = {
             name: min(before.orphans.get(name, now), now)
             for name in self._documents.names()
-            if naming.is_of_dumps(name) and name not in wanted
+            if name not in wanted
+            and (naming.is_of_dumps(name) or name in before.documents or name in before.orphans)
         }
         due = [name for name, since in orphans.items() if now - since > _GRACE]
         documents = {name: known for name, known in shelf.known.items() if name in wanted}
@@ -270,15 +300,19 @@ class DumpPublisher:
         record = replace(after, documents=documents, orphans=kept)
         if record != before:
             write_dumps(self._catalogue, record)
-        others = [it for it in read_offers(self._catalogue) if it.capability not in _HEADS]
+        others = [it for it in read_offers(self._catalogue) if it.capability not in _OFFERED]
         if (*others, *offers) != read_offers(self._catalogue):
             write_offers(self._catalogue, (*others, *offers))
         for name in due:
             _log.info("removing %s, which is no longer listed anywhere", name)
             self._documents.delete(name)
 
+    def _now(self) -> int:
+        return to_microseconds(self._clock.now())
+
     def _offers(self, record: DumpRecord, shelf: Shelf) -> Iterator[Offer]:
         """Yield what the Capability List is to lead to."""
+        yield from dump_archives.offers(record.former, record.base_uri)
         listed = {
             Capability.RESOURCE_DUMP: record.resources,
             Capability.CHANGE_DUMP: record.changes,
@@ -296,6 +330,10 @@ class DumpPublisher:
                 at=at if capability is Capability.RESOURCE_DUMP else None,
                 base_uri=self._naming.base_uri,
             )
+
+
+def _names(packages: Sequence[Packed]) -> list[str]:
+    return [one.name for one in packages]
 
 
 def _is_forgotten(record: DumpRecord, plan: Plan) -> bool:
@@ -319,38 +357,3 @@ def _is_part(name: str, head: str, shelf: Shelf) -> bool:
     return name.startswith(head.removesuffix(".xml") + "-") and (
         shelf.known[name].key == shelf.known[head].key
     )
-
-
-def _spanning(header: Header, packages: Sequence[Packed]) -> Header:
-    """Return the header of a document that lists these packages of a dump."""
-    since = from_microseconds(min(it.since for it in packages))
-    if header.capability is Capability.RESOURCE_DUMP:
-        return replace(header, at=since)
-    return replace(header, from_=since, until=from_microseconds(packages[-1].until))
-
-
-def _entry(names: Naming, packed: Packed, header: Header) -> Package:
-    """Return what a dump says of a package (§11.1, §13.1)."""
-    contents = Link(
-        rel=Relation.CONTENTS.value,
-        href=names.uri(packed.manifest),
-        media_type="application/xml",
-    )
-    package = Package(
-        uri=names.uri(packed.name),
-        length=packed.length,
-        digests=(Digest("sha-256", packed.digest),),
-        media_type="application/zip",
-        links=(contents,),
-    )
-    since = from_microseconds(packed.since)
-    if header.capability is Capability.RESOURCE_DUMP:
-        return replace(package, at=since)
-    return replace(package, from_=since, until=from_microseconds(packed.until))
-
-
-def _key(header: Header, packages: Sequence[Packed]) -> str:
-    """Return what stands for a dump; when it was completed does not count."""
-    names = [(it.name, it.digest) for it in packages]
-    told = (header.capability, header.at, header.from_, names)
-    return hashlib.sha256(repr(told).encode()).hexdigest()

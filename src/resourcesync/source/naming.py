@@ -48,6 +48,9 @@ _PACKAGE: Final = re.compile(
     r"resourcesync/(?:resourcedump-\d{8}T\d{12}Z-\d{4,}|changedump-(\d{6,}))(?:\.zip|-manifest\.xml)"
 )
 _DUMP_PART: Final = re.compile(r"resourcesync/(?:resource|change)dump-[0-9a-f]{16}-\d{4,}\.xml")
+_FORMER_DUMP: Final = re.compile(
+    r"resourcesync/(?:resource|change)dump_\d{4}-\d\d-\d\dT\d{6}(?:\.\d{6})?Z\.xml"
+)
 _SITEMAP_PART: Final = re.compile(r"resourcesync/sitemap-\d{4,}\.xml")
 
 
@@ -107,6 +110,16 @@ def archived_resource_list(at: datetime) -> str:
     return f"resourcesync/resourcelist_{_stamp(at)}.xml"
 
 
+def archived_resource_dump(moment: datetime) -> str:
+    """Return the name of the Resource Dump that a newer one took the place of at this moment."""
+    return f"resourcesync/resourcedump_{_stamp(moment)}.xml"
+
+
+def archived_change_dump(until: datetime) -> str:
+    """Return the name of a closed Change Dump in the archive."""
+    return f"resourcesync/changedump_{_stamp(until)}.xml"
+
+
 def sitemap_part(number: int) -> str:
     """Return the name of a part of the plain sitemap; parts count from 1."""
     return f"resourcesync/sitemap-{number:04}.xml"
@@ -143,7 +156,7 @@ def dump_part(head: str, key: str, number: int) -> str:
 
 def is_of_dumps(name: str) -> bool:
     """Whether only dumps have such a name, and it is no head."""
-    return _PACKAGE.fullmatch(name) is not None or _DUMP_PART.fullmatch(name) is not None
+    return any(one.fullmatch(name) is not None for one in (_PACKAGE, _DUMP_PART, _FORMER_DUMP))
 
 
 def is_replaceable(name: str) -> bool:

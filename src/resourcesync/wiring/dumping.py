@@ -42,6 +42,7 @@ class Packing:
         url: The URI of the resources' root.
         max_package: The most bytes of content in one package.
         keep: How old packages may become, in seconds; 0 is any age.
+        archive: How long superseded dumps are kept in archives, in seconds; 0 is not at all.
         limits: The most that one document holds.
         dialect: The version that is written.
     """
@@ -49,6 +50,7 @@ class Packing:
     url: str
     max_package: int
     keep: float
+    archive: float
     limits: Limits
     dialect: Dialect
 
@@ -89,4 +91,5 @@ def dump(
             max_entries=min(_MOST_ENTRIES, packing.limits.max_entries),
         ),
         limits=packing.limits,
+        archive=int(packing.archive * _SECOND),
     ).publish(resources=asked.resources, changes=asked.changes, oldest=oldest)

@@ -107,6 +107,7 @@ class Settings:
             url=self.url,
             max_package=self.max_package or dumping.DEFAULT_PACKAGE,
             keep=self.keep,
+            archive=self.archive,
             limits=self.limits,
             dialect=Dialect(self.dialect),
         )

@@ -1,0 +1,130 @@
+"""Archives of dumps: what was offered before, and is superseded (Archives §4, §6)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from resourcesync.model.capabilities import Header, Part
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.model.vocabulary import Capability
+from resourcesync.source import archives, description, naming
+from resourcesync.source.dump_documents import entry_of, key_of
+from resourcesync.source.dump_ledger import FormerDump, Packed
+from resourcesync.source.ledger import Offer
+from resourcesync.source.policy import MOST_LISTS
+from resourcesync.source.shelf import Shelf
+
+
+def retained(former: Sequence[FormerDump], keep: int, now: int) -> tuple[FormerDump, ...]:
+    """Return the dumps that are not in an archive for too long.
+
+    Args:
+        former: Dumps in archives, oldest first.
+        keep: How long they are kept, in microseconds; 0 is not at all.
+        now: The present moment, in microseconds.
+    """
+    return tuple(one for one in former if keep and now - one.since <= keep)[-MOST_LISTS:]
+
+
+def keep_resource_dump(
+    shelf: Shelf, packages: Sequence[Packed], parts: Iterable[str], now: int
+) -> FormerDump | None:
+    """Copy the Resource Dump to its place in the archive before a newer one takes its own.
+
+    Args:
+        shelf: Has it.
+        packages: Its packages.
+        parts: The names of its parts, when it is an index.
+        now: The present moment, in microseconds: names it.
+
+    Returns:
+        ``None`` when it is not there as it was written, or what there is of this moment is kept.
+
+    Raises:
+        StorageError: It could not be copied.
+    """
+    head, name = naming.RESOURCE_DUMP, naming.archived_resource_dump(from_microseconds(now))
+    known = shelf.known.get(head)
+    if known is None or not packages or name in shelf.known:
+        return None
+    if not shelf.copy(head, name, known.key):
+        return None
+    return FormerDump(
+        capability=Capability.RESOURCE_DUMP.value,
+        name=name,
+        since=now,
+        start=min(one.since for one in packages),
+        documents=(*parts, *_names(packages)),
+    )
+
+
+def close_change_dump(shelf: Shelf, packages: Sequence[Packed], now: int) -> FormerDump:
+    """Write a closed Change Dump of packages that are listed no more.
+
+    Raises:
+        StorageError: It could not be written.
+    """
+    start, until = packages[0].since, packages[-1].until
+    name = naming.archived_change_dump(from_microseconds(until))
+    header = Header(
+        capability=Capability.CHANGE_DUMP,
+        from_=from_microseconds(start),
+        until=from_microseconds(until),
+        links=(description.up(shelf.naming, naming.CAPABILITY_LIST),),
+    )
+    key = key_of(header, packages)
+    if not shelf.has(name, key):
+        entries = (entry_of(shelf.naming, one, header) for one in packages)
+        shelf.put_entries(name, key, header, entries)
+    return FormerDump(
+        capability=Capability.CHANGE_DUMP.value,
+        name=name,
+        since=now,
+        start=start,
+        until=until,
+        documents=_names(packages),
+    )
+
+
+def write(shelf: Shelf, capability: Capability, former: Sequence[FormerDump]) -> None:
+    """Write the archive of one kind of dump, unless there is nothing in it or it is there so.
+
+    Raises:
+        StorageError: It could not be written; what was there is still there.
+    """
+    archive = capability.archive
+    assert archive is not None, "dumps have archives"
+    if own := [one for one in former if one.capability == capability.value]:
+        archives.write(shelf, archive, (_part(shelf, one) for one in own))
+
+
+def linked(shelf: Shelf, header: Header, former: Sequence[FormerDump]) -> Header:
+    """Return the header of a dump with the link to its archive, if there is one."""
+    has_archive = any(one.capability == header.capability for one in former)
+    return archives.linked(shelf, header) if has_archive else header
+
+
+def offers(former: Sequence[FormerDump], base_uri: str) -> Iterator[Offer]:
+    """Yield the archives that the Capability List is to lead to."""
+    for capability in (Capability.RESOURCE_DUMP, Capability.CHANGE_DUMP):
+        own = [one for one in former if one.capability == capability.value]
+        if own and capability.archive is not None:
+            yield Offer(
+                capability=capability.archive,
+                name=naming.ARCHIVES[capability.archive],
+                documents=tuple(
+                    dict.fromkeys(name for one in own for name in (one.name, *one.documents))
+                ),
+                base_uri=base_uri,
+            )
+
+
+def _part(shelf: Shelf, one: FormerDump) -> Part:
+    part = Part(uri=shelf.naming.uri(one.name))
+    start = from_microseconds(one.start)
+    if one.capability == Capability.RESOURCE_DUMP.value:
+        return replace(part, at=start)
+    return replace(part, from_=start, until=from_microseconds(one.until))
+
+
+def _names(packages: Sequence[Packed]) -> tuple[str, ...]:
+    return tuple(name for one in packages for name in (one.name, one.manifest))

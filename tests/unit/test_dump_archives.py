@@ -1,0 +1,168 @@
+"""Archives of dumps: what was offered before is kept, listed, and in the end removed."""
+
+from io import BytesIO
+
+import pytest
+
+from resourcesync.documents.packages.planning import PackageSize
+from resourcesync.documents.packages.reading import open_package
+from resourcesync.documents.reading import read
+from resourcesync.model.capabilities import CapabilityEntry, Header, Package, Part
+from resourcesync.model.vocabulary import Capability, Relation
+from resourcesync.source import naming
+from resourcesync.source.paging import Limits
+from resourcesync.validator.examining import validate_document
+from tests.support.dumping import BASE, DumpedSource
+
+HOUR = 3_600_000_000
+RESOURCES = naming.ARCHIVES[Capability.RESOURCE_DUMP_ARCHIVE]
+CHANGES = naming.ARCHIVES[Capability.CHANGE_DUMP_ARCHIVE]
+
+
+@pytest.fixture(params=[50_000, 2], ids=["one document", "indexes"])
+def source(request: pytest.FixtureRequest) -> DumpedSource:
+    source = DumpedSource(size=PackageSize(max_entries=2), limits=Limits(max_entries=request.param))
+    for number in range(6):
+        source.put(f"{number}.txt", "version 0")
+    source.publish()
+    return source
+
+
+def told(source: DumpedSource, name: str) -> tuple[Header, list[object]]:
+    document = read(BytesIO(source.bytes_of(name)), uri=source.uri(name))
+    return document.header, list(document.entries())
+
+
+def parts(source: DumpedSource, name: str) -> list[Part]:
+    return [entry for entry in told(source, name)[1] if isinstance(entry, Part)]
+
+
+def packages(source: DumpedSource, name: str) -> list[Package]:
+    """The packages of a dump, also of one that is an index."""
+    found: list[Package] = []
+    for entry in told(source, name)[1]:
+        if isinstance(entry, Part):
+            found += packages(source, entry.uri.removeprefix(BASE))
+        elif isinstance(entry, Package):
+            found.append(entry)
+    return found
+
+
+def contents(source: DumpedSource, name: str) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for package in packages(source, name):
+        opened = open_package(BytesIO(source.bytes_at(package.uri)), uri=package.uri)
+        for member in opened.members():
+            found[member.entry.uri.removeprefix(BASE)] = b"".join(member.chunks())
+    return found
+
+
+def offered(source: DumpedSource) -> set[Capability | None]:
+    entries = told(source, naming.CAPABILITY_LIST)[1]
+    return {entry.capability for entry in entries if isinstance(entry, CapabilityEntry)}
+
+
+def test_a_resource_dump_that_is_superseded_is_in_the_archive_with_its_packages(
+    source: DumpedSource,
+) -> None:
+    for version in range(1, 4):
+        source.dump(archive=9 * HOUR)
+        source.put("3.txt", f"version {version}")
+        source.publish()
+    source.dump(archive=9 * HOUR)
+    source.publish()
+
+    former = parts(source, RESOURCES)
+
+    assert [it.at is not None for it in former] == [True] * 3
+    for version, part in enumerate(former):
+        name = part.uri.removeprefix(BASE)
+        assert contents(source, name)["3.txt"] == f"version {version}".encode()
+        assert len(contents(source, name)) == 6
+    assert contents(source, naming.RESOURCE_DUMP)["3.txt"] == b"version 3"
+    assert told(source, naming.RESOURCE_DUMP)[0].link(Relation.ARCHIVES) == BASE + RESOURCES
+    assert Capability.RESOURCE_DUMP_ARCHIVE in offered(source)
+
+
+def test_changes_that_are_listed_no_more_are_in_a_closed_dump_of_the_archive(
+    source: DumpedSource,
+) -> None:
+    source.dump(changes=True, archive=9 * HOUR)
+    for version in range(1, 5):
+        source.put("3.txt", f"version {version}")
+        source.publish()
+        source.dump(changes=True, archive=9 * HOUR)
+    reach = source.now() + 1
+    source.put("3.txt", "version 5")
+    source.publish()
+    source.dump(changes=True, archive=9 * HOUR, oldest=reach)
+    source.publish()
+
+    former = parts(source, CHANGES)
+
+    header = told(source, naming.CHANGE_DUMP)[0]
+    ends = [it.until for it in former]
+    assert [it.from_ for it in former[1:]] == ends[:-1]
+    assert ends[-1] == header.from_
+    names = [it.uri.removeprefix(BASE) for it in former]
+    assert sum(len(packages(source, name)) for name in names) == 4
+    assert all(told(source, name)[0].until is not None for name in names)
+    assert contents(source, names[-1])["3.txt"] == b"version 4"
+    assert header.link(Relation.ARCHIVES) == BASE + CHANGES
+    assert Capability.CHANGE_DUMP_ARCHIVE in offered(source)
+
+
+def test_what_is_in_an_archive_for_too_long_is_removed(source: DumpedSource) -> None:
+    source.dump(changes=True, archive=2 * HOUR)
+    source.put("3.txt", "version 1")
+    source.publish()
+    source.dump(changes=True, archive=2 * HOUR)
+    (part,) = parts(source, RESOURCES)
+    gone = {part.uri.removeprefix(BASE), RESOURCES}
+    kept = {it.uri for it in packages(source, naming.RESOURCE_DUMP)}
+    gone |= {
+        it.uri.removeprefix(BASE)
+        for it in packages(source, part.uri.removeprefix(BASE))
+        if it.uri not in kept
+    }
+    assert len(gone) == 3
+    source.clock.advance(hours=3)
+
+    source.dump(changes=True, archive=2 * HOUR)
+    source.publish()
+    assert Capability.RESOURCE_DUMP_ARCHIVE not in offered(source)
+    assert told(source, naming.RESOURCE_DUMP)[0].link(Relation.ARCHIVES) is None
+    source.clock.advance(hours=25)
+    source.dump(changes=True)
+
+    assert gone.isdisjoint(source.documents.names())
+    assert {it.uri for it in packages(source, naming.RESOURCE_DUMP)} == kept
+
+
+def test_without_an_archive_nothing_of_a_former_dump_is_kept(source: DumpedSource) -> None:
+    source.dump()
+    source.put("3.txt", "version 1")
+    source.publish()
+    source.dump()
+    source.publish()
+
+    assert RESOURCES not in source.documents.names()
+    assert Capability.RESOURCE_DUMP_ARCHIVE not in offered(source)
+
+
+def test_the_judge_finds_nothing_in_archives_of_dumps(source: DumpedSource) -> None:
+    for version in range(1, 4):
+        source.dump(changes=True, archive=9 * HOUR, oldest=source.now() - 1)
+        source.put("3.txt", f"version {version}")
+        source.publish()
+    source.dump(changes=True, archive=9 * HOUR, oldest=source.now() - 1)
+    source.publish()
+
+    judged = [name for name in source.documents.names() if name.endswith(".xml")]
+
+    assert RESOURCES in judged
+    assert CHANGES in judged
+    for name in judged:
+        if name != naming.ABOUT:
+            data = source.bytes_of(name)
+            assert list(validate_document([data], uri=source.uri(name))) == [], name
