@@ -2,8 +2,6 @@
 
 import json
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,21 +11,15 @@ from resync.resource_list import ResourceList
 from resourcesync import Catalogue, Resource
 from resourcesync.documents import reading
 from resourcesync.model.capabilities import Part
+from tests.support.commands import run, script
 
 BASE = "https://museum.example/"
 FEW = ("--max-entries", "40")
 
 
 def command(*arguments: str | Path, lines: str = "") -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "resourcesync", *map(str, arguments)],
-        input=lines,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run(script("resourcesync"), *arguments, cwd=Path(__file__).parent, lines=lines)
+    assert done.code == 0, done.stderr
     return done.stdout
 
 

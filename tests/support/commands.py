@@ -46,15 +46,20 @@ def script(name: str) -> Path:
     return Path(sys.executable).parent / name
 
 
-def run(program: Path, *words: str | Path, cwd: Path, timeout: float = 60) -> Ran:
+def run(program: Path, *words: str | Path, cwd: Path, lines: str = "", timeout: float = 60) -> Ran:
     """Run a Python program to its end, with ``cwd`` as home, so that nothing of the user's counts.
 
-    It is a process of its own, but for the start of an interpreter and what it imports.
+    It is a process of its own, but for the start of an interpreter and what it imports. It reads
+    ``lines`` from its stdin.
     """
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        with _forked(program, *words, cwd=cwd, out=out, err=err) as process:
-            code = process.wait(timeout)
-        return Ran(code, _all_of(out), _all_of(err))
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out:
+        given.write(lines.encode())
+        given.seek(0)
+        with tempfile.TemporaryFile() as err:
+            streams = (given.fileno(), out.fileno(), err.fileno())
+            with Forked(program, *words, cwd=cwd, env=environment(cwd), streams=streams) as process:
+                code = process.wait(timeout)
+            return Ran(code, _all_of(out), _all_of(err))
 
 
 @contextlib.contextmanager

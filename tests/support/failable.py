@@ -12,13 +12,12 @@ import os
 import struct
 import sys
 
+from tests.support.forkable import import_all
+
 
 def main() -> None:
-    import pycurl  # noqa: F401 - so that no child has to import it
-
-    from resourcesync.cli import audit, pull, repair  # noqa: F401 - the same
+    import_all("resourcesync")
     from resourcesync.cli.main import run
-    from resourcesync.wiring import mirrors  # noqa: F401 - the same
 
     library = ctypes.CDLL(sys.argv[2])
     library.hits.restype = library.seen.restype = ctypes.c_long

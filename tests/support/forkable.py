@@ -21,7 +21,8 @@ from contextlib import suppress
 MOST = 1 << 20
 
 
-def _import_all(package: str) -> None:
+def import_all(package: str) -> None:
+    """Import all of a package, and with it what it needs, so that no child has to."""
     for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
         if "tui" not in module.name:  # it is large, and seldom run
             with suppress(Exception):  # who needs it will say so
@@ -36,8 +37,7 @@ def _take_on(asked: bytes, streams: list[int]) -> None:
     folder, *sys.argv = words.split("\0")
     os.chdir(folder)
     os.environ.clear()
-    for line in environment.split("\0"):
-        name, _, value = line.partition("=")
+    for name, _, value in (line.partition("=") for line in environment.split("\0") if line):
         os.environ[name] = value
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -104,7 +104,7 @@ def end(code: int) -> None:
 
 
 if __name__ == "__main__":
-    _import_all(sys.argv[2])
+    import_all(sys.argv[2])
     if serve(sys.argv[1]):
         try:
             runpy.run_path(sys.argv[0], run_name="__main__")

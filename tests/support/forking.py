@@ -32,7 +32,7 @@ sys.exit(int(told[1]))
 
 
 class Forked:
-    """A program of the environment, running: our command, or one of ``resync``.
+    """A program running: our command, another that uses our package, or one of ``resync``.
 
     Args:
         program: The file.
@@ -53,7 +53,7 @@ class Forked:
         asked = b"\0".join(os.fsencode(word) for word in (cwd.resolve(), program, *words))
         rest = b"\0".join(os.fsencode(f"{name}={value}") for name, value in env.items())
         self._host = socket.socket(socket.AF_UNIX)
-        self._host.connect(str(_host(program.name.partition("-")[0]) / "asked"))
+        self._host.connect(str(_host(_package(program)) / "asked"))
         socket.send_fds(self._host, [asked + b"\0\0" + rest], streams)
         self._told = self._host.makefile("r")
         self.pid = int(self._told.readline())
@@ -87,13 +87,17 @@ class Forked:
 
 def folder_of(program: Path) -> Path:
     """Return a folder with a program of the same name, for the PATH of a shell."""
-    host = _host(program.name.partition("-")[0])
+    host = _host(_package(program))
     client = host / program.name
     if not client.exists():
         text = _CLIENT.format(python=sys.executable, path=str(host / "asked"), program=str(program))
         client.write_text(text)
         client.chmod(0o755)
     return host
+
+
+def _package(program: Path) -> str:
+    return "resync" if program.name.startswith("resync-") else "resourcesync"
 
 
 @functools.cache

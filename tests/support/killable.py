@@ -9,13 +9,12 @@ import json
 import os
 import sys
 
+from tests.support.forkable import import_all
+
 
 def main() -> None:
-    import pycurl  # noqa: F401 - so that no child has to import it
-
-    from resourcesync.cli import publish, pull  # noqa: F401 - the same
+    import_all("resourcesync")
     from resourcesync.cli.main import run
-    from resourcesync.wiring import mirrors, publishing  # noqa: F401 - the same
 
     for line in sys.stdin:
         child = os.fork()

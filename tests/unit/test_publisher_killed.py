@@ -2,8 +2,7 @@
 
 import hashlib
 import os
-import subprocess
-import sys
+import signal
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +20,8 @@ from resourcesync.model.resources import Resource
 from resourcesync.ports import Omission, Original
 from resourcesync.source.publisher import Publisher
 from resourcesync.source.scan import scan
+from tests.support.commands import environment
+from tests.support.forking import Forked
 from tests.support.publish_forever import BASE, POLICIES, publish
 from tests.support.publishing import Reader
 
@@ -43,16 +44,22 @@ def test_a_publisher_that_is_killed_leaves_a_consistent_set_and_the_next_heals_i
     tree = tmp_path / "tree"
     tree.mkdir()
     documents = FolderDocuments(tree)
-    program = [sys.executable, str(ROOT / "tests/support/publish_forever.py"), str(tree)]
-    path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
+    program = ROOT / "tests/support/publish_forever.py"
     for round_ in range(8):
-        with subprocess.Popen(
-            [*program, f"{round_}", policy], stdout=subprocess.PIPE, env={"PYTHONPATH": path}
-        ) as running:
-            assert running.stdout is not None
-            assert running.stdout.read(1 + round_ % 3)
+        told, out = os.pipe()
+        words, streams = (str(tree), f"{round_}", policy), (0, out, 2)
+        with (
+            Forked(
+                program, *words, cwd=tmp_path, env=environment(tmp_path), streams=streams
+            ) as running,
+            open(told, "rb", buffering=0) as said,
+        ):
+            os.close(out)
+            for _ in range(1 + round_ % 3):
+                assert said.read(1)
             time.sleep(0.007 * round_)
-            running.kill()
+            running.signal(signal.SIGKILL)
+            assert running.wait(20) == -signal.SIGKILL
 
         Reader(documents).view().current()  # whatever it was doing
 
