@@ -43,6 +43,10 @@ NAMES: dict[str, tuple[str, ...]] = {
         "resourcesync.WrittenDocument",
         "resourcesync.LeftFile",
     ),
+    "api-serving": (
+        "resourcesync.server.create_app",
+        "resourcesync.server.create_operations_app",
+    ),
     "api-looking-at-a-source": (
         "resourcesync.discover",
         "resourcesync.offered_sets",

@@ -1,0 +1,77 @@
+"""A published folder as an ASGI application."""
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from resourcesync.wiring import machine, own_hub, serving
+
+Asgi = Callable[
+    [
+        MutableMapping[str, Any],
+        Callable[[], Awaitable[MutableMapping[str, Any]]],
+        Callable[[MutableMapping[str, Any]], Awaitable[None]],
+    ],
+    Awaitable[None],
+]
+
+
+def create_app(
+    folder: str | Path,
+    *,
+    out: str | Path | None = None,
+    mounts: Mapping[str, Asgi] | None = None,
+    links: Callable[[str], Sequence[str]] | None = None,
+    followers: int = 0,
+) -> serving.Application:
+    """Return an ASGI application that serves a published folder and its documents.
+
+    It writes nothing. Run it with any ASGI server, or mount it in Starlette, FastAPI or Django at
+    the address that the folder is published for; ``resourcesync serve`` does the same.
+
+    Args:
+        folder: A folder that was published.
+        out: The folder of the documents, when they were published to another one.
+        mounts: Further ASGI applications by the path below which they answer, such as ``/hub``.
+            They get all methods, and are started and ended with this one. A path of theirs hides
+            what the folder has there.
+        links: Gives the values of further ``Link`` fields for what is at a path, such as
+            ``resourcesync/changelist.xml``; the same each time. Hubs that the folder was published
+            with are told of in any case.
+        followers: The most clients at a time that follow the stream of changes,
+            ``resourcesync/events``; 0 offers none.
+
+    Raises:
+        ConfigurationError: The folder was not published, a path is none to mount at, or changes
+            are to be followed that no catalogue knows.
+        DocumentError: Its Source Description cannot be read.
+        StorageError: The same, because of the disk.
+    """
+    tree = serving.find_tree(Path(folder), None if out is None else Path(out))
+    all_mounts = dict(mounts or {})
+    if followers:
+        all_mounts[tree.events_path] = tree.events(followers)
+    channels = own_hub.channel_links(tree.root, tree.base)
+    return tree.application(
+        machine.system_clock(),
+        mounts=all_mounts,
+        links=lambda path: (*channels(path), *(links(path) if links else ())),
+    )
+
+
+def create_operations_app(folder: str | Path, *applications: serving.Application) -> Asgi:
+    """Return an ASGI application with ``/livez``, ``/readyz`` and ``/metrics`` for a folder.
+
+    Serve it where the public does not reach it.
+
+    Args:
+        folder: A folder that was published.
+        applications: What serves it, whose requests are counted.
+
+    Raises:
+        ConfigurationError: The folder was not published.
+        DocumentError: Its Source Description cannot be read.
+        StorageError: The same, because of the disk.
+    """
+    tree = serving.find_tree(Path(folder))
+    return tree.operations(*(application.figures for application in applications))

@@ -1,0 +1,2 @@
+from resourcesync.api.serving import create_app as create_app
+from resourcesync.api.serving import create_operations_app as create_operations_app

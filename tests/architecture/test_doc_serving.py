@@ -1,0 +1,80 @@
+"""The page on serving is true: its examples are run, its tables are those of the code."""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync import Publisher
+from resourcesync.errors import ConfigurationError
+from resourcesync.server import create_app
+from resourcesync.server.mounting import living
+from resourcesync.server.running import Limits
+from tests.support.asgi import ask
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serve.md"
+
+
+def test_the_examples_of_the_page_do_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "public").mkdir()
+    (tmp_path / "public" / "jug.txt").write_text("a jug")
+    Publisher("public", url="https://museum.example/data/").publish()
+    text = PAGE.read_text("utf-8")
+    names: dict[str, Any] = {"__name__": "example"}
+
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        exec(compile(block, PAGE.name, "exec"), names)
+
+    app = names["app"]
+
+    async def live() -> None:
+        async with living(app):
+            pass
+
+    asyncio.run(live())
+    jug = ask(app, "/data/jug.txt")
+    assert jug.body == b"a jug"
+    assert "https://museum.example/data/resourcesync/capabilitylist.xml" in jug.fields["link"]
+    target = ask(app, "/.well-known/resourcesync").fields["location"]
+    assert b'capability="description"' in ask(app, target).body
+    figures = ask(names["operations"], "/metrics").body.decode()
+    assert 'served_requests_total{status="200"} 2' in figures
+    for name in re.findall(r"^# TYPE (\w+)", figures, re.MULTILINE):
+        assert f"`{name}" in text
+
+
+def test_the_limits_on_the_page_are_those_of_the_code() -> None:
+    text, limits = PAGE.read_text("utf-8"), Limits()
+
+    assert f"`--connections`, {limits.connections};" in text
+    assert f"| {limits.header_bytes // 1024} KiB |" in text
+    assert f"| {limits.patience:.0f} to {2 * limits.patience:.0f} s |" in text
+    assert f"| {limits.keep_alive} s |" in text
+
+
+def test_an_application_of_ones_own_has_all_that_serve_has(tmp_path: Path) -> None:
+    (tmp_path / "jug.txt").write_text("a jug")
+    with pytest.raises(ConfigurationError, match="not published"):
+        create_app(tmp_path)
+    Publisher(tmp_path, url="https://museum.example/").publish()
+
+    async def hub(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 202, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    def links(path: str) -> tuple[str, ...]:
+        return ('<https://museum.example/terms>; rel="license"',) if path == "jug.txt" else ()
+
+    app = create_app(str(tmp_path), mounts={"/hub": hub}, links=links, followers=5)
+
+    assert ask(app, "/hub", method="POST").status == 202
+    assert ask(app, "/jug.txt").fields["link"].endswith('rel="license"')
+    assert "link" not in ask(app, "/.well-known/resourcesync").fields
+    events = ask(app, "/resourcesync/events", method="HEAD")
+    assert events.fields["content-type"] == "text/event-stream"
+    assert ask(create_app(tmp_path), "/resourcesync/events", method="HEAD").status == 404
