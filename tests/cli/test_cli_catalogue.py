@@ -269,3 +269,25 @@ def test_the_catalogue_of_a_folder_can_be_read() -> None:
     found = Catalogue("tree/.resourcesync/catalogue.db").resources()
 
     assert [it.uri for it in found] == [BASE + "a.txt"]
+
+
+def test_what_describes_a_resource_and_its_set_is_told(said: Said) -> None:
+    about = {"rel": "describedby", "href": BASE + "a.xml", "type": "application/xml"}
+    told({"uri": BASE + "a", "links": [about]})
+    assert run(["catalogue", "import", "c.db", str(LINES), "--quiet"]) == 0
+    page = "https://h.example/about.html"
+    where = ["--url", BASE, "--out", "out", "--described-by", page, "--quiet"]
+    assert run(["publish", "catalogue:c.db", *where]) == 0
+
+    (resource,) = listed("resourcelist.xml")
+    told({"uri": BASE + "a", "length": 2, "links": [about], "change": "updated"})
+    assert run(["catalogue", "post", "c.db", str(LINES), "--quiet"]) == 0
+    assert run(["publish", "catalogue:c.db", "--quiet"]) == 0
+    (change,) = listed("changelist.xml")
+
+    assert isinstance(resource, Resource)
+    assert isinstance(change, Change)
+    assert [it.href for it in resource.described_by] == [BASE + "a.xml"]
+    assert [it.href for it in change.resource.described_by] == [BASE + "a.xml"]
+    for name in ("resourcesync/capabilitylist.xml", ".well-known/resourcesync"):
+        assert f'rel="describedby" href="{page}"' in Path("out", name).read_text()
