@@ -1,5 +1,6 @@
 """Documents of every kind, with all that they can say: strategies for property tests."""
 
+import functools
 import string
 from datetime import UTC, datetime
 from typing import Any
@@ -51,27 +52,33 @@ namespaces = words.filter(lambda text: "}" not in text and text != RS_NS).map(
 )
 
 
-@st.composite
-def digests(draw: st.DrawFn) -> tuple[Digest, ...]:
-    known = st.sampled_from(sorted(ALGORITHMS)).flatmap(
-        lambda name: st.builds(
-            Digest,
-            st.just(name),
-            st.text("0123456789abcdef", min_size=ALGORITHMS[name], max_size=ALGORITHMS[name]),
-        )
-    )
-    odd = st.builds(Digest, st.sampled_from(["crc32", "x"]), st.text("ABab+/=:&", max_size=9))
-    found = draw(st.lists(known | odd, max_size=4, unique_by=lambda digest: digest.algorithm))
-    return tuple(found)
+def _digests_of(name: str) -> st.SearchStrategy[Digest]:
+    size = ALGORITHMS[name] // 2
+    return st.builds(Digest, st.just(name), st.binary(min_size=size, max_size=size).map(bytes.hex))
 
 
-@st.composite
-def extras(draw: st.DrawFn, known: frozenset[str]) -> Extra:
-    foreign = st.builds("{{{}}}{}".format, namespaces, names)
-    xml = st.sampled_from(["{http://www.w3.org/XML/1998/namespace}lang"])
+# Made once: a strategy that each draw makes anew is half of what a document costs.
+KNOWN_DIGESTS = st.one_of([_digests_of(name) for name in sorted(ALGORITHMS)])
+ODD_DIGESTS = st.builds(Digest, st.sampled_from(["crc32", "x"]), st.text("ABab+/=:&", max_size=9))
+SOME_DIGESTS = st.lists(
+    KNOWN_DIGESTS | ODD_DIGESTS, max_size=4, unique_by=lambda digest: digest.algorithm
+).map(tuple)
+
+
+def digests() -> st.SearchStrategy[tuple[Digest, ...]]:
+    return SOME_DIGESTS
+
+
+FOREIGN_NAMES = st.builds("{{{}}}{}".format, namespaces, names) | st.sampled_from(
+    ["{http://www.w3.org/XML/1998/namespace}lang"]
+)
+
+
+@functools.cache
+def extras(known: frozenset[str]) -> st.SearchStrategy[Extra]:
     bare = names.filter(lambda name: name not in known)
-    found = draw(st.dictionaries(foreign | xml | bare, st.text(CHARACTERS, max_size=9), max_size=3))
-    return tuple(found.items())
+    found = st.dictionaries(FOREIGN_NAMES | bare, st.text(CHARACTERS, max_size=9), max_size=3)
+    return found.map(lambda extra: tuple(extra.items()))
 
 
 REPRESENTATION = frozenset({"hash", "length", "type", "encoding"})
@@ -97,8 +104,10 @@ FOREIGN = COMMUNITY | st.just(f'<tag xmlns="{RS_NS}">frogs</tag>')
 PRIORITY = st.just((f'<priority xmlns="{SITEMAP_NS}">0.5</priority>',)) | st.just(())
 foreigns = st.builds(tuple.__add__, PRIORITY, st.lists(FOREIGN, max_size=2).map(tuple))
 paths = texts.map(lambda text: f"/{text}x")
+NOWHERE = st.just("")
 
 
+@functools.cache
 def resources(known: frozenset[str], path: st.SearchStrategy[str]) -> st.SearchStrategy[Resource]:
     return st.builds(
         Resource,
@@ -121,8 +130,8 @@ def changes(draw: st.DrawFn, path: st.SearchStrategy[str] | None = None) -> Chan
     kind = draw(st.sampled_from(ChangeKind))
     known = REPRESENTATION | {"change", "datetime", "path"}
     if path is not None and kind is ChangeKind.DELETED:
-        path |= st.just("")
-    resource = draw(resources(known, st.just("") if path is None else path))
+        path |= NOWHERE
+    resource = draw(resources(known, NOWHERE if path is None else path))
     # Without a datetime the time of a change is its lastmod: that is how 1.0 tells it.
     time = draw(moments | st.just(resource.lastmod))
     return Change(kind=kind, time=time, resource=resource)
@@ -196,8 +205,12 @@ def pointers(draw: st.DrawFn, kind: type[Part] | type[Package], about: Capabilit
 
 
 def entries_of(header: Header) -> st.SearchStrategy[Entry]:
-    kind = header.capability
-    if header.is_index or (kind is not None and kind.is_archive):
+    return _entries_of(header.capability, is_index=header.is_index)
+
+
+@functools.cache
+def _entries_of(kind: Capability | None, *, is_index: bool) -> st.SearchStrategy[Entry]:
+    if is_index or (kind is not None and kind.is_archive):
         return pointers(Part, kind.archived if kind and kind.is_archive else kind)
     if kind is not None and kind.is_dump:
         return pointers(Package, kind)
