@@ -81,6 +81,9 @@ class Publisher:
         self._out = Path(str(self._chosen["out"])) if "out" in self._chosen else None
         if self._out is not None:
             self._chosen["out"] = publishing.relative_out(self.folder, self._out)
+        if self._chosen.get("versions_in"):
+            place = Path(str(self._chosen["versions_in"]))
+            self._chosen["versions_in"] = publishing.relative_out(self.folder, place)
 
     def __repr__(self) -> str:
         return f"Publisher({os.fspath(self.folder)!r})"

@@ -104,6 +104,12 @@ class PublisherOptions(TypedDict, total=False):
         dialect: The version that is written, ``1.1`` by default.
         sitemap: Write a plain sitemap too, for search engines.
         robots: Write ``robots.txt``, where there is none.
+        versions: Keep the versions of each file, and tell where each is.
+        versions_in: The folder that keeps them; by default ``.resourcesync/versions`` in the folder.
+        versions_keep: Seconds that former versions stay, and longer while a list tells of them.
+        versions_least: So many former versions of each file stay at least.
+        versions_max_bytes: The most bytes of all versions; 0 for any number.
+        patches: Compute patches that lead from each version to the next.
     """
 
     url: str
@@ -121,6 +127,12 @@ class PublisherOptions(TypedDict, total=False):
     dialect: Literal["1.1", "1.0", "0.9.1", "0.9", "0.6", "0.5"]
     sitemap: bool
     robots: bool
+    versions: bool
+    versions_in: str
+    versions_keep: float
+    versions_least: int
+    versions_max_bytes: int
+    patches: bool
 
 
 class Chosen(NamedTuple):

@@ -49,6 +49,8 @@ class VersionsAsked:
             ConfigurationError: Patches without versions, versions without their digest, or in a
                 folder that would be published itself.
         """
+        if min(self.keep, self.least, self.most) < 0:
+            raise ConfigurationError("of versions less than nothing can be kept")
         if self.patches and not self.is_public:
             raise ConfigurationError(
                 "patches are computed from kept versions", hint="add --versions"
