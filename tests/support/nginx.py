@@ -34,7 +34,7 @@ http {{
   types {{ text/html html; text/css css; application/xml xml; text/plain txt; }}
   server {{
     listen 127.0.0.1:{port}{listen};
-    root {root};
+    {place}
     {tls}
     index index.html;
   }}
@@ -115,23 +115,46 @@ def serving(
         certificate: Serve over TLS with this one.
         http2: Whether HTTP/2 is offered, over TLS only.
     """
-    run.mkdir()
-    (run / "asked.log").touch()
-    port, tls, listen = free_port(), "", ""
+    tls, listen = "", ""
     if certificate is not None:
         tls = f"ssl_certificate {certificate.chain}; ssl_certificate_key {certificate.key};"
         listen = " ssl http2" if http2 else " ssl"
+    with _running(run, place=f"root {root};", tls=tls, listen=listen) as port:
+        scheme = "https" if certificate else "http"
+        yield Nginx(url=f"{scheme}://127.0.0.1:{port}", log=run / "asked.log")
+
+
+@contextlib.contextmanager
+def proxying(to: str, run: Path) -> Iterator[str]:
+    """Hand all requests on to another server while the block runs; yield the origin.
+
+    Args:
+        to: The address of the other server.
+        run: A folder for nginx's own files; made here.
+    """
+    place = f"""location / {{
+      proxy_pass {to.rstrip("/")};
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+    }}"""
+    with _running(run, place=place, tls="", listen="") as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def _running(run: Path, **parts: str) -> Iterator[int]:
+    run.mkdir()
+    (run / "asked.log").touch()
+    port = free_port()
     config = run / "nginx.conf"
     user = "user root;" if os.geteuid() == 0 else ""
-    text = _CONFIG.format(user=user, run=run, port=port, root=root, tls=tls, listen=listen)
-    config.write_text(text)
+    config.write_text(_CONFIG.format(user=user, run=run, port=port, **parts))
     with subprocess.Popen(
         ["nginx", "-p", run, "-c", config], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         try:
             _wait(port)
-            scheme = "https" if certificate else "http"
-            yield Nginx(url=f"{scheme}://127.0.0.1:{port}", log=run / "asked.log")
+            yield port
         finally:
             process.terminate()
 

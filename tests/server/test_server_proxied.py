@@ -1,0 +1,146 @@
+"""nginx in front as a reverse proxy, and requests that two servers could read in two ways."""
+
+import gzip
+import http.client
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.server.running import Limits, ServerThread
+from resourcesync.wiring.publishing import publish_tree
+from resourcesync.wiring.serving import LateApplication, find_tree
+from tests.support import nginx
+
+SECRET = b"nobody asked for this"
+IMPATIENT = Limits(connections=50, patience=0.3, keep_alive=1, grace=1)
+
+SMUGGLED = b"GET /secret.txt HTTP/1.1\r\nHost: x\r\n\r\n"
+AMBIGUOUS = {
+    "length and chunks": b"Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunks in disguise": b"Content-Length: %d\r\nTransfer-Encoding: xchunked\r\n\r\n",
+    "chunks twice": b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+    "two lengths": b"Content-Length: 0\r\nContent-Length: %d\r\n\r\n",
+    "a list of lengths": b"Content-Length: 0, %d\r\n\r\n",
+    "a length with a sign": b"Content-Length: +%d\r\n\r\n",
+    "a blank before the colon": b"Content-Length : %d\r\n\r\n",
+    "a folded field": b"X: y\r\n Content-Length: %d\r\nContent-Length: %d\r\n\r\n",
+    "a bare line feed": b"X: y\nContent-Length: %d\r\n\r\n",
+    "a bare return": b"X: y\rContent-Length: %d\r\n\r\n",
+    "a NUL": b"X: \x00\r\nContent-Length: %d\r\n\r\n",
+}
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tree = tmp_path_factory.mktemp("proxied")
+    for number in range(60):
+        (tree / f"{number}.txt").write_text(str(number))
+    (tree / "secret.txt").write_bytes(SECRET)
+    return tree
+
+
+@pytest.fixture(scope="module")
+def server(tree: Path) -> Iterator[ServerThread]:
+    publish_tree(tree, {"url": "https://museum.example/"}, clock=SystemClock())
+    late = LateApplication()
+    with ServerThread(late, limits=IMPATIENT) as server:
+        found = find_tree(tree)
+        mounts = {found.events_path: found.events(10)}
+        late.application = found.application(SystemClock(), mounts=mounts)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def front(server: ServerThread, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if not nginx.installed():
+        pytest.skip("nginx is not installed")
+    run = tmp_path_factory.mktemp("front") / "run"
+    with nginx.proxying(server.uri, run) as url:
+        yield url
+
+
+def say(address: str, head: bytes, number: int) -> bytes:
+    """Send a request that hides another one; return all that is answered until the end."""
+    parts = urlsplit(address)
+    counts = head.count(b"%d")
+    fields = head % ((number,) * counts)
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=0.7) as client:
+        client.sendall(b"GET /1.txt HTTP/1.1\r\nHost: x\r\n" + fields + SMUGGLED)
+        got = b""
+        try:
+            while part := client.recv(65536):
+                got += part
+        except (ConnectionError, TimeoutError):
+            pass
+    return got
+
+
+@pytest.mark.parametrize("head", AMBIGUOUS.values(), ids=AMBIGUOUS)
+def test_a_request_that_can_be_read_in_two_ways_hides_no_other(
+    server: ServerThread, head: bytes
+) -> None:
+    answer = say(server.uri, head, len(SMUGGLED))
+
+    assert SECRET not in answer
+    assert answer.count(b"HTTP/1.1 ") <= 1
+    assert b"HTTP/1.1 200" not in answer
+
+
+@pytest.mark.parametrize("head", AMBIGUOUS.values(), ids=AMBIGUOUS)
+def test_nothing_is_smuggled_past_a_proxy_either(front: str, head: bytes) -> None:
+    answer = say(front, head, len(SMUGGLED))
+
+    assert SECRET not in answer
+    assert answer.count(b"HTTP/1.1 ") <= 1
+
+
+def ask(front: str, path: str, **fields: str) -> tuple[int, bytes, dict[str, str]]:
+    client = http.client.HTTPConnection(urlsplit(front).netloc, timeout=10)
+    names = {name.replace("_", "-"): value for name, value in fields.items()}
+    client.request("GET", path, headers=names)
+    answer = client.getresponse()
+    body = answer.read()
+    client.close()
+    return answer.status, body, {k.lower(): v for k, v in answer.getheaders()}
+
+
+def test_behind_a_proxy_all_is_as_without(front: str, server: ServerThread, tree: Path) -> None:
+    lists = "/resourcesync/resourcelist.xml"
+    for path in ("/1.txt", lists, "/.well-known/resourcesync", "/", "/robots.txt", "/nope"):
+        for fields in ({}, {"Accept_Encoding": "gzip"}, {"Range": "bytes=1-3"}):
+            through, direct = ask(front, path, **fields), ask(server.uri, path, **fields)
+            assert through[:2] == direct[:2]
+            for name in ("etag", "content-range", "content-encoding", "vary", "link", "location"):
+                assert through[2].get(name) == direct[2].get(name), (path, name)
+    status, packed, fields = ask(front, lists, Accept_Encoding="gzip", Host="evil.example")
+    assert status == 200
+    assert gzip.decompress(packed) == (tree / lists[1:]).read_bytes()
+    assert b"evil" not in gzip.decompress(packed)
+    assert ask(front, lists, Accept_Encoding="gzip", If_None_Match=fields["etag"])[0] == 304
+    assert ask(front, "/../secret", Host="x")[0] in {400, 404}
+
+
+def test_events_come_through_a_proxy_at_once(front: str, tree: Path) -> None:
+    client = http.client.HTTPConnection(urlsplit(front).netloc, timeout=10)
+    client.request("GET", "/resourcesync/events")
+    answer = client.getresponse()
+    assert answer.headers["content-type"] == "text/event-stream"
+    begun = [answer.readline() for _ in range(3)]
+
+    (tree / "new.txt").write_text("new")
+    publish_tree(tree, {}, clock=SystemClock())
+    event = [answer.readline() for _ in range(3)]
+    client.close()
+
+    assert begun[0] == b"retry: 3000\n"
+    assert event[0] == b"event: created\n"
+    assert b"https://museum.example/new.txt" in event[2]
+
+
+def test_what_only_operators_are_told_is_not_told_to_the_public(server: ServerThread) -> None:
+    for path in ("/metrics", "/livez", "/readyz", "/hub", "/publish"):
+        assert ask(server.uri, path)[0] == 404
