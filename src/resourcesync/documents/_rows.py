@@ -16,13 +16,12 @@ from resourcesync.documents._escaping import escape
 from resourcesync.documents._foreign import parted
 from resourcesync.documents._values import CHANGE_KNOWN, REPRESENTATION
 from resourcesync.model.digests import format_digests
-from resourcesync.model.links import Extra
 from resourcesync.model.resources import Change, Resource, ResourceRun
 
 _SPECIAL: Final = bytes((*range(0x20), 0x7F, *b'&<>"'))
 """The ASCII characters that `escape` looks for."""
-_PLACES: Final = (frozenset[str](), frozenset({"path"}))
 _TWO: Final = tuple(f"{number:02d}" for number in range(60))
+_PLACES: Final = (frozenset[str](), frozenset({"path"}))
 
 
 def resource_rows(resources: Sequence[Resource], *, in_package: bool = False) -> list[str]:
@@ -37,7 +36,7 @@ def resource_rows(resources: Sequence[Resource], *, in_package: bool = False) ->
     """
     if isinstance(resources, ResourceRun) and not in_package:
         return _run_rows(resources)
-    return _rows(resources, repeat(""), REPRESENTATION | _PLACES[in_package])
+    return _rows(_Table(), resources, REPRESENTATION | _PLACES[in_package])
 
 
 def change_rows(
@@ -53,93 +52,119 @@ def change_rows(
     Raises:
         ValueError: One of them cannot be written.
     """
-    kinds = _attributes("change", [change.kind.value for change in changes])
-    moments = _moments([change.time for change in changes]) if dated else ()
-    times = _attributes("datetime", moments)
-    leads = map(str.__add__, kinds, times)
+    table = _Table()
+    table.attribute("change", [change.kind.value for change in changes])
+    if dated:
+        table.attribute("datetime", _moments([change.time for change in changes]))
     known = CHANGE_KNOWN | _PLACES[in_package]
-    return _rows([change.resource for change in changes], leads, known)
+    return _rows(table, [change.resource for change in changes], known)
 
 
-def _rows(resources: Sequence[Resource], leads: Iterable[str], known: frozenset[str]) -> list[str]:
-    """Return the entries; each lead is what the ``rs:md`` of its entry starts with."""
-    uris = _escaped([resource.uri for resource in resources])
-    if "" in uris:
-        raise ValueError("an entry needs a URI")
-    attributes = zip(
-        leads,
-        _attributes("hash", _escaped(_hashes(resources))),
-        _lengths([resource.length for resource in resources]),
-        _attributes("type", _escaped([resource.media_type for resource in resources])),
-        _attributes("encoding", _escaped([resource.encoding for resource in resources])),
-        _paths(resources) if "path" in known else repeat(""),
-        _extras([resource.extra for resource in resources], known),
-        strict=False,
-    )
-    heads, tails = _surroundings(resources)
-    columns = zip(
-        uris,
-        _elements("lastmod", _moments([resource.lastmod for resource in resources])),
-        _elements("changefreq", _escaped([resource.changefreq for resource in resources])),
-        heads,
-        map("".join, attributes),
-        tails,
-        strict=False,
-    )
-    return [
-        f"<url><loc>{uri}</loc>{lastmod}{changefreq}{head}<rs:md{metadata}/>{tail}</url>\n"
-        if metadata
-        else f"<url><loc>{uri}</loc>{lastmod}{changefreq}{head}{tail}</url>\n"
-        for uri, lastmod, changefreq, head, metadata, tail in columns
-    ]
+def _rows(table: "_Table", resources: Sequence[Resource], known: frozenset[str]) -> list[str]:
+    """Return the entries; the ``rs:md`` of each starts with what is in the table."""
+    table.element("loc", _uris([resource.uri for resource in resources]))
+    table.element("lastmod", _moments([resource.lastmod for resource in resources]))
+    table.element("changefreq", _escaped([resource.changefreq for resource in resources]))
+    table.attribute("hash", _escaped(_hashes(resources)))
+    table.attribute("length", _lengths([resource.length for resource in resources]))
+    table.attribute("type", _escaped([resource.media_type for resource in resources]))
+    table.attribute("encoding", _escaped([resource.encoding for resource in resources]))
+    if "path" in known:
+        table.attribute("path", _escaped([resource.path for resource in resources]))
+    extras = [resource.extra for resource in resources]
+    if any(extras):
+        table.attributes.append(("", [extra_attributes(extra, known) for extra in extras], ""))
+    return table.rows(*_surroundings(resources))
 
 
 def _run_rows(run: ResourceRun) -> list[str]:
     """Return the entries of resources that are columns already."""
-    uris = _escaped(run.uris)
-    if "" in uris:
-        raise ValueError("an entry needs a URI")
-    columns = zip(
-        uris,
-        _elements("lastmod", _moments(run.lastmods)),
-        _attributes("hash", _escaped(run.hashes)),
-        _lengths(run.lengths),
-        _attributes("type", _escaped(run.media_types)),
-        strict=False,
-    )
-    return [
-        f"<url><loc>{uri}</loc>{lastmod}<rs:md{digests}{length}{media_type}/></url>\n"
-        if digests or length or media_type
-        else f"<url><loc>{uri}</loc>{lastmod}</url>\n"
-        for uri, lastmod, digests, length, media_type in columns
-    ]
+    table = _Table()
+    table.element("loc", _uris(run.uris))
+    table.element("lastmod", _moments(run.lastmods))
+    table.attribute("hash", _escaped(run.hashes))
+    table.attribute("length", _lengths(run.lengths))
+    table.attribute("type", _escaped(run.media_types))
+    return table.rows()
+
+
+class _Table:
+    """Columns that become rows, in loops that are C.
+
+    Attributes:
+        attributes: Those of ``rs:md``: what stands before, the texts, and what stands after.
+    """
+
+    def __init__(self) -> None:
+        self.attributes: list[_Column] = []
+        self._elements: list[_Column] = []
+
+    def element(self, name: str, texts: Sequence[str]) -> None:
+        """Add an element; where its text is empty it is left out."""
+        self._elements.append((f"<{name}>", texts, f"</{name}>"))
+
+    def attribute(self, name: str, texts: Sequence[str]) -> None:
+        """Add an attribute of ``rs:md``; where its text is empty it is left out."""
+        self.attributes.append((f' {name}="', texts, '"'))
+
+    def rows(self, heads: Sequence[str] = (), tails: Sequence[str] = ()) -> list[str]:
+        """Return the rows, with what stands before ``rs:md`` and after it."""
+        columns = (*self._elements, ("", heads, ""), *self._metadata(), ("", tails, ""))
+        return _joined([("<url>", (), ""), *columns, ("</url>\n", (), "")])
+
+    def _metadata(self) -> list["_Column"]:
+        """Return ``rs:md`` as columns; it is left out where it would say nothing."""
+        told = [column for column in self.attributes if any(column[1])]
+        if any(all(texts) for _, texts, _ in told):
+            return [("<rs:md", (), ""), *told, ("/>", (), "")]
+        return [("<rs:md", _joined(told), "/>")] if told else []
+
+
+_Column = tuple[str, Sequence[str], str]
+"""What stands before, the texts, and what stands after: neither where a text is empty.
+
+Without texts it is what stands before, in each row.
+"""
+
+
+def _joined(columns: Sequence[_Column]) -> list[str]:
+    """Return the rows of such columns; none when no column has a text."""
+    pieces: list[Iterable[str]] = []
+    fixed = ""  # what stands between two columns in each row
+    for before, texts, after in columns:
+        if not texts:
+            fixed += before
+        elif all(texts):
+            pieces += (repeat(fixed + before), texts)
+            fixed = after
+        elif any(texts):
+            pieces += (repeat(fixed), [f"{before}{it}{after}" if it else "" for it in texts])
+            fixed = ""
+    return list(map("".join, zip(*pieces, repeat(fixed), strict=False))) if pieces else []
 
 
 # --- columns of texts --------------------------------------------------------------------------
 
 
+def _uris(column: Sequence[str]) -> Sequence[str]:
+    uris = _escaped(column)
+    if "" in uris:
+        raise ValueError("an entry needs a URI")
+    return uris
+
+
 def _hashes(resources: Sequence[Resource]) -> Sequence[str]:
-    return [
-        ":".join(found[0]) if len(found) == 1 else format_digests(found)
-        for resource in resources
-        for found in (resource.digests,)
-    ]
+    column = [resource.digests for resource in resources]
+    try:
+        return [f"{algorithm}:{value}" for ((algorithm, value),) in column]
+    except ValueError:  # one has none, or several
+        return [format_digests(digests) for digests in column]
 
 
-def _paths(resources: Sequence[Resource]) -> Iterable[str]:
-    return _attributes("path", _escaped([resource.path for resource in resources]))
-
-
-def _extras(column: Sequence[Extra], known: frozenset[str]) -> Iterable[str]:
-    if not any(column):
-        return repeat("")
-    return [extra_attributes(extra, known) for extra in column]
-
-
-def _surroundings(resources: Sequence[Resource]) -> tuple[Iterable[str], Iterable[str]]:
+def _surroundings(resources: Sequence[Resource]) -> tuple[Sequence[str], Sequence[str]]:
     """Return what stands before and after ``rs:md``: links, and elements of other communities."""
-    heads: Iterable[str] = repeat("")
-    tails: Iterable[str] = repeat("")
+    heads: Sequence[str] = ()
+    tails: Sequence[str] = ()
     links = [resource.links for resource in resources]
     if any(links):
         tails = ["".join(map(link_element, found)) for found in links]
@@ -147,31 +172,20 @@ def _surroundings(resources: Sequence[Resource]) -> tuple[Iterable[str], Iterabl
     if any(foreigns):
         pairs = [parted(foreign) for foreign in foreigns]
         heads = [before for before, _ in pairs]
-        tails = [tail + after for tail, (_, after) in zip(tails, pairs, strict=False)]
+        afters = [after for _, after in pairs]
+        tails = list(map(str.__add__, tails, afters)) if tails else afters
     return heads, tails
 
 
-def _lengths(column: Sequence[int | None]) -> Iterable[str]:
+def _lengths(column: Sequence[int | None]) -> Sequence[str]:
     told = [length for length in column if length is not None]
     if not told:
-        return repeat("")
+        return ()
     length_text(min(told))  # the two that can be out of range
     length_text(max(told))
-    return [f' length="{length}"' if length is not None else "" for length in column]
-
-
-def _attributes(name: str, column: Sequence[str]) -> Iterable[str]:
-    """Return each text as an attribute, or nothing where it is empty."""
-    if not any(column):
-        return repeat("")
-    return [f' {name}="{text}"' if text else "" for text in column]
-
-
-def _elements(name: str, column: Sequence[str]) -> Iterable[str]:
-    """Return each text as an element, or nothing where it is empty."""
-    if not any(column):
-        return repeat("")
-    return [f"<{name}>{text}</{name}>" if text else "" for text in column]
+    if len(told) == len(column):
+        return list(map(str, told))
+    return ["" if length is None else str(length) for length in column]
 
 
 def _escaped(column: Sequence[str]) -> Sequence[str]:
