@@ -51,8 +51,12 @@ EXAMPLE: Final = """\
 """
 
 
+_ACTIONS: Final = ("init", "check", "show", "path", "schema")
+_PRINTED: Final = ("systemd", "cron", "compose", "launchd", "grafana", "alerts")
+
+
 @click.command("config")
-@click.argument("action", type=click.Choice(["init", "check", "show", "path", "schema"]))
+@click.argument("action", type=click.Choice([*_ACTIONS, *_PRINTED]))
 @option("--origin", is_flag=True, help="For show: where each value comes from, built-in ones too.")
 @option("--events", is_flag=True, help="For schema: of the lines that --json writes.")
 @options.CONFIG
@@ -67,15 +71,19 @@ def command(output: OutputOptions, **values: Any) -> Job:
     path   which file counts
     schema the JSON Schema of the file, for editors and programs
 
+    \b
+    systemd, cron, compose, launchd: what runs it unattended, made for this file
+    grafana a dashboard, alerts rules for Prometheus, from the figures of watch
+
     The first of these files counts: --config, RESOURCESYNC_CONFIG, ./resourcesync.toml, the
     user's, /etc/resourcesync/resourcesync.toml. One inside a mirror does not count, unless named.
     """  # noqa: D301 - click's mark for lines that are not to be filled
     action, named = values["action"], values["config"]
-    for flag, of in (("origin", "show"), ("events", "schema")):
-        if values[flag] and action != of:
-            raise click.UsageError(f"--{flag} is for {of}")
+    _check_flags(action, values)
 
     def work(screen: Screen) -> Outcome:
+        if action in _PRINTED:
+            return _print(action, files.find(named), screen, as_json=output.json)
         match action:
             case "init":
                 return _init(named or Path(files.NAME))
@@ -89,6 +97,12 @@ def command(output: OutputOptions, **values: Any) -> Job:
                 return _show(Configuration(_found(named)), screen, with_origin=values["origin"])
 
     return Job(command="config", output=output, work=work, fields={"action": action})
+
+
+def _check_flags(action: str, values: Mapping[str, Any]) -> None:
+    for flag, of in (("origin", "show"), ("events", "schema")):
+        if values[flag] and action != of:
+            raise click.UsageError(f"--{flag} is for {of}")
 
 
 def _found(named: Path | None) -> files.ConfigFile:
@@ -141,6 +155,23 @@ def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> Outcome:
         screen.report("schema", {"schema": schema})
     else:
         write_line(sys.stdout, json.dumps(schema, indent=2))
+    return Outcome()
+
+
+def _print(name: str, file: files.ConfigFile | None, screen: Screen, *, as_json: bool) -> Outcome:
+    from resourcesync.cli import monitoring, service_files  # noqa: PLC0415 - seldom needed
+
+    match name:
+        case "grafana":
+            text = monitoring.grafana()
+        case "alerts":
+            text = monitoring.ALERTS
+        case _:
+            text = service_files.print_file(name, Configuration(file))
+    if as_json:
+        screen.report("file", {"name": name, "text": text})
+    else:
+        write_line(sys.stdout, text.rstrip("\n"))
     return Outcome()
 
 

@@ -202,6 +202,7 @@ EVENTS: Final = {
         meaning="One setting that is in force, and where it comes from.",
         always="mirror key value origin",
     ),
+    "file": Event(meaning="A file that config prints.", always="name text"),
     "schema": Event(meaning="A JSON Schema.", always="schema"),
     "account": Event(
         meaning="One side of a comparison, as far as it was read.",

@@ -86,7 +86,6 @@ _BY_ERROR: Final[dict[type[errors.ResourceSyncError], ExitCode]] = {
     errors.BudgetError: ExitCode.BUDGET,
     errors.DocumentError: ExitCode.UNUSABLE,
     errors.PackageError: ExitCode.UNUSABLE,
-    errors.TruncatedPackageError: ExitCode.UNREACHABLE,
     errors.PackedMemberError: ExitCode.PARTIAL,
     errors.PatchError: ExitCode.PARTIAL,
     errors.SourceError: ExitCode.UNUSABLE,

@@ -12,6 +12,7 @@ from resourcesync.errors import (
     Evidence,
     ResourceSyncError,
     TruncatedDocumentError,
+    TruncatedPackageError,
 )
 
 ProgressStyle = Literal["auto", "bar", "plain", "off"]
@@ -77,9 +78,10 @@ def problem_of(error: ResourceSyncError) -> Problem:
     evidence, hint = error.evidence, error.hint
     if is_cut_here(error):
         hint = hint or _CUT_HERE
-    elif isinstance(error, TruncatedDocumentError):
+    elif isinstance(error, (TruncatedDocumentError, TruncatedPackageError)):
+        what = "document" if isinstance(error, TruncatedDocumentError) else "package"
         answered = (
-            ("got", "a whole answer, as far as HTTP tells: the Source's own document stops there"),
+            ("got", f"a whole answer, as far as HTTP tells: the Source's own {what} stops there"),
             ("kept", "nothing was changed"),
         )
         evidence, hint = (*evidence, *answered), hint or _CUT_THERE

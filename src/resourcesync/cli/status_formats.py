@@ -171,6 +171,11 @@ _FIGURES: Final[tuple[tuple[str, str, Callable[[Seen], float | None]], ...]] = (
         "Time since the last run that found it in sync.",
         lambda it: it.lag,
     ),
+    (
+        "max_lag_seconds",
+        "The longest lag that is fine.",
+        lambda it: it.limits.max_lag,
+    ),
     ("source_quiet_seconds", "Time since the Source's last word.", lambda it: it.quiet),
     ("in_sync_ratio", "Share of the listed resources that are here as listed.", _ratio),
     ("resources", "Resources in the mirror.", lambda it: it.status.resources),

@@ -48,19 +48,22 @@ class WatchFigures:
 
     Args:
         names: Gives the mirrors, and the configuration that names them.
+        intervals: Gives the seconds between two pulls of mirrors that have an interval.
         hints: Gives how many notifications came, by outcome.
     """
 
     def __init__(
         self,
         names: Callable[[], tuple[tuple[str, ...], Configuration]],
+        intervals: Callable[[], Mapping[Labels, float]],
         hints: Callable[[], Mapping[str, int]],
     ) -> None:
-        self._names, self._hints = names, hints
+        self._names, self._intervals, self._hints = names, intervals, hints
         self._runs: Counter[Labels] = Counter()
         self._changes: Counter[Labels] = Counter()
         self._received: Counter[Labels] = Counter()
         self._seconds: dict[Labels, float] = {}
+        self._accuracy: dict[Labels, float] = {}
         self._last: dict[str, Mapping[str, object]] = {}
 
     def count(self, kind: str, fields: Mapping[str, Any], seconds: float) -> None:
@@ -74,6 +77,8 @@ class WatchFigures:
         mirror = (("mirror", str(fields["mirror"])),)
         self._runs[(*mirror, ("kind", kind), ("exit", str(fields["exit"])))] += 1
         self._last[f"{fields['mirror']} {kind}"] = fields
+        if kind == "audit" and "accuracy" in fields:
+            self._accuracy[mirror] = float(fields["accuracy"])
         if kind != "pull":
             return
         self._seconds[mirror] = seconds
@@ -89,6 +94,12 @@ class WatchFigures:
         yield _many("changes_total", "Changes that pulls brought.", self._changes)
         yield _many("fetch_bytes_total", "Bytes that pulls received.", self._received)
         yield _one("pull_duration_seconds", "How long the last pull took.", self._seconds)
+        yield _one(
+            "audit_accuracy_ratio",
+            "Share of the copies that the last audit found right.",
+            self._accuracy,
+        )
+        yield _one("mirror_interval_seconds", "Time between two pulls.", self._intervals())
         hints: dict[Labels, float] = {
             (("direction", "in"), ("outcome", it)): n for it, n in self._hints().items()
         }

@@ -18,6 +18,7 @@ from resourcesync.cli.configured_tables import Setting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.output import Outcome, Screen, problem_of
 from resourcesync.cli.pulling import Chosen, Target
+from resourcesync.cli.status_formats import Labels
 from resourcesync.cli.stopping import Interrupted
 from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.cli.watch_words import fields_of
@@ -190,8 +191,10 @@ class _Service:
         rota = Rota(Random())  # noqa: S311 - jitter
         self.watch = Watch(rota, self._work, self._tell, self._clock, wish.parallel)
         self._push: Push | None = None
+        self._intervals: Mapping[Labels, float] = {}
         self._figures = WatchFigures(
             lambda: (self._wish.names, self._wish.configuration),
+            lambda: self._intervals,
             lambda: {} if self._push is None else self._push.counts,
         )
 
@@ -245,6 +248,11 @@ class _Service:
         watched, chosen = wish.watched()
         self._wish = wish
         self._work.take(watched, chosen)
+        self._intervals = {
+            (("mirror", name),): it.wanted.pull.seconds
+            for name, it in watched.items()
+            if isinstance(it.wanted.pull, Every)
+        }
         past = {name: self._past(it.target.folder) for name, it in watched.items()}
         self.watch.want({name: it.wanted for name, it in watched.items()}, past)
         if self._push is not None:

@@ -134,6 +134,17 @@ def variable(name: str, environ: Mapping[str, str] | None = None) -> str:
     return found.get(name, "")
 
 
+def user_name() -> str:
+    """Return the name of the user who runs this; ``resourcesync`` when that is root or unknown."""
+    import getpass  # noqa: PLC0415 - seldom needed
+
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError):
+        return "resourcesync"
+    return "resourcesync" if name == "root" else name
+
+
 def state_folder() -> Path:
     """Return the folder for what outlives a run and belongs to no mirror, such as crash reports."""
     import platformdirs  # noqa: PLC0415 - needed for a crash report only; help stays quick

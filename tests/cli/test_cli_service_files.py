@@ -1,0 +1,99 @@
+"""What ``config`` prints for those who run mirrors unattended is true, and understood."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from resourcesync.cli.configured import Configuration
+from resourcesync.cli.main import run
+from resourcesync.cli.service_files import Installation, systemd
+from resourcesync.cli.status_formats import Limits, Seen, figures_of
+from resourcesync.cli.watch_figures import WatchFigures
+from resourcesync.destination.reports import MirrorState, MirrorStatus
+from tests.support.command_line import Said
+from tests.support.settings_file import put
+
+TABLES = """\
+[mirror.a]
+source = "https://a.example/"
+dest = "copies/a b%"
+auth = "a"
+every = "5m"
+[auth.a]
+type = "bearer"
+token = { credential = "a-token" }
+"""
+
+
+def printed(said: Said, name: str) -> str:
+    assert run(["config", name]) == 0
+    return said.readouterr().out
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not here")
+def test_systemd_finds_no_fault_in_the_unit(said: Said, tmp_path: Path) -> None:
+    put(TABLES)
+    unit = tmp_path / "resourcesync-watch.service"
+    unit.write_text(printed(said, "systemd"))
+
+    ran = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(unit)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert f'ReadWritePaths="{tmp_path}/copies/a b%%"' in unit.read_text()
+    assert "LoadCredential=a-token:" in unit.read_text()
+
+
+def test_a_word_of_the_unit_is_quoted_as_systemd_reads_it() -> None:
+    text = systemd(Installation(command=("/opt/a b/resourcesync", 'x"$%\\')))
+    assert 'ExecStart="/opt/a b/resourcesync" "x\\"$$%%\\\\" watch --state ' in text
+
+
+def test_the_lines_for_cron_are_command_lines_of_ours(said: Said) -> None:
+    put(TABLES)
+    lines = [it for it in printed(said, "cron").splitlines() if not it.startswith("#")]
+    assert len(lines) == 2
+    for line in lines:
+        command = re.split(r"\s{2,}", line, maxsplit=1)[1].partition(" || ")[0]
+        words = shlex.split(command.replace("\\%", "%"))
+        assert {"pull", "status"} & set(words)
+
+
+def test_the_list_for_launchd_names_our_command(said: Said) -> None:
+    text = printed(said, "launchd")
+    words = [it.text for it in ET.fromstring(text).iter("string")]
+    assert "watch" in words
+
+
+def test_the_dashboard_and_the_alerts_use_figures_that_exist(said: Said) -> None:
+    put(TABLES)
+    configuration = Configuration(None)
+    figures = WatchFigures(lambda: (("nowhere",), configuration), dict, dict)
+    status = MirrorStatus(folder="a", source="", state=MirrorState.IN_SYNC)
+    names = {it.name for it in figures_of([Seen(status, 1.0, Limits(1.0, 1.0), 1.0)])}
+    names |= {"resourcesync_mirror_last_success_timestamp_seconds"}
+    names |= {it.name for it in figures.figures()}
+
+    dashboard = printed(said, "grafana")
+    rules = printed(said, "alerts")
+
+    used = set(re.findall(r"resourcesync_\w+", json.dumps(json.loads(dashboard)["panels"]) + rules))
+    assert used <= names
+    assert len(used) > 10
+    assert rules.count("- alert:") == 4
+
+
+def test_a_program_gets_a_file_as_json(said: Said) -> None:
+    assert run(["config", "compose", "--json"]) == 0
+    [line] = [it for it in map(json.loads, said.readouterr().out.splitlines()) if "text" in it]
+    assert "resourcesync watch" in line["text"]
