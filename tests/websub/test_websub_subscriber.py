@@ -173,12 +173,12 @@ def test_a_signature_of_another_subscription_is_worth_nothing(world: World) -> N
     assert world.hints == ["one", "other"]
 
 
-def test_ten_thousand_repetitions_are_one_hint_now_and_one_later(world: World) -> None:
+def test_thousands_of_repetitions_are_one_hint_now_and_one_later(world: World) -> None:
     active = world.subscribed()
     world.clock.sleep(60)
-    for _ in range(10_000):
-        world.subscriber.hint("arxiv")
-    assert world.deliver(active, BODY).status == 202
+    signature = sign(active.secret, BODY)
+    for _ in range(2_000):
+        assert world.subscriber.deliver(active.token, [signature], BODY).status == 202
 
     assert world.hints == ["arxiv"] * 2
     assert world.subscriber.tick() <= 10.0
@@ -351,3 +351,20 @@ def test_a_restart_loses_no_subscription(world: World, tmp_path: Path) -> None:
 def test_the_jitter_of_renewals_spans_half_to_four_fifths() -> None:
     assert leases.renewal(0, 100, 0.0) == 50 * MICROSECONDS
     assert leases.renewal(0, 100, 1.0) == 80 * MICROSECONDS
+
+
+def test_no_callback_and_no_secret_is_ever_logged(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    active = world.subscribed()
+    world.hubs.answer = lambda _: (500, {})
+    world.clock.sleep(0.65 * 10 * DAY)
+    world.subscriber.tick()
+    world.ask(active.token, mode="denied", reason="no")
+    world.subscriber.deliver(active.token, ["sha256=00"], BODY)
+
+    assert "refuses a subscription" in caplog.text
+    assert "denies a subscription" in caplog.text
+    assert "token-" not in caplog.text
+    assert "token-" not in repr(world.store.followers())

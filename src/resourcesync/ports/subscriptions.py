@@ -4,7 +4,7 @@ Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -44,7 +44,7 @@ class Intent:
     mode: str
     topic: str
     callback: str
-    secret: bytes
+    secret: bytes = field(repr=False)
     lease: int
     echo: str
     asked: int
@@ -70,7 +70,7 @@ class Subscription:
     topic: str
     callback: str
     origin: str
-    secret: bytes
+    secret: bytes = field(repr=False)
     expires: int
     delivered: int
     attempts: int
@@ -219,11 +219,11 @@ class Follower:
     topic: str
     hub: str
     state: Following = Following.WANTED
-    token: str = ""
-    secret: bytes = b""
-    next_token: str = ""
-    next_secret: bytes = b""
-    former_token: str = ""
+    token: str = field(default="", repr=False)
+    secret: bytes = field(default=b"", repr=False)
+    next_token: str = field(default="", repr=False)
+    next_secret: bytes = field(default=b"", repr=False)
+    former_token: str = field(default="", repr=False)
     lease_until: int = 0
     attempts: int = 0
     due: int = 0

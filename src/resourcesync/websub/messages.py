@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -74,7 +74,7 @@ class Wish:
     mode: Mode
     topic: str
     callback: str
-    secret: bytes = b""
+    secret: bytes = field(default=b"", repr=False)
     lease: int | None = None
     echo: str = ""
     waits: bool = False

@@ -1,6 +1,6 @@
 """What a hub allows, and whom it serves."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from resourcesync.errors import ConfigurationError
@@ -30,7 +30,7 @@ class HubRules:
 
     address: str
     topics: frozenset[str]
-    key: bytes = b""
+    key: bytes = field(default=b"", repr=False)
     takes_unsigned: bool = False
     method: str = signatures.USUAL
     plain_secrets: bool = False

@@ -3,6 +3,7 @@
 import secrets
 import tempfile
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
+from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.hub import FileFollowers
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.ports import Clock
@@ -69,16 +71,7 @@ def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
         stack.callback(followers.close)
         messenger = carrier(clock, private=True)
         stack.callback(messenger.close)
-        subscriber = Subscriber(
-            followers,
-            messenger,
-            clock,
-            callback_base=f"{base}push/",
-            on_hint=lambda _: hinted.set(),
-            token=new_token,
-            chance=SystemRandom().random,
-            hint_every=0.0,
-        )
+        subscriber = _subscriber(followers, messenger, clock, f"{base}push/", hinted.set)
         hub.application.start()
         stack.callback(hub.application.end)
         late.application = _Both(hub.application, CallbackApplication(subscriber))
@@ -99,6 +92,25 @@ def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
         _await(hinted, "the notification was not delivered")
         delivered = clock.monotonic() - began
     return RoundTrip(subscribed=subscribed, accepted=accepted, delivered=delivered)
+
+
+def _subscriber(
+    followers: FileFollowers,
+    messenger: CurlFetcher,
+    clock: Clock,
+    callback_base: str,
+    on_hint: Callable[[], None],
+) -> Subscriber:
+    return Subscriber(
+        followers,
+        messenger,
+        clock,
+        callback_base=callback_base,
+        on_hint=lambda _: on_hint(),
+        token=new_token,
+        chance=SystemRandom().random,
+        hint_every=0.0,
+    )
 
 
 def _await(event: threading.Event, message: str) -> None:

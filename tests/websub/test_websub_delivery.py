@@ -1,0 +1,314 @@
+"""What a hub does when time passes: nothing is real here but what it remembers."""
+
+from collections.abc import Callable, Iterator
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.adapters.hub import FileHub
+from resourcesync.errors import BadResponseError, SourceUnavailableError, StoppedError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Failure, Request, Response
+from resourcesync.ports.subscriptions import Intent, Payload
+from resourcesync.websub.delivery import Deliveries
+from resourcesync.websub.leases import DAY, HOUR
+from resourcesync.websub.messages import read_fields
+from resourcesync.websub.rules import HubRules
+from tests.support.hubs import TOPIC, payload
+from tests.support.subscribing import StandingClock
+
+Answer = Callable[[Request], Response | Failure]
+
+
+def agreed(request: Request) -> Response:
+    """Repeat a challenge, or take a delivery."""
+    if request.message is None:
+        fields = read_fields(request.uri.partition("?")[2].encode())
+        assert fields is not None
+        request.sink.write(fields["hub.challenge"].encode())
+    return Response(request=request, status=200, uri=request.uri)
+
+
+def away(request: Request) -> Failure:
+    return Failure(request=request, error=SourceUnavailableError("away", uri=request.uri))
+
+
+def status(number: int, **headers: str) -> Answer:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda it: Response(request=it, status=number, uri=it.uri, headers=named)
+
+
+class Loop:
+    """A hub's deliveries, driven step by step."""
+
+    def __init__(self, folder: Path, clock: StandingClock | None = None, **rules: Any) -> None:
+        self.path = folder / "hub.db"
+        self.clock = clock or StandingClock()
+        self.store = FileHub(self.path)
+        self.answer: Answer = agreed
+        self.sent: list[Request] = []
+        self._rules = HubRules(
+            address="https://museum.example/hub", topics=frozenset({TOPIC}), **rules
+        )
+        self._numbers = count()
+        self.restart()
+
+    def restart(self) -> None:
+        self.deliveries = Deliveries(
+            self.store,
+            self.clock,
+            self._rules,
+            chance=lambda: 1.0,
+            challenge=lambda: f"challenge-{next(self._numbers)}",
+        )
+
+    @property
+    def now(self) -> int:
+        return to_microseconds(self.clock.now())
+
+    def turn(self) -> list[str]:
+        """Send what is to be sent now; return where it went."""
+        before = len(self.sent)
+        for request in self.deliveries.requests():
+            if request is not None:
+                self.sent.append(request)
+                self.deliveries.settle(self.answer(request))
+        return [it.uri.partition("?")[0] for it in self.sent[before:]]
+
+    def wish(self, callback: str, *, lease: int = 10 * DAY, mode: str = "subscribe") -> None:
+        intent = Intent(
+            mode=mode,
+            topic=TOPIC,
+            callback=callback,
+            secret=b"",
+            lease=lease,
+            echo="",
+            asked=self.now,
+        )
+        self.store.add_intent(intent)
+        self.deliveries.wake()
+
+    def accept(self, minute: int = 0, *uris: str) -> None:
+        told = Payload(number=0, media_type="application/xml", body=payload(*uris, minute=minute))
+        assert self.store.accept(TOPIC, told, b"%d" % minute, self.now)
+        self.deliveries.wake()
+
+    def joined(self, *callbacks: str, lease: int = 10 * DAY) -> None:
+        for callback in callbacks:
+            self.wish(callback, lease=lease)
+        self.turn()
+        assert self.store.count_intents() == 0
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Loop:
+    return Loop(tmp_path)
+
+
+ONE, TWO = "https://one.example/", "https://two.example/"
+
+
+def test_a_wish_that_nobody_answers_is_asked_about_three_times(loop: Loop) -> None:
+    loop.answer = away
+    loop.wish(ONE)
+    assert loop.turn() == [ONE]
+    assert loop.turn() == []
+    for _ in range(2):
+        loop.clock.sleep(5)
+        assert loop.turn() == [ONE]
+    assert loop.store.count_intents() == 0
+    challenges = {it.uri.partition("hub.challenge=")[2].partition("&")[0] for it in loop.sent}
+    assert len(challenges) == 3
+
+
+def test_a_wish_that_stays_open_is_forgotten_after_ten_minutes(loop: Loop) -> None:
+    loop.wish(ONE)
+    loop.store.postpone(loop.store.due_intents(loop.now, 1, [])[0], loop.now + 10**15)
+    loop.turn()
+    loop.clock.sleep(601)
+    loop.turn()
+    assert loop.store.count_intents() == 0
+
+
+def test_an_answer_that_cannot_be_used_is_no_confirmation(loop: Loop) -> None:
+    loop.answer = lambda it: Failure(request=it, error=BadResponseError("too long", uri=it.uri))
+    loop.wish(ONE)
+    assert loop.turn() == [ONE]
+    assert (loop.store.count_intents(), loop.store.count_subscriptions()) == (0, 0)
+
+
+def test_what_fails_is_tried_again_ever_later_for_as_long_as_the_lease_lasts(loop: Loop) -> None:
+    lease = 10 * HOUR
+    loop.joined(ONE, lease=lease)
+    loop.answer = away
+    loop.accept()
+    times = []
+    for _ in range(100_000):
+        if loop.turn():
+            times.append(loop.clock.seconds)
+        if not loop.store.count_subscriptions():
+            break
+        loop.clock.sleep(max(loop.deliveries.pause(), 0.5))
+
+    gaps = [after - before for before, after in pairwise(times)]
+    assert gaps[:4] == [1.0, 2.0, 4.0, 8.0]
+    assert max(gaps) == HOUR
+    assert lease - 2 * HOUR < times[-1] < lease + 1
+
+
+def test_a_receiver_may_ask_for_more_time_but_not_for_ever(loop: Loop) -> None:
+    loop.joined(ONE, TWO)
+    loop.accept()
+    loop.answer = status(503, retry_after="120")
+    loop.turn()
+    loop.clock.sleep(119)
+    assert loop.turn() == []
+    loop.clock.sleep(2)
+    loop.answer = status(429, retry_after="99999999")
+    assert sorted(loop.turn()) == [ONE, TWO]
+    loop.clock.sleep(HOUR + 1)
+    loop.answer = status(503, retry_after="tomorrow")
+    assert sorted(loop.turn()) == [ONE, TWO]
+
+
+def test_a_renewed_subscription_is_told_at_once_what_it_missed(loop: Loop) -> None:
+    loop.joined(ONE)
+    loop.answer = status(500)
+    loop.accept()
+    for _ in range(10):
+        loop.turn()
+        loop.clock.sleep(2000)
+    loop.answer = agreed
+    loop.joined(ONE)
+    assert loop.sent[-1].message is not None
+    assert loop.sent[-1].message.body == payload()
+    assert loop.turn() == []
+
+
+def test_what_is_published_while_a_receiver_confirms_is_not_missed(loop: Loop) -> None:
+    def answer(request: Request) -> Response:
+        if request.message is None:
+            loop.accept(5)
+        return agreed(request)
+
+    loop.accept(1)
+    loop.answer = answer
+    loop.wish(ONE)
+    assert loop.turn() == [ONE, ONE]
+    assert loop.sent[-1].message is not None
+    assert loop.sent[-1].message.body == payload(minute=5)
+
+
+def test_a_clock_that_is_set_back_makes_no_lease_longer(loop: Loop) -> None:
+    loop.joined(ONE, lease=HOUR)
+    wall = loop.clock.now()
+    loop.clock.now = lambda: wall  # type: ignore[method-assign]  # it stands, or is set back
+    loop.clock.sleep(HOUR + 61)
+    loop.accept()
+    assert loop.turn() == []
+    assert loop.store.count_subscriptions() == 0
+
+
+def test_a_clock_that_is_set_back_before_a_restart_makes_no_lease_longer(tmp_path: Path) -> None:
+    loop = Loop(tmp_path)
+    loop.joined(ONE, lease=HOUR)
+    loop.clock.sleep(HOUR - 61)
+    loop.turn()
+    loop.store.close()
+
+    again = Loop(tmp_path, StandingClock())  # an hour before the end, says this clock
+    assert again.store.count_subscriptions() == 1
+    again.clock.sleep(122)
+    again.turn()
+    assert again.store.count_subscriptions() == 0
+
+
+def test_only_so_many_are_told_at_a_time_and_half_of_them_are_late_ones(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, at_once=8, per_host=2)
+    for name in ("h", "new"):
+        loop.joined(*(f"https://{name}{number}.example/" for number in range(20)))
+    loop.answer = lambda it: away(it) if "//h" in it.uri else agreed(it)
+    loop.accept()
+    loop.turn()
+    loop.clock.sleep(60)
+    loop.accept(1)
+
+    flying = list(_flying(loop))
+    assert len(flying) == 12
+    assert sum("new" in it.uri for it in flying) == 8
+    assert sum("//h" in it.uri for it in flying) == 4
+
+
+def test_no_origin_has_more_than_its_places_and_none_is_forgotten(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, at_once=8, per_host=2)
+    crowd = [f"https://crowd.example/{number}" for number in range(30)]
+    loop.joined(*crowd, ONE, TWO)
+    loop.accept()
+    flying = [it.uri for it in _flying(loop)]
+    assert len(flying) == 4
+    assert {ONE, TWO} < set(flying)
+
+    loop.deliveries.give_up()
+    assert sorted(loop.turn()) == sorted([*crowd, ONE, TWO])
+    assert loop.turn() == []
+
+
+def _flying(loop: Loop) -> Iterator[Request]:
+    """Yield what is sent when nothing comes back."""
+    for request in loop.deliveries.requests():
+        if request is None:
+            return
+        yield request
+
+
+def test_a_hub_that_is_stopped_owes_what_was_in_flight(loop: Loop) -> None:
+    loop.joined(ONE)
+    loop.accept()
+    requests = loop.deliveries.requests()
+    assert next(requests) is not None
+    loop.deliveries.stop()
+    with pytest.raises(StoppedError):
+        next(requests)
+    loop.restart()
+    assert loop.turn() == [ONE]
+
+
+def test_bodies_that_everybody_has_are_forgotten_but_the_newest(loop: Loop) -> None:
+    loop.joined(ONE)
+    for minute in range(5):
+        loop.accept(minute)
+    loop.turn()
+    loop.clock.sleep(61)
+    loop.turn()
+    assert [it.body for it in loop.store.payloads(TOPIC, 0)] == [payload(minute=4)]
+    assert not loop.store.accept(TOPIC, Payload(number=0, media_type="x", body=b"x"), b"0", 0)
+
+
+def test_a_subscriber_that_lacks_very_much_gets_what_is_new_in_bounded_memory(loop: Loop) -> None:
+    loop.joined(ONE)
+    loop.answer = away
+    loop.accept(0)
+    loop.turn()
+    big = b"x" * 1_000_000
+    for number in range(60, 68):
+        told = Payload(number=0, media_type="application/xml", body=big)
+        loop.store.accept(TOPIC, told, b"%d" % number, loop.now)
+    assert sum(len(it.body) for it in loop.store.payloads(TOPIC, 0)) <= 4 * 1024 * 1024
+    loop.accept(1)
+    loop.answer = agreed
+    loop.clock.sleep(2)
+    loop.turn()
+    assert loop.sent[-1].message is not None
+    assert loop.sent[-1].message.body == payload(minute=1)
+
+
+def test_nothing_to_do_is_a_long_pause(loop: Loop) -> None:
+    loop.joined(ONE)
+    assert 50 < loop.deliveries.pause() <= 60
+    loop.answer = away
+    loop.accept()
+    assert loop.deliveries.pause() == 0
+    loop.turn()
+    assert 0 < loop.deliveries.pause() <= 1.0
