@@ -79,7 +79,7 @@ def test_the_dashboard_and_the_alerts_use_figures_that_exist(said: Said) -> None
     put(TABLES)
     configuration = Configuration(None)
     figures = WatchFigures(lambda: (("nowhere",), configuration), dict, dict)
-    status = MirrorStatus(folder="a", source="", state=MirrorState.IN_SYNC)
+    status = MirrorStatus(folder="a", source="", state=MirrorState.IN_SYNC, resources=1)
     names = {it.name for it in figures_of([Seen(status, 1.0, Limits(1.0, 1.0), 1.0)])}
     names |= {"resourcesync_mirror_last_success_timestamp_seconds"}
     names |= {it.name for it in figures.figures()}
