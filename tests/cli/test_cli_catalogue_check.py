@@ -99,8 +99,10 @@ def test_a_bad_resource_stays_listed_by_its_address_alone(catalogue: Catalogue, 
 def test_what_could_never_be_listed_is_set_aside_whole(catalogue: Catalogue, said: Said) -> None:
     sql(
         "INSERT INTO resource VALUES (x'686900', NULL, 1, '', '', '', '')",
+        f"INSERT INTO resource VALUES (CAST('{BASE}a' AS BLOB), NULL, 1, '', '', '', '')",
         "INSERT INTO resource VALUES (CAST(x'68ff' AS TEXT), NULL, 1, '', '', '', '')",
         f"INSERT INTO resource VALUES ('{BASE}' || char(1), NULL, 1, '', '', '', '')",
+        f"INSERT INTO resource VALUES ('{BASE}x ', NULL, 1, '', '', '', '')",
     )
 
     assert run(["catalogue", "check", "c.db"]) == 1
@@ -109,7 +111,8 @@ def test_what_could_never_be_listed_is_set_aside_whole(catalogue: Catalogue, sai
 
     assert set(listed()) == {BASE + name for name in NAMES}
     assert {it.uri for it in changes()} == {BASE + name for name in NAMES}
-    assert sql("SELECT count(*) FROM set_aside") == [(3,)]
+    assert sql("SELECT count(*) FROM set_aside") == [(5,)]
+    assert listed()[BASE + "a"] == 2
 
 
 def test_a_deletion_that_was_set_aside_is_told(catalogue: Catalogue, said: Said) -> None:

@@ -34,10 +34,11 @@ def clock() -> ManualClock:
 def publish(tmp_path: Path, clock: ManualClock) -> Publish:
     def published(number: int, **asked: object) -> Published:
         clock.advance(seconds=60)
+        (tmp_path / "b.txt").touch()
         (tmp_path / "a.txt").write_text(f"version {number}")
         return publish_tree(
             tmp_path,
-            {"url": "https://h.example/"},
+            {"url": "https://h.example/", "max_package": 1},
             clock=clock,
             asked=Asked(**asked),  # type: ignore[arg-type]  # by the names of its fields
         )
@@ -129,8 +130,9 @@ def test_a_clock_that_is_off_by_little_or_a_silence_of_a_year_is_nothing_to_stop
     assert len(changes(tmp_path)) == 1
 
 
+@pytest.mark.parametrize("number", [2, 3], ids=["as it was", "altered"])
 def test_what_was_packed_by_a_clock_that_ran_ahead_is_offered_no_more(
-    tmp_path: Path, clock: ManualClock, publish: Publish
+    tmp_path: Path, clock: ManualClock, publish: Publish, number: int
 ) -> None:
     publish(1)
     clock.set(START + 300 * DAY)
@@ -138,7 +140,7 @@ def test_what_was_packed_by_a_clock_that_ran_ahead_is_offered_no_more(
     publish(2, dumps=both)
     clock.set(START)
 
-    publish(3, step=Step.REBASE)
+    publish(number, step=Step.REBASE)
 
     offered = (tmp_path / "resourcesync/capabilitylist.xml").read_text()
     assert "dump" not in offered

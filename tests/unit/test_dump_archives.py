@@ -66,11 +66,13 @@ def test_a_resource_dump_that_is_superseded_is_in_the_archive_with_its_packages(
     source: DumpedSource,
 ) -> None:
     for version in range(1, 4):
-        source.dump(archive=9 * HOUR)
+        source.dump(archive=99 * HOUR)
         source.put("3.txt", f"version {version}")
         source.publish()
-    source.dump(archive=9 * HOUR)
+    source.dump(archive=99 * HOUR)
     source.publish()
+    source.clock.advance(hours=30)  # what belongs to nothing is removed
+    source.dump(archive=99 * HOUR)
 
     former = parts(source, RESOURCES)
 

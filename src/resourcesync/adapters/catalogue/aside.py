@@ -44,14 +44,16 @@ FROM change WHERE seq = ?
 _KEEP_RESOURCE: Final = """
 INSERT INTO set_aside (taken_us, reason, uri, lastmod_us, length, hash, media_type, more)
 SELECT ?, ?, uri, lastmod_us, length, hash, media_type, more FROM resource
-WHERE uri IN (?, CAST(? AS TEXT))
+WHERE uri = CASE WHEN ? THEN CAST(? AS TEXT) ELSE ? END
 """
 _DROP_CHANGE: Final = "DELETE FROM change WHERE seq = ?"
-_DROP_RESOURCE: Final = "DELETE FROM resource WHERE uri IN (?, CAST(? AS TEXT))"
-_DROP_EDIT: Final = "DELETE FROM edit WHERE uri IN (?, CAST(? AS TEXT))"
+_DROP_RESOURCE: Final = """
+DELETE FROM resource WHERE uri = CASE WHEN ? THEN CAST(? AS TEXT) ELSE ? END
+"""
+_DROP_EDIT: Final = "DELETE FROM edit WHERE uri = CASE WHEN ? THEN CAST(? AS TEXT) ELSE ? END"
 _BARE: Final = """
 UPDATE resource SET lastmod_us = NULL, length = NULL, hash = '', media_type = '', more = '',
-    fingerprint = '' WHERE uri IN (?, CAST(? AS TEXT))
+    fingerprint = '' WHERE uri = CASE WHEN ? THEN CAST(? AS TEXT) ELSE ? END
 """
 
 
@@ -64,12 +66,14 @@ class BadRow:
         number: The number of a change; 0 of a resource.
         uri: What it is about, as far as that is text.
         reason: Why.
+        is_text: Whether the URI is text in the table too; the bytes of one are another thing.
     """
 
     table: Literal["change", "resource"]
     number: int = 0
     uri: str
     reason: str
+    is_text: bool = True
 
 
 def bad_rows(path: Path, fault: Fault) -> Iterator[BadRow]:
@@ -111,8 +115,10 @@ def set_aside(path: Path, rows: Iterable[BadRow], now: datetime, fault: Fault) -
         connection.execute("BEGIN IMMEDIATE")
         try:
             for row in rows:
-                _move(connection, row, moment, is_known=not fault([Resource(uri=row.uri)]))
-                uris[row.uri] = None
+                is_known = row.is_text and not fault([Resource(uri=row.uri)])
+                _move(connection, row, moment, is_known=is_known)
+                if is_known:
+                    uris[row.uri] = None
             _tell_anew(connection, uris, moment, fault)
             connection.execute("COMMIT")
         finally:
@@ -126,11 +132,12 @@ def _move(connection: sqlite3.Connection, row: BadRow, moment: int, *, is_known:
         connection.execute(_KEEP_CHANGE, (moment, reason, row.number))
         connection.execute(_DROP_CHANGE, (row.number,))
         return
-    key = row.uri.encode("utf-8", "surrogateescape")
-    connection.execute(_KEEP_RESOURCE, (moment, reason, key, key))
-    connection.execute(_BARE if is_known else _DROP_RESOURCE, (key, key))
+    uri = row.uri.encode("utf-8", "surrogateescape")
+    key = (row.is_text, uri, uri)
+    connection.execute(_KEEP_RESOURCE, (moment, reason, *key))
+    connection.execute(_BARE if is_known else _DROP_RESOURCE, key)
     if not is_known:
-        connection.execute(_DROP_EDIT, (key, key))
+        connection.execute(_DROP_EDIT, key)
 
 
 def _tell_anew(
@@ -138,8 +145,6 @@ def _tell_anew(
 ) -> None:
     recording = FileRecording(connection, moment)
     for uri in uris:
-        if fault([Resource(uri=uri)]):
-            continue  # no list could ever tell of it
         row = connection.execute(_RESOURCE, (uri.encode(),)).fetchone()
         if row is None:
             recording.deleted(Resource(uri=uri))
@@ -194,7 +199,8 @@ def _bad_resources(connection: sqlite3.Connection, fault: Fault) -> Iterator[Bad
             continue
         for row in rows:
             if reason := _fault_of(row, fault):
-                yield BadRow(table="resource", uri=_uri(row[0]), reason=reason)
+                is_text = isinstance(row[0], str)
+                yield BadRow(table="resource", uri=_uri(row[0]), reason=reason, is_text=is_text)
 
 
 def _has_fault(rows: Sequence[Row], fault: Fault) -> bool:
