@@ -1,0 +1,46 @@
+"""Other programs are fed, and none of them holds us up."""
+
+import sys
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.programs import feed
+from resourcesync.errors import ConfigurationError, StoppedError
+
+
+def never() -> bool:
+    return False
+
+
+def test_a_program_gets_every_line(tmp_path: Path) -> None:
+    lines = [b"line %d\n" % number for number in range(50_000)]
+    target = tmp_path / "got"
+    assert feed(["sh", "-c", f"cat > {target}"], lines, never) == 0
+    assert target.read_bytes() == b"".join(lines)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_program_that_reads_nothing_is_fine_and_its_exit_code_counts(code: int) -> None:
+    lines = (b"x" * 1000 + b"\n" for _ in range(10_000))
+    assert feed(["sh", "-c", f"exit {code}"], lines, never) == code
+
+
+def test_a_program_that_a_signal_ends_has_a_negative_code() -> None:
+    assert feed(["sh", "-c", "kill -9 $$"], [b"x\n"], never) == -9
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_program_that_hangs_is_ended_when_all_is_to_stop(*, reads: bool) -> None:
+    program = "import sys, time\n" + ("sys.stdin.read()\n" if reads else "") + "time.sleep(600)"
+    asked = count()
+    lines = (b"x" * 1000 + b"\n" for _ in range(10 if reads else 10_000))
+    with pytest.raises(StoppedError):
+        feed([sys.executable, "-c", program], lines, lambda: next(asked) > 30)
+
+
+@pytest.mark.parametrize("command", [["/no/such/program"], ["/"], ["a\0b"]])
+def test_what_is_no_program_is_told(command: list[str]) -> None:
+    with pytest.raises(ConfigurationError, match="cannot run"):
+        feed(command, [b"x\n"], never)

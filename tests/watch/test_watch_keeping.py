@@ -1,0 +1,148 @@
+"""The loop: it begins what is due, is woken, and ends in good order."""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+
+from resourcesync.watch.keeping import Bell, Done, IsStopped, Watch
+from resourcesync.watch.rota import Ended, Errand, Rota, Verdict, Wanted
+from resourcesync.watch.times import Cron, Every
+
+GOOD = Ended(verdict=Verdict.DONE)
+
+
+class _SetClock:
+    """The machine's clock, but that somebody may set its face."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def now(self) -> datetime:
+        return datetime(2026, 11, 21, 12, 0, tzinfo=UTC) + timedelta(seconds=self.ahead)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+Work = Callable[[Errand, IsStopped], tuple[Ended, object]]
+
+
+def watch_of(work: Work, told: list[Done], clock: _SetClock, most: int = 4) -> Watch:
+    return Watch(Rota(Random(1)), work, told.append, clock, most)
+
+
+def test_a_fault_of_the_work_is_a_failure_and_no_more() -> None:
+    told: list[Done] = []
+
+    def work(errand: Errand, _stop: IsStopped) -> tuple[Ended, object]:
+        if errand.mirror == "bad":
+            raise RuntimeError("boom")
+        return GOOD, "fine"
+
+    watch = watch_of(work, told, _SetClock())
+    watch.want({name: Wanted(pull=Every(600)) for name in ("bad", "good")}, {})
+    while len(told) < 2:
+        watch.turn(5)
+
+    assert {it.errand.mirror: it.failures for it in told} == {"bad": 1, "good": 0}
+    assert watch.finish(1)
+    watch.close()
+
+
+def test_no_more_work_goes_on_at_a_time_than_was_said() -> None:
+    told: list[Done] = []
+    busy: list[int] = [0, 0]
+    lock = threading.Lock()
+
+    def work(_errand: Errand, _stop: IsStopped) -> tuple[Ended, object]:
+        with lock:
+            busy[0] += 1
+            busy[1] = max(busy)
+        time.sleep(0.01)
+        with lock:
+            busy[0] -= 1
+        return GOOD, None
+
+    watch = watch_of(work, told, _SetClock(), most=3)
+    watch.want({str(it): Wanted(pull=Every(600)) for it in range(12)}, {})
+    while len(told) < 12:
+        watch.turn(5)
+
+    assert busy[1] == 3
+    assert watch.finish(1)
+    watch.close()
+
+
+def test_a_hint_wakes_the_loop() -> None:
+    told: list[Done] = []
+    watch = watch_of(lambda _errand, _stop: (GOOD, None), told, _SetClock())
+    watch.want({"m": Wanted(pull=Every(600), takes_hints=True)}, {})
+    while not told:
+        watch.turn(5)
+
+    threading.Timer(0.05, watch.hint, ["m"]).start()
+    began = time.monotonic()
+    while len(told) < 2:
+        watch.turn(30)
+
+    assert time.monotonic() - began < 20
+    assert watch.finish(1)
+    watch.close()
+
+
+def test_work_that_heeds_a_stop_ends_and_work_that_does_not_is_left() -> None:
+    told: list[Done] = []
+    go_on = threading.Event()
+
+    def work(errand: Errand, is_stopped: IsStopped) -> tuple[Ended, object]:
+        while not (go_on.is_set() if errand.mirror == "deaf" else is_stopped()):
+            time.sleep(0.005)
+        return GOOD, None
+
+    watch = watch_of(work, told, _SetClock())
+    watch.want({name: Wanted(pull=Every(600)) for name in ("deaf", "good")}, {})
+    watch.turn(0.01)
+
+    assert not watch.finish(0.2)
+    assert [it.errand.mirror for it in told] == ["good"]
+    go_on.set()
+    assert watch.finish(5)
+    watch.close()
+
+
+def test_a_clock_that_is_set_moves_what_is_due_by_the_clock() -> None:
+    told: list[Done] = []
+    clock = _SetClock()
+    watch = watch_of(lambda _errand, _stop: (GOOD, None), told, clock)
+    watch.want({"m": Wanted(pull=Cron("0 13 * * *"))}, {})
+    while not told:
+        watch.turn(0.05)
+    watch.turn(0)
+    assert told[0].next - clock.now().timestamp() > 3_500
+
+    clock.ahead = 3_599.9  # somebody sets it to one second before one o'clock
+    watch.turn(0)
+
+    due = watch._rota.next_moment() - time.monotonic()
+    assert due < 12
+    assert watch.finish(1)
+    watch.close()
+
+
+@pytest.mark.parametrize("times", [1, 100_000])
+def test_a_bell_that_was_rung_wakes_once(times: int) -> None:
+    bell = Bell()
+    for _ in range(times):
+        bell.ring()
+    began = time.monotonic()
+    bell.wait(20)
+    assert time.monotonic() - began < 10
+    bell.wait(0)
+    bell.close()
