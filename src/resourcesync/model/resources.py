@@ -87,6 +87,21 @@ def many_resources(count: int, columns: Mapping[str, Iterable[Any]]) -> list[Res
     return made
 
 
+def plain_resource(
+    uri: str, lastmod: datetime, length: int, digests: tuple[Digest, ...], media_type: str
+) -> Resource:
+    """Return a resource that says no more, in half the time that its constructor takes."""
+    made = Resource.__new__(Resource)
+    _write_uri(made, uri)
+    _write_lastmod(made, lastmod)
+    _write_length(made, length)
+    _write_digests(made, digests)
+    _write_media_type(made, media_type)
+    for write, default in _OTHERS:
+        write(made, default)
+    return made
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResourceRun(Sequence[Resource]):
     """Many resources as columns, which become values only when somebody asks for them.
@@ -150,3 +165,12 @@ def fill_slot(owner: type, name: str, made: Iterable[object], values: Iterable[o
 
 
 _DEFAULTS: Final = {field.name: field.default for field in fields(Resource)}
+_PLAIN: Final = ("uri", "lastmod", "length", "digests", "media_type")
+_write_uri, _write_lastmod, _write_length, _write_digests, _write_media_type = (
+    Resource.__dict__[name].__set__ for name in _PLAIN
+)
+_OTHERS: Final = [
+    (Resource.__dict__[name].__set__, default)
+    for name, default in _DEFAULTS.items()
+    if name not in _PLAIN
+]

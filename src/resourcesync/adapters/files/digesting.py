@@ -10,6 +10,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import ALGORITHMS, Digest
 
 _CHUNK: Final = 262_144
+_digest: Final[Callable[[tuple[str, str]], Digest]] = partial(tuple.__new__, Digest)
 
 
 class Digester:
@@ -35,7 +36,7 @@ class Digester:
         chunk = os.read(descriptor, min(size + 1, _CHUNK))
         length = len(chunk)
         if self._is_alone and length >= size:  # nearly every file
-            return length, (Digest(self._first, self._start(chunk).hexdigest()),)
+            return length, (_digest((self._first, self._start(chunk).hexdigest())),)
         hashes = [(name, new(chunk)) for name, new in self._hashes]
         while chunk and length < size:
             chunk = os.read(descriptor, _CHUNK)

@@ -100,4 +100,6 @@ def media_type(name: str) -> str:
     The name may be a path, or a URI without query: what comes before the last ``/`` is ignored.
     """
     _, dot, extension = name.rpartition(".")
-    return _BY_EXTENSION.get(extension.lower(), UNKNOWN) if dot else UNKNOWN
+    if not dot:
+        return UNKNOWN
+    return _BY_EXTENSION.get(extension) or _BY_EXTENSION.get(extension.lower(), UNKNOWN)

@@ -54,7 +54,7 @@ class Judge:
             return LEFT_OUT
         if self._chooses and (self._exclude(path) or not self._include(path)):
             return LEFT_OUT
-        return self._of_name(name)
+        return self._of_name(name) if name[0] == "." or name[-1] == "~" else None
 
     def of_folder(self, folder: str, name: str) -> str | None:
         """Return ``None`` to look into a folder, else the reason, as ``of_file`` does."""

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -25,7 +26,7 @@ from resourcesync.adapters.files.names import MAX_URI, to_name, to_names, to_seg
 from resourcesync.adapters.files.nearby import FILE, Nearby, Opening
 from resourcesync.adapters.files.selection import LEFT_OUT, Judge, Selection
 from resourcesync.errors import OriginalChangedError, StorageError
-from resourcesync.model.resources import Resource
+from resourcesync.model.resources import Resource, plain_resource
 from resourcesync.model.timestamps import EPOCH, to_microseconds
 from resourcesync.ports import Clock, Omission, Original
 
@@ -35,6 +36,10 @@ _SECOND: Final = 1_000_000_000
 _FRESH: Final = 20_000_000  # the coarsest tick of a kernel's file times, doubled
 _FRESH_WHOLE: Final = 2 * _SECOND  # the coarsest file times there are (FAT)
 _KIND: Final = 0o170000
+# Every scan makes one for every file: without Python code.
+_original: Final[Callable[[tuple[str, str, int, datetime, str]], Original]] = partial(
+    tuple.__new__, Original
+)
 _LAST_SECOND: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 
 
@@ -122,7 +127,7 @@ class FileTreeOriginals:
                 else:
                     fingerprint = f"{found.st_size}:{modified}:{found.st_ino}:{changed}"
                 lastmod = self._last_modified(found)
-                yield Original(folder.uri + key, fingerprint, found.st_size, lastmod)
+                yield _original((folder.uri + key, fingerprint, found.st_size, lastmod, ""))
         descent.leave()
 
     def _keys(self, folder: Folder) -> Iterator[str]:
@@ -139,7 +144,7 @@ class FileTreeOriginals:
                         reason = judge.of_folder(path, name)
                     else:
                         reason = judge.of_file(path, name)
-                    if reason is None:
+                    if reason is None and (len(key) > room or "%0" in key):
                         reason = unfit(key, room)
                     if reason is None:
                         yield key
@@ -237,15 +242,12 @@ class FileTreeOriginals:
             finally:
                 os.close(descriptor)
             if seen == _signature(found) and count == found.st_size:
-                resource = Resource(
-                    uri=original.uri,
-                    lastmod=self._last_modified(found),
-                    length=count,
-                    digests=digests,
-                    media_type=media_type(original.uri),
-                )
-                # What the scan trusted, and is still the same, was not fresh.
-                return resource, seen if not looked else self._fingerprint(found, looked)
+                uri, kind = original.uri, media_type(original.uri)
+                if not looked:  # what the scan trusted, and is still the same, was not fresh
+                    return plain_resource(uri, original.lastmod, count, digests, kind), seen
+                lastmod = self._last_modified(found)
+                resource = plain_resource(uri, lastmod, count, digests, kind)
+                return resource, self._fingerprint(found, looked)
             seen = ""
         raise OriginalChangedError(f"{original.uri} changed each time it was read")
 
