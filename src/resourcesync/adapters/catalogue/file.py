@@ -274,9 +274,10 @@ class FileRecording:
             self.flush()
         row = to_row(resource)
         # A patch belongs to the change: it leads to this version from the one before (§14.4).
-        plain = to_row(without_patches(resource)) if resource.patches else row
+        has_patches = resource.links and resource.patches
+        plain = to_row(without_patches(resource)) if has_patches else row
         self._puts.append((*plain, fingerprint))
-        if kind is not None:
+        if kind is not None and not self.is_first:
             self._append(kind, row)
         if len(self._puts) >= _BATCH:
             self.flush()
