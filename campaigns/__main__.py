@@ -28,7 +28,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--disk", type=Path, metavar="DIR", help="a folder to work in")
     parser.add_argument("--days", type=int, default=10, help="arxiv: how long")
     parser.add_argument("--changes", type=int, default=1_800, help="arxiv: how many each day")
-    parser.add_argument("--lists-only", action="store_true", help="arxiv: fetch no resource")
+    parser.add_argument(
+        "--remembered", action="store_true", help="arxiv: the mirror begins without files"
+    )
     asked = parser.parse_args(words)
     campaign = load(asked.name)
     size: int = campaign.size if asked.size is None else asked.size
@@ -41,7 +43,7 @@ def main(words: list[str] | None = None) -> int:
                 folder=Path(folder),
                 days=asked.days,
                 changes=asked.changes,
-                lists_only=asked.lists_only,
+                remembered=asked.remembered,
             )
         )
     outcome.add("seconds in all", time.monotonic() - began)

@@ -1,5 +1,9 @@
 """A Source of arXiv's size for some days, and a Destination that follows it every day.
 
+With ``--remembered`` the Destination begins with all resources in its memory and without their
+files, as if it had fetched them long ago: millions of files take longer than ten days of changes.
+There are no dumps then.
+
 The Source is a catalogue: no folder is scanned, and nginx makes the bodies. Its day ends with all
 changes at one moment; then its lists are published, each fifth day a new Resource List, each third
 a new dump. Whether the Destination is equal is judged by what this campaign itself remembers, and
@@ -9,10 +13,11 @@ what went over the wire by what nginx wrote down.
 import io
 import random
 import resource as usage
+import shutil
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Container, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
@@ -20,6 +25,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from campaigns.generated import GeneratedSource, body_of, generated_source, hash_of, installed
+from campaigns.lists import remember
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
@@ -206,36 +212,33 @@ class _Traffic:
 
 @dataclass(frozen=True, slots=True)
 class _Destination:
-    """A Destination: with files, or with what the lists say alone."""
+    """A Destination."""
 
     folder: Path
     clock: _Days
-    lists_only: bool = False
 
     def pull(self, url: str) -> RunReport:
         """Follow the Source."""
         with mirrors.open_destination(
             self.folder, source=url, report=lambda *_: None, clock=self.clock
         ) as destination:
-            return destination.pull(url, PullOptions(lists_only=self.lists_only))
+            return destination.pull(url, PullOptions())
 
-    def differences(self, truth: Truth, changed: Iterable[str] | None) -> Iterator[str]:
+    def differences(self, truth: Truth, changed: Container[str] | None) -> Iterator[str]:
         """Yield what is not as the Source has it: each URI and digest, and the files of some.
 
         Args:
             truth: What the Source has.
             changed: The URIs whose files are read too; all of them for ``None``.
         """
-        table = "pending WHERE task = 'fetch'" if self.lists_only else "copy"
         state = self.folder / ".resourcesync/state.db"
-        look = None if changed is None else set(changed)
         with closing(sqlite3.connect(f"{state.as_uri()}?mode=ro", uri=True)) as memory:
-            rows = memory.execute(f"SELECT uri, listed, path FROM {table} ORDER BY uri")
+            rows = memory.execute("SELECT uri, digests, path FROM copy ORDER BY uri")
             for one, row in zip_longest(truth.resources(), rows):
                 if one is None or row is None or (one.uri, _hash(one)) != row[:2]:
                     yield f"{one and one.uri} is held as {row and row[0]}, or with another digest"
                     return
-                if not self.lists_only and (look is None or one.uri in look):
+                if changed is None or one.uri in changed:
                     number = truth.number(one.uri)
                     assert number is not None
                     if (self.folder / row[2]).read_bytes() != truth.body(number):
@@ -254,31 +257,29 @@ def run(asked: Asked) -> Outcome:
         return outcome
     with generated_source(asked.folder / "source") as web:
         (web.root / "robots.txt").write_text("User-agent: *\nDisallow:\n")
-        truth = Truth(web, asked.size)
+        mirror = _Destination(asked.folder / "mirror", clock)
+        if asked.remembered:
+            _remember(web, asked, mirror)
+        truth, touched = Truth(web, asked.size), set[str]()
         follow = _Following(outcome, web, truth)
-        began = _Costs()
-        source = _Source(web, asked.folder, truth, clock)
-        outcome.add("catalogue filled", began.told())
-        began = _Costs()
-        source.publish()
-        outcome.add("first publication", began.told())
-        if not asked.lists_only:
-            began = _Costs()
-            outcome.add("first dump", f"{source.dump():,} packages, {began.told()}")
-        mirror = _Destination(asked.folder / "mirror", clock, lists_only=asked.lists_only)
-        follow.pull("day 0", mirror)
+        with _costs(outcome, "catalogue filled"):
+            source = _Source(web, asked.folder, truth, clock)
+        with _costs(outcome, "first publication"):
+            source.publish()
+        if not asked.remembered:
+            _dump(outcome, source, "first dump")
+        follow.pull("day 0", mirror, touched if asked.remembered else None)
         for day in range(1, asked.days + 1):
             clock.next_day()
             changes = list(truth.change(luck, asked.changes))
-            began = _Costs()
-            source.end_of_day(changes)
-            outcome.add(f"day {day}, published", began.told())
-            if not asked.lists_only and day % _DUMP_DAYS == 0:
-                began = _Costs()
-                outcome.add(f"day {day}, dumped", f"{source.dump():,} packages, {began.told()}")
-            is_last = day == asked.days
-            follow.pull(f"day {day}", mirror, None if is_last else {it.uri for it in changes})
-        if not asked.lists_only:
+            touched.update(it.uri for it in changes)
+            with _costs(outcome, f"day {day}, published"):
+                source.end_of_day(changes)
+            if not asked.remembered and day % _DUMP_DAYS == 0:
+                _dump(outcome, source, f"day {day}, dumped")
+            is_all = day == asked.days and not asked.remembered
+            follow.pull(f"day {day}", mirror, None if is_all else touched)
+        if not asked.remembered:
             follow.pull("who comes last", _Destination(asked.folder / "late", clock))
     outcome.add("resources at the end", sum(1 for _ in truth.resources()))
     peak = usage.getrusage(usage.RUSAGE_SELF).ru_maxrss / 1_024
@@ -286,16 +287,34 @@ def run(asked: Asked) -> Outcome:
     return outcome
 
 
-class _Costs:
-    """Time since it was made."""
+def _remember(web: GeneratedSource, asked: Asked, mirror: _Destination) -> None:
+    """Let the mirror follow the Source, while there is one resource, and remember them all."""
+    early, clock = asked.folder / "early", mirror.clock
+    early.mkdir()
+    _Source(web, early, Truth(web, 1), clock).publish()
+    mirror.pull(web.url)
+    for folder in ("resourcesync", ".well-known"):
+        shutil.rmtree(web.root / folder)
+    truth = Truth(web, asked.size)
+    held = ((web.uri(number), truth.body(number)) for number in range(1, asked.size))
+    remember(mirror.folder, held, lastmod=None)
+    clock.next_day()
 
-    def __init__(self) -> None:
-        self._began, self._used = time.monotonic(), time.process_time()
 
-    def told(self) -> str:
-        """Return it in words."""
-        seconds, used = time.monotonic() - self._began, time.process_time() - self._used
-        return f"{seconds:,.1f} s ({used:,.1f} s of processor time)"
+@contextmanager
+def _costs(outcome: Outcome, name: str) -> Iterator[list[str]]:
+    """Add what the block costs; it may add words of its own, which come first."""
+    began, used = time.monotonic(), time.process_time()
+    words: list[str] = []
+    yield words
+    seconds, cpu = time.monotonic() - began, time.process_time() - used
+    words.append(f"{seconds:,.1f} s ({cpu:,.1f} s of processor time)")
+    outcome.add(name, ", ".join(words))
+
+
+def _dump(outcome: Outcome, source: _Source, name: str) -> None:
+    with _costs(outcome, name) as words:
+        words.append(f"{source.dump():,} packages")
 
 
 class _Following:
@@ -304,29 +323,24 @@ class _Following:
     def __init__(self, outcome: Outcome, web: GeneratedSource, truth: Truth) -> None:
         self._outcome, self._web, self._truth = outcome, web, truth
         self._traffic = _Traffic(web.log)
+        self._traffic.take()
 
     def pull(self, name: str, mirror: _Destination, changed: set[str] | None = None) -> None:
         """Pull once and add what it cost; what differs afterwards is a violation."""
-        began = _Costs()
-        report = mirror.pull(self._web.url)
-        cost = began.told()
-        requests, failed, sent = self._traffic.take()
-        self._outcome.add(f"{name}, pulled", f"{requests:,} requests, {sent:,} bytes, {cost}")
+        with _costs(self._outcome, f"{name}, pulled") as words:
+            report = mirror.pull(self._web.url)
+            requests, failed, sent = self._traffic.take()
+            words.append(f"{requests:,} requests, {sent:,} bytes")
         for difference in mirror.differences(self._truth, changed):
             self._outcome.violations.append(f"{name}: {difference}")
-        self._judge(name, report, is_whole=not mirror.lists_only)
+        said = (report.state, report.failed, report.refused, report.held)
+        self._outcome.require(
+            said == (MirrorState.IN_SYNC, 0, 0, 0), f"{name}: the report says {said}"
+        )
         self._outcome.require(
             (requests, 0) == (report.requests, failed),
             f"{name}: nginx counts {requests}, {failed} failed; the report {report.requests}",
         )
-
-    def _judge(self, name: str, report: RunReport, *, is_whole: bool) -> None:
-        here = (report.state, report.failed, report.refused, report.held)
-        if is_whole:
-            expected = (MirrorState.IN_SYNC, 0, 0, 0)
-        else:  # all is still to be fetched, and the report says so
-            expected = (MirrorState.BEHIND, sum(1 for _ in self._truth.resources()), 0, 0)
-        self._outcome.require(here == expected, f"{name}: the report says {here}")
 
 
 CAMPAIGN: Final = Campaign(run=run, size=2_400_000, unit="resources")

@@ -1,7 +1,7 @@
 """A Resource List of millions of entries, planned and audited by lists; no body is fetched."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,7 +42,7 @@ def run(asked: Asked) -> Outcome:
             outcome.violations.append(f"the first pull ended with {first.code}: {first.said}")
             return outcome
         source.offer(size, at="2026-01-02T00:00:00Z")
-        _fill(mirror, source, size)
+        remember(mirror, _held(source, size), lastmod=_STAMP)
         planned = command("pull", mirror, "-n", "--json", home=asked.folder)
         audited = command("audit", mirror, "--method", "lists", "--json", home=asked.folder)
     missing = len(range(1, size, _EVERY))
@@ -85,29 +85,30 @@ def _told(measured: Measured, kind: str) -> dict[str, Any]:
     return {}
 
 
-def _fill(mirror: Path, source: GeneratedSource, size: int) -> None:
-    """Remember copies without fetching them."""
+def remember(mirror: Path, held: Iterable[tuple[str, bytes]], *, lastmod: int | None) -> None:
+    """Let a mirror remember copies that were never fetched, by their URIs and bytes."""
     with MirrorFolder(mirror, SystemClock()) as folder:
         assert folder.state is not None
         identity = Memory(folder.state).identity
         assert identity is not None
         place = identity.mapping().path
         batch: list[Copy] = []
-        for number, uri in _held(source, size):
-            body = body_of(number if number % _EVERY != 2 else -number)
-            batch.append(_copy(uri, place(uri), body))
+        for uri, body in held:
+            batch.append(_copy(uri, place(uri), body, lastmod))
             if len(batch) >= 20_000:
                 folder.state.commit(Step(installed=batch))
                 batch = []
         folder.state.commit(Step(installed=batch))
 
 
-def _held(source: GeneratedSource, size: int) -> Iterator[tuple[int, str]]:
+def _held(source: GeneratedSource, size: int) -> Iterator[tuple[str, bytes]]:
     """Yield what is here already: all but the first, which was pulled, and those that miss."""
-    return ((n, source.uri(n)) for n in range(1, size) if n % _EVERY != 1)
+    for number in range(1, size):
+        if number % _EVERY != 1:
+            yield source.uri(number), body_of(number if number % _EVERY != 2 else -number)
 
 
-def _copy(uri: str, path: str, body: bytes) -> Copy:
+def _copy(uri: str, path: str, body: bytes, lastmod: int | None) -> Copy:
     digests = hash_of(body)
     return Copy(
         uri=uri,
@@ -115,7 +116,7 @@ def _copy(uri: str, path: str, body: bytes) -> Copy:
         length=len(body),
         digests=digests,
         listed=digests,
-        lastmod=_STAMP,
+        lastmod=lastmod,
         etag="",
         last_modified="",
         signature=f"{len(body)}:0:0",

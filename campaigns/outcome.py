@@ -40,7 +40,7 @@ class Asked:
         folder: An empty folder on the disk to work in.
         days: For how long, in a campaign that goes on for days.
         changes: What happens on each of them.
-        lists_only: Whether lists alone are followed.
+        remembered: Whether the mirror begins with all in its memory, and without files.
     """
 
     size: int
@@ -48,7 +48,7 @@ class Asked:
     folder: Path
     days: int = 0
     changes: int = 0
-    lists_only: bool = False
+    remembered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,11 @@ def test_a_campaign_of_uris_finds_no_violation(capsys: pytest.CaptureFixture[str
     assert "places checked" in capsys.readouterr().out
 
 
+def test_a_campaign_of_subscribers_finds_no_violation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["push", "--size", "60"]) == 0
+    assert "slowest delivery, ms, 5 others hang" in capsys.readouterr().out
+
+
 @pytest.mark.skipif(not installed(), reason="nginx is not here")
 def test_a_campaign_of_lists_plans_and_audits_what_it_should(
     capsys: pytest.CaptureFixture[str],
@@ -68,7 +73,7 @@ def test_a_destination_is_equal_on_each_day_of_a_source_that_changes_daily(
     assert "day 3, dumped" in told
     assert "day 3, pulled" in told
     assert "who comes last, pulled" in told
-    assert main([*few, "--days", "1", "--lists-only"]) == 0
+    assert main([*few, "--days", "1", "--remembered"]) == 0
 
 
 @pytest.mark.skipif(not installed(), reason="nginx is not here")
