@@ -254,3 +254,41 @@ def test_any_field_chooses_a_coding_that_it_names_or_none(field: str) -> None:
 def test_a_state_that_has_no_tag_is_sent_as_it_is() -> None:
     assert Encoder().choose("gzip", 10_000, Validators()) is None
     assert Encoder().choose("gzip", 10_000, Validators(etag='"x"')) is not None
+
+
+def test_a_list_that_is_kept_as_it_is_never_outlives_its_state(root: Path) -> None:
+    path, app = root / LIST[1:], application(root)
+    before = ask(app, LIST)
+    assert ask(app, LIST).body == before.body == XML
+
+    path.write_bytes(XML[::-1])
+    os.utime(path, (YEAR_AGO, YEAR_AGO))
+    after = ask(app, LIST, fields={"range": "bytes=0-9", "if-range": before.fields["etag"]})
+
+    assert (after.status, after.body) == (200, XML[::-1])
+    assert "content-encoding" not in after.fields
+    assert after.fields["etag"] != before.fields["etag"]
+
+
+def test_what_is_kept_is_handed_on_in_pieces(root: Path) -> None:
+    noise = os.urandom(700_000)
+    path = root / LIST[1:]
+    path.write_bytes(noise)
+    os.utime(path, (YEAR_AGO, YEAR_AGO))
+
+    plain = ask(application(root, settled()), LIST)
+    packed = ask(application(root, settled()), LIST, fields={"accept-encoding": "gzip"})
+
+    assert plain.body == gzip.decompress(packed.body) == noise
+    assert plain.chunks == packed.chunks == 3
+    assert len(plain.body) == int(plain.fields["content-length"])
+
+
+def test_a_list_too_large_to_keep_comes_from_the_disk() -> None:
+    tagged = Validators(etag='"x"')
+
+    assert Encoder().choose("", 2_000_000, tagged) is None
+    assert Encoder().choose("gzip", 200_000_000, tagged) is None
+    kept = Encoder().choose("", 1000, tagged)
+    assert kept is not None
+    assert (kept.headers, kept.of(tagged)) == ((), tagged)

@@ -17,12 +17,14 @@ from typing import Any, Final, Protocol, final
 from anyio import CapacityLimiter, to_thread
 
 from resourcesync.server.conditions import Validators
+from resourcesync.server.exchange import Headers
 from resourcesync.server.files import Condition, OpenFile
 
 _SMALLEST: Final = 512
 """Bytes of a document below which a coding saves nothing: it goes into one packet either way."""
 _LARGEST: Final = 64 * 1024 * 1024
 """More than any document may have: 50 MB (sitemaps.org)."""
+_LARGEST_PLAIN: Final = 1024 * 1024
 _KEPT: Final = 32 * 1024 * 1024
 _AT_ONCE: Final = 2
 _PIECE: Final = 1024 * 1024
@@ -47,7 +49,7 @@ class Coding:
     """One way to compress.
 
     Attributes:
-        name: As ``Content-Encoding`` has it.
+        name: As ``Content-Encoding`` has it; empty for the plain bytes.
         mark: What sets its entity tags apart from those of the plain bytes; another release of
             the library may give other bytes, so it is named.
         start: Makes a compressor.
@@ -57,9 +59,31 @@ class Coding:
     mark: str
     start: Callable[[], _Compressor]
 
+    @property
+    def headers(self) -> Headers:
+        """The fields that tell of the coding."""
+        return ((b"content-encoding", self.name.encode("ascii")),) if self.name else ()
+
     def of(self, validators: Validators) -> Validators:
         """Return the validators of the document in this coding: a strong tag of its own."""
+        if not self.name:
+            return validators
         return replace(validators, etag=f'{validators.etag[:-1]}-{self.mark}"')
+
+
+@final
+class _Nothing:
+    """Compresses nothing."""
+
+    def compress(self, data: bytes, /) -> bytes:
+        return data
+
+    def flush(self) -> bytes:
+        return b""
+
+
+_PLAIN: Final = Coding(name="", mark="", start=_Nothing)
+"""The plain bytes, kept like the others: no disk is asked for a list that does not change."""
 
 
 @lru_cache(maxsize=1)
@@ -133,13 +157,14 @@ class Encoder:
         self._limiter: CapacityLimiter | None = None
 
     def choose(self, field: str, size: int, validators: Validators) -> Coding | None:
-        """Return the coding for a document of ``size`` bytes; ``None`` to send it as it is.
+        """Return the coding for a document of ``size`` bytes; ``None`` to send it from the disk.
 
-        A state that has no entity tag is not compressed: it could not be told from the next one.
+        A state that has no entity tag is not kept: it could not be told from the next one.
         """
-        if not field or not validators.etag or not _SMALLEST <= size <= _LARGEST:
+        if not validators.etag:
             return None
-        return choose(field)
+        coding = choose(field) if field and _SMALLEST <= size <= _LARGEST else None
+        return coding or (_PLAIN if size <= _LARGEST_PLAIN else None)
 
     async def encode(
         self, opened: OpenFile, condition: Condition, coding: Coding, where: Hashable

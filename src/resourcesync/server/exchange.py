@@ -15,6 +15,8 @@ _LOG: Final = logging.getLogger(__name__)
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
+CHUNK: Final = 256 * 1024
+"""Bytes of a body that are handed to the server at a time."""
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _SAFE: Final = (b"x-content-type-options", b"nosniff")
 _NO_CACHE: Final = (b"cache-control", b"no-cache")
@@ -133,8 +135,12 @@ class Exchange:
         """Send a whole answer; to HEAD without its bytes."""
         body = b"" if self.request.method == "HEAD" else reply.body
         await self.start(reply)
-        self.sent += len(body)
-        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+        start = 0
+        # In pieces: what a client does not take is kept for it, and there may be many such.
+        while len(body) - start > CHUNK:
+            await self.go_on(body[start : start + CHUNK], more=True)
+            start += CHUNK
+        await self.go_on(body[start:] if start else body, more=False)
 
     async def start(self, reply: Reply) -> None:
         """Send status and fields; ``go_on`` sends the bytes."""

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.server.joining import JoiningTransport
 from resourcesync.server.mounting import STOPPING, living
 
 _LOG: Final = logging.getLogger(__name__)
@@ -337,8 +338,8 @@ class _Guard(asyncio.Protocol):
         elif len(self._connections) >= self._limits.connections + _SPARE:
             transport.abort()
             return
-        self._transport = transport
-        self._inner.connection_made(transport)
+        self._transport = cast("asyncio.Transport", JoiningTransport(transport))
+        self._inner.connection_made(self._transport)
         self._look_later()
 
     def connection_lost(self, exc: Exception | None) -> None:

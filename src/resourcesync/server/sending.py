@@ -12,14 +12,13 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.server.conditions import Validators, judge
 from resourcesync.server.encoding import Coding, Encoder
-from resourcesync.server.exchange import Exchange, Headers, Reply, Request, refuse
+from resourcesync.server.exchange import CHUNK, Exchange, Headers, Reply, Request, refuse
 from resourcesync.server.files import FORBIDDEN, Condition, Folder, OpenFile
 from resourcesync.server.paths import Names
 from resourcesync.server.representations import Representation, answer, describe, with_body
 
 _LOG: Final = logging.getLogger(__name__)
 
-_CHUNK: Final = 256 * 1024
 _INLINE: Final = 64 * 1024
 """Up to this size a file is read at once, in the loop: a thread would cost more than the read."""
 _TRIES: Final = 3
@@ -100,7 +99,7 @@ class Sender:
     ) -> bool:
         """Send a document in a coding; say whether it stayed as it was meanwhile."""
         validators = coding.of(seen.validators)
-        headers = (*place.headers, (b"content-encoding", coding.name.encode("ascii")))
+        headers = (*place.headers, *coding.headers)
         if judge(exchange.request.fields, validators) != "send":
             await exchange.send(answer(exchange.request, 0, validators, headers))
             return True
@@ -161,7 +160,7 @@ async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, condition:
     assert reply.span is not None
     start, stop = reply.span.start, reply.span.stop
     async with exchange.watched() as gone:
-        chunk = await _read(opened, start, min(_CHUNK, stop - start))
+        chunk = await _read(opened, start, min(CHUNK, stop - start))
         await exchange.start(reply)
         while not gone.done():
             start += len(chunk)
@@ -170,7 +169,7 @@ async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, condition:
             await exchange.go_on(chunk, more=start < stop)
             if start >= stop:
                 return
-            chunk = await _read(opened, start, min(_CHUNK, stop - start))
+            chunk = await _read(opened, start, min(CHUNK, stop - start))
 
 
 async def _read(opened: OpenFile, start: int, length: int) -> bytes:
