@@ -12,13 +12,14 @@ WANTED = [
     *(f"P{number:02}" for number in range(1, 27)),
     *(f"F{number:02}" for number in range(1, 49) if f"F{number:02}" not in NOT_OF_A_MIRROR),
     *(f"S{number:02}" for number in range(1, 19)),
+    *(f"W{number:02}" for number in range(1, 29)),
 ]
 
 
 def rows() -> dict[str, list[str]]:
     """Each row's tests, as the page names them."""
     found = re.findall(
-        r"^\| ([UNPFS]\d\d) \| [^|]+ \| ([^|]*) \|$", PAGE.read_text("utf-8"), re.MULTILINE
+        r"^\| ([UNPFSW]\d\d) \| [^|]+ \| ([^|]*) \|$", PAGE.read_text("utf-8"), re.MULTILINE
     )
     return {row: re.findall(r"`([^`]+)`", tests) for row, tests in found}
 

@@ -312,3 +312,18 @@ def test_nothing_to_do_is_a_long_pause(loop: Loop) -> None:
     assert loop.deliveries.pause() == 0
     loop.turn()
     assert 0 < loop.deliveries.pause() <= 1.0
+
+
+def test_a_second_try_does_not_wait_for_those_that_hang(loop: Loop) -> None:
+    loop.joined(ONE, TWO)
+    loop.accept()
+    requests = loop.deliveries.requests()
+    flying = [next(requests), next(requests)]
+    assert next(requests) is None
+    [failed] = [it for it in flying if it is not None and it.uri == ONE]
+    loop.deliveries.settle(away(failed))
+    assert next(requests) is None
+    loop.clock.sleep(1.5)
+    again = next(requests)
+    assert again is not None
+    assert again.uri == ONE

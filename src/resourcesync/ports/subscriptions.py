@@ -184,7 +184,7 @@ class HubStore(Protocol):
         ...
 
     def next_due(self, now: int) -> int | None:
-        """Return when something that waits may be done, ``None`` when nothing waits."""
+        """Return the next moment, later than ``now``, at which something may be done."""
         ...
 
 

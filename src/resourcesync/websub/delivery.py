@@ -133,10 +133,8 @@ class Deliveries:
 
     def pause(self) -> float:
         """Return for how many seconds there is nothing to do, unless somebody wakes it."""
-        now = self._now()
-        due = self._store.next_due(now)
-        until = min(self._tidy_at, self._tidy_at if due is None else due)
-        return 0.0 if self._is_woken else max(0.0, (until - now) / MICROSECONDS)
+        until = min(self._look_at, self._tidy_at)
+        return 0.0 if self._is_woken else max(0.0, (until - self._now()) / MICROSECONDS)
 
     def requests(self) -> Iterator[Request | None]:
         """Yield what is to be sent now, ``None`` while there is nothing new; end when all is done.
@@ -194,7 +192,7 @@ class Deliveries:
         for late in (False, True):
             self._deliver(now, late=late)
         due = self._store.next_due(now)
-        self._look_at = self._tidy_at if due is None or due <= now else due
+        self._look_at = self._tidy_at if due is None else due
 
     def _verify(self, now: int) -> None:
         asked = [job.intent.number for job in self._of(_Verification)]

@@ -60,9 +60,9 @@ _DUE: Final = f"""
 """  # noqa: S608 - made of our own text alone
 _NEXT_DUE: Final = f"""
     SELECT min(due) FROM (
-        SELECT min(due_us) AS due FROM intent WHERE {_FIRST} UNION ALL
+        SELECT min(due_us) AS due FROM intent WHERE {_FIRST} AND due_us > :now UNION ALL
         SELECT min(due_us) FROM subscription JOIN topic ON topic.name = topic
-        WHERE delivered < latest AND expires_us > ?
+        WHERE delivered < latest AND expires_us > :now AND due_us > :now
     )
 """  # noqa: S608 - made of our own text alone
 _OWED: Final = """
@@ -264,9 +264,9 @@ class FileHub:
             )
 
     def next_due(self, now: int) -> int | None:
-        """Return when something that waits may be done, ``None`` when nothing waits."""
+        """Return the next moment, later than ``now``, at which something may be done."""
         with self._database.reading() as connection:
-            found: int | None = connection.execute(_NEXT_DUE, (now,)).fetchone()[0]
+            found: int | None = connection.execute(_NEXT_DUE, {"now": now}).fetchone()[0]
         return found
 
     def _number(self, text: str, *values: str) -> int:
