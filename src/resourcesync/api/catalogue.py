@@ -75,8 +75,11 @@ class Catalogue:
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
         """Yield ``(number, change)`` in order of time, those after number ``after``.
 
+        Changes that no list has any more are forgotten; 0 begins with the oldest that is there.
+
         Raises:
             ConfigurationError: There is no such catalogue.
+            DiscontinuityError: Some of those after ``after`` are forgotten: read `resources`.
             StorageError: It cannot be read.
         """
         return catalogues.read_changes(self.file, after)

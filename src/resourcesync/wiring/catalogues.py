@@ -116,6 +116,7 @@ def read_changes(path: Path, after: int) -> Iterator[tuple[int, Change]]:
 
     Raises:
         ConfigurationError: There is no such catalogue.
+        DiscontinuityError: Some of them are forgotten.
         StorageError: It cannot be read.
     """
     with _existing(path) as catalogue:
