@@ -27,7 +27,7 @@ EXPECTED = {
     "UnexpectedDocumentError": 5,
     "DocumentLimitError": 5,
     "PackageError": 5,
-    "TruncatedPackageError": 4,
+    "TruncatedPackageError": 5,
     "PackedMemberError": 3,
     "SourceError": 5,
     "SourceNotFoundError": 5,

@@ -7,7 +7,7 @@ import pytest
 from resourcesync.cli.main import run
 from tests.support.command_line import Said
 from tests.support.judged import OPEN, UP, write
-from tests.support.tiny_source import TinySource
+from tests.support.tiny_source import STAMP, TinySource
 
 WHOLE = (
     OPEN
@@ -42,6 +42,19 @@ def test_a_document_that_comes_whole_and_is_cut_is_unusable(source: TinySource, 
     assert "  got    a whole answer, as far as HTTP tells: the Source's own document" in told
     assert "  kept   nothing was changed" in told
     assert "  fix    tell the Source; look at its lists with: resourcesync validate" in told
+
+
+def test_a_package_that_comes_whole_and_is_cut_is_unusable(source: TinySource, said: Said) -> None:
+    source.put("/p.zip", b"PK\x03\x04abc", "application/zip")
+    pointer = f"<url><loc>{source.url}/p.zip</loc></url>"
+    source.put_document("/dump.xml", f'<rs:md capability="resourcedump" at="{STAMP}"/>', [pointer])
+
+    assert run(["pull", f"{source.url}/dump.xml", "museum"]) == 5
+
+    told = said.readouterr().err
+    assert "error[package-truncated]: " in told
+    assert "the Source's own package stops there" in told
+    assert "  fix    tell the Source; " in told
 
 
 def test_a_package_that_is_cut_short_is_unusable(here: Path, said: Said) -> None:

@@ -1,5 +1,6 @@
 """Changes of the past: an archive closes a gap that would cost a baseline (Archives §5)."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
@@ -150,3 +151,26 @@ def test_no_archive_is_asked_for_while_the_lists_reach_back(world: World) -> Non
 
     assert world.pull().mode is Mode.INCREMENTAL
     assert ARCHIVE not in world.fetcher.asked
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize("stands_alone", [False, True])
+def test_an_archive_that_tells_no_intervals_is_read_in_the_order_of_the_changes(
+    world: World, *, newest_first: bool, stands_alone: bool
+) -> None:
+    header, parts = parts_of(world)
+    retired = parts if stands_alone else retire(world)
+    for part in retired:
+        body = re.sub(rb' (from|until)="[^"]*"', b"", world.honest(part.uri).body, count=2)
+        world.answers[part.uri] = Answer(body=body)
+    bare = [Part(uri=part.uri) for part in retired]
+    world.answers[ARCHIVE] = document(archive_header(), bare[::-1] if newest_first else bare)
+    if stands_alone:
+        offer_archive(world, Capability.RESOURCE_LIST)
+        world.answers[CHANGE_LIST] = Answer(status=404)
+        world.clock.advance(hours=25)
+    assert header.is_index
+
+    for _ in range(2):
+        world.pull()
+    assert world.in_sync()

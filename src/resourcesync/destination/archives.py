@@ -5,6 +5,7 @@ archive is what the Capability List offers, and stands for the index.
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from resourcesync.destination.cursor import Span
 from resourcesync.destination.resource_lists import expect, parts_of
@@ -12,6 +13,7 @@ from resourcesync.discovery import DocumentFetcher
 from resourcesync.documents.reading import Document
 from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Header, Part
+from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Capability
 
@@ -79,6 +81,35 @@ def read_archive(documents: DocumentFetcher, archive: Document) -> Iterator[Span
                     hint="tell the Source; look at its lists with: resourcesync validate URL",
                 )
             yield from read_archive(documents, inner)
+
+
+def oldest_first(documents: DocumentFetcher, spans: list[Span]) -> list[Span]:
+    """Return the lists of an archive in their turn, where neither it nor they tell intervals.
+
+    Their changes may have times all the same: where those of the first list are later than those
+    of the last one, the newest list comes first.
+
+    Raises:
+        SourceError: A list could not be had.
+        DocumentError: One cannot be used.
+    """
+    if len(spans) < 2 or any(span.from_ is not None for span in spans):  # noqa: PLR2004 - an order
+        return spans
+    first, last = _first_time(documents, spans[0]), _first_time(documents, spans[-1])
+    is_turned = first is not None and last is not None and first > last
+    return spans[::-1] if is_turned else spans
+
+
+def _first_time(documents: DocumentFetcher, span: Span) -> datetime | None:
+    """Return the earliest time in a list that tells of no interval; ``None``: it tells one."""
+    fetched = documents.get(span.uri)
+    assert fetched is not None, "an unconditional request is never answered with 304"
+    with fetched:
+        document = fetched.open()
+        if document.header.from_ is not None:
+            return None
+        entries = (entry for entry in document.entries() if isinstance(entry, Change))
+        return min((entry.time for entry in entries if entry.time is not None), default=None)
 
 
 def announced_span(uri: str, part: Part) -> Span:

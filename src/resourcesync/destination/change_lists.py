@@ -15,6 +15,7 @@ from resourcesync.destination.archives import (
     archived_lists,
     grows_unseen,
     is_archive,
+    oldest_first,
     read_archive,
 )
 from resourcesync.destination.cursor import (
@@ -117,7 +118,7 @@ class ChangeListReader:
     ) -> History | None:
         """Read the lists together with those of the past; ``None`` if that does not help."""
         try:
-            past = archived_lists(self._documents, archive)
+            past = oldest_first(self._documents, archived_lists(self._documents, archive))
             history = self._read_patiently(uri, since, state, past)
         except (SourceError, DocumentError) as error:
             _log.warning("the archive of Change Lists at %s is of no use: %s", archive, error)
@@ -209,7 +210,7 @@ class ChangeListReader:
     def _read_index(self, index: Document, history: History, state: MirrorState | None) -> None:
         history.dialect = index.dialect
         if is_archive(index.header):
-            spans = list(read_archive(self._documents, index))
+            spans = oldest_first(self._documents, list(read_archive(self._documents, index)))
         else:
             spans = [announced_span(*item) for item in parts_of(index).items()]
         spans = _joined(history.past, spans)

@@ -245,14 +245,34 @@ class Packages:
         staged.discard()
 
     def _download(self, offered: Offered) -> Staged:
+        """Fetch a package; one that is cut short, or another one, once more past all caches."""
+        try:
+            staged = self._download_once(offered)
+            try:
+                self._check_end(offered, staged)
+            except BaseException:
+                staged.discard()
+                raise
+        except PackageError as error:
+            _log.info("fetching a package again, past all caches: %s", error)
+            return self._download_once(offered, uncached=True)
+        return staged
+
+    def _check_end(self, offered: Offered, staged: Staged) -> None:
+        """Check that a package of which its dump tells nothing is not cut short."""
+        if offered.entry.length is None and not usable(offered.entry.digests):
+            with staged.reading() as file, on_the_mirrors_disk(_PACKAGE):
+                _open(file, offered)
+
+    def _download_once(self, offered: Offered, *, uncached: bool = False) -> Staged:
         entry = offered.entry
         claims = usable(entry.digests)[:1]
-        strong = bool(claims) and claims[0].algorithm in STRONG
+        strong = bool(claims) and claims[0].algorithm in STRONG and not uncached
         of = f"{offered.uri} {claims[0]}" if strong else ""
         staged = self._equipment.copies.stage([claim.algorithm for claim in claims], of)
         try:
             if staged.part is None or staged.part.length != entry.length:
-                self._fetch(offered, staged, resuming=bool(of))
+                self._fetch(offered, staged, resuming=bool(of), uncached=uncached)
             _check(offered, *staged.seal())
         except (SourceUnavailableError, StoppedError):
             staged.leave()
@@ -265,13 +285,16 @@ class Packages:
             raise
         return staged
 
-    def _fetch(self, offered: Offered, staged: Staged, *, resuming: bool) -> None:
+    def _fetch(
+        self, offered: Offered, staged: Staged, *, resuming: bool, uncached: bool = False
+    ) -> None:
         room = self._equipment.room()
         request = Request(
             uri=offered.uri,
             sink=staged,
             purpose=Purpose.RESOURCE,
             limit=room if offered.entry.length is None else offered.entry.length,
+            uncached=uncached,
             part=staged.part,
             on_start=staged.begin if resuming else None,
         )
