@@ -99,7 +99,7 @@ class TinySource:
         self.connections: set[socket.socket] = set()
         self._server = _Server(self)
         self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
 
     def __enter__(self) -> Self:
