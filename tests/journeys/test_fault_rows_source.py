@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.options import Filters
-from resourcesync.destination.reports import FindingKind, MirrorState
+from resourcesync.destination.reports import FindingKind, MirrorState, Mode
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.ports import Request
 from tests.support.loose_world import LooseWorld
@@ -134,8 +134,9 @@ def test_parts_of_two_generations_are_not_one_list(tmp_path: Path) -> None:
     assert report.as_of == datetime(2026, 1, 1, tzinfo=UTC), "the oldest part says how far it goes"
 
 
-def test_a_closed_list_that_is_changed_afterwards_is_found_by_an_audit(tmp_path: Path) -> None:
-    world = LooseWorld(tmp_path / "mirror", index=True)
+def change_a_closed_list(folder: Path) -> LooseWorld:
+    """Slip an older change into a list that was processed when it was closed."""
+    world = LooseWorld(folder, index=True)
     world.put("a.txt", "first")
     world.publish()
     world.put("b.txt", "second")
@@ -151,6 +152,31 @@ def test_a_closed_list_that_is_changed_afterwards_is_found_by_an_audit(tmp_path:
     )
     world.source._known[BASE + "a.txt"] = (data, moment)
     world.snapshot()
+    return world
+
+
+def test_a_pull_asks_closed_lists_again_once_a_day_and_finds_what_was_changed(
+    tmp_path: Path,
+) -> None:
+    world = change_a_closed_list(tmp_path / "mirror")
+    world.pull()  # the day begins
+    assert not world.in_sync()
+    asked = list(world.fetcher.asked)
+    world.pull()
+    assert len(world.fetcher.asked) <= len(asked), "asked more than once a day"
+    world.clock.advance(hours=25)
+
+    report = world.pull()
+
+    assert world.told("warning")[0]["code"] == "rewritten"
+    assert report.mode is Mode.BASELINE
+    assert world.in_sync()
+    world.clock.advance(hours=25)
+    assert world.pull().mode is not Mode.BASELINE
+
+
+def test_a_closed_list_that_is_changed_afterwards_is_found_by_an_audit(tmp_path: Path) -> None:
+    world = change_a_closed_list(tmp_path / "mirror")
 
     audit = world.audit()
 

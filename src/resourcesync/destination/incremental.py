@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Final
 
 from resourcesync.destination.account import ignore_conflict
+from resourcesync.destination.closed_lists import closed_list_changed
 from resourcesync.destination.cursor import DAY
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.history import History
@@ -97,6 +98,13 @@ class Incremental:
                     "the Change Lists no longer reach back to our last state: doing a baseline",
                 )
                 return self._from_baseline()
+            changed = closed_list_changed(self._pull)
+            if changed:
+                self._pull.warn(
+                    "rewritten",
+                    f"the Source changed a closed Change List, {changed}: doing a baseline",
+                )
+                return self._from_baseline(gap=False)
             return self._apply(history, held)
 
     def _is_unproven(self, uri: str, history: History) -> bool:

@@ -174,6 +174,11 @@ class Memory:
         return self._number("refused") or 0
 
     @property
+    def closed_asked_at(self) -> int | None:
+        """When closed Change Lists were asked again the last time, microseconds."""
+        return self._number("closed-asked-at")
+
+    @property
     def in_sync_at(self) -> datetime | None:
         """When the last run began that found the mirror in sync; ``None``: none has."""
         moment = self._number("in-sync-at")

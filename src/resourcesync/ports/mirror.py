@@ -251,6 +251,10 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, Protocol):
         """Return what is known of a document: of one ``from``, or the one read last."""
         ...
 
+    def closed_documents(self, limit: int) -> Sequence[SeenDocument]:
+        """Return the closed Change Lists that were processed, those read last first."""
+        ...
+
     def commit(self, step: Step) -> None:
         """Store a step durably.
 

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from resourcesync.adapters.mirror import change_log, link_log, proofs
 from resourcesync.ports.changes import Logged
 from resourcesync.ports.linking import PatchRow
+from resourcesync.ports.mirror import SeenDocument
 
 
 class MirrorLogs(ABC):
@@ -68,6 +69,16 @@ class MirrorLogs(ABC):
         """Count the copies that are here only because entries link to them."""
         with self._guard():
             return link_log.count(self._db) if self._has_links else 0
+
+    def closed_documents(self, limit: int) -> list[SeenDocument]:
+        """Return the closed Change Lists that were processed, those read last first."""
+        with self._guard():
+            rows = self._db.execute(
+                "SELECT uri, from_, until, entries, prefix, etag, last_modified FROM document"
+                " WHERE until IS NOT NULL AND prefix > '' ORDER BY read DESC LIMIT ?",
+                (limit,),
+            ).fetchall()
+        return [SeenDocument._make(row) for row in rows]
 
     def patched(self, uri: str) -> PatchRow | None:
         """Return what became of the last patch of a copy; ``None`` when there was none."""

@@ -1,0 +1,58 @@
+"""Closed Change Lists are asked again once a day: a Source may change what it called closed.
+
+A pull reads a closed list once. What a Source slips into it later would only show when a Resource
+List is read; here the digest of what was processed tells.
+"""
+
+import logging
+from typing import Final
+
+from resourcesync.destination.cursor import DAY, Prefix
+from resourcesync.destination.memory import Memory
+from resourcesync.destination.pulling import Pull
+from resourcesync.discovery import DocumentFetcher, FetchedDocument
+from resourcesync.errors import DocumentError, SourceError
+from resourcesync.model.resources import Change
+from resourcesync.ports.mirror import SeenDocument
+
+_log = logging.getLogger(__name__)
+_MOST: Final = 50
+"""Lists that are asked again in a day, the newest ones; each is a small request."""
+
+
+def closed_list_changed(pull: Pull) -> str:
+    """Return a closed Change List that is not what it was when it was processed; empty for none.
+
+    Asks nobody more often than once a day, and changes nothing but the note of when it asked. A
+    list that cannot be had or used says nothing.
+
+    Args:
+        pull: What the pull works with.
+    """
+    memory = Memory(pull.state)
+    asked = memory.closed_asked_at
+    if pull.options.dry_run or (asked is not None and 0 <= pull.now - asked < DAY):
+        return ""
+    memory.write(closed_asked_at=pull.now)
+    if asked is None:
+        return ""  # what is known was read just now
+    documents = DocumentFetcher(pull.equipment.fetcher, pull.equipment.scratch)
+    for seen in pull.state.closed_documents(_MOST):
+        try:
+            fetched = documents.get(seen.uri, etag=seen.etag, last_modified=seen.last_modified)
+            if fetched is None:
+                continue
+            with fetched:
+                if _is_another(fetched, seen):
+                    return seen.uri
+        except (SourceError, DocumentError) as error:
+            _log.info("asking a closed list again: %s", error)
+    return ""
+
+
+def _is_another(fetched: FetchedDocument, seen: SeenDocument) -> bool:
+    prefix = Prefix()
+    for entry in fetched.open().entries():
+        if isinstance(entry, Change):
+            prefix.add(entry)
+    return prefix.entries != seen.entries or prefix.hexdigest() != seen.prefix
