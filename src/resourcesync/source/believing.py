@@ -12,7 +12,6 @@ from typing import Final
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Catalogue
-from resourcesync.source.dump_ledger import read_dumps, write_dumps
 from resourcesync.source.ledger import forget_plan, read_record, write_offers
 from resourcesync.source.policy import Step
 
@@ -58,6 +57,8 @@ def check_clock(catalogue: Catalogue, now: datetime, step: Step) -> Step:
 
 def turn_back(catalogue: Catalogue, now: datetime) -> None:
     """Forget what was dated later than now: changes, packages, offers of dumps."""
+    from resourcesync.source.dump_ledger import read_dumps, write_dumps  # noqa: PLC0415 - rare
+
     moment, dumps = to_microseconds(now), read_dumps(catalogue)
     kept = replace(
         dumps,
