@@ -55,9 +55,15 @@ class Bench:
         home.mkdir(exist_ok=True)
         return ours.environment(home)
 
-    def run(self, command: Sequence[str | Path], cwd: Path | None = None) -> processes.Outcome:
-        """Run a command, measured."""
-        return processes.run(command, cwd=cwd or self.disk, env=self.environment())
+    def run(
+        self,
+        command: Sequence[str | Path],
+        cwd: Path | None = None,
+        *,
+        limit: float = processes.LIMIT,
+    ) -> processes.Outcome:
+        """Run a command, measured, for ``limit`` seconds at most."""
+        return processes.run(command, cwd=cwd or self.disk, env=self.environment(), limit=limit)
 
     def once(self, command: Sequence[str | Path], cwd: Path | None = None) -> Sample:
         """Run a command; return what it cost."""

@@ -13,7 +13,8 @@ from pathlib import Path
 from benchmarks.results import Sample
 
 _STARTER = Path(__file__).with_name("child.py")
-_LIMIT = 300.0
+LIMIT = 300.0
+"""Seconds that a command may take, unless a job says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ def run(
     *,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
-    limit: float = _LIMIT,
+    limit: float = LIMIT,
 ) -> Outcome:
     """Run ``command`` to its end and measure it; whatever goes wrong is in the sample."""
     with tempfile.TemporaryDirectory(prefix="rs-bench-run-") as folder:
