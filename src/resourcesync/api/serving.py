@@ -23,6 +23,7 @@ def create_app(
     mounts: Mapping[str, Asgi] | None = None,
     links: Callable[[str], Sequence[str]] | None = None,
     followers: int = 0,
+    dumps: bool = False,
 ) -> serving.Application:
     """Return an ASGI application that serves a published folder and its documents.
 
@@ -40,20 +41,25 @@ def create_app(
             with are told of in any case.
         followers: The most clients at a time that follow the stream of changes,
             ``resourcesync/events``; 0 offers none.
+        dumps: Whether ``resourcesync/dump/resourcedump.xml`` offers a Resource Dump whose packages
+            are made when they are asked for.
 
     Raises:
-        ConfigurationError: The folder was not published, a path is none to mount at, or changes
-            are to be followed that no catalogue knows.
+        ConfigurationError: The folder was not published, a path is none to mount at, or there is
+            no catalogue that knows the changes, or the resources, that are to be offered.
         DocumentError: Its Source Description cannot be read.
         StorageError: The same, because of the disk.
     """
     tree = serving.find_tree(Path(folder), None if out is None else Path(out))
+    clock = machine.system_clock()
     all_mounts = dict(mounts or {})
+    if dumps:
+        all_mounts[tree.dumps_path] = tree.dumps(clock)
     if followers:
         all_mounts[tree.events_path] = tree.events(followers)
     channels = own_hub.channel_links(tree.root, tree.base)
     return tree.application(
-        machine.system_clock(),
+        clock,
         mounts=all_mounts,
         links=lambda path: (*channels(path), *(links(path) if links else ())),
     )

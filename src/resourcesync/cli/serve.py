@@ -55,6 +55,11 @@ from resourcesync.cli.words import QUIET, Line
     help="Also stream changes to those whom no hub can reach (Server-Sent Events).",
 )
 @option(
+    "--dumps-on-demand",
+    is_flag=True,
+    help="Also make packages of a Resource Dump when they are asked for; none is kept.",
+)
+@option(
     "--admin",
     type=options.BINDING,
     metavar="HOST:PORT",
@@ -82,6 +87,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     --events adds resourcesync/events: who asks for it is sent each change, within a second of its
     publication. Three of four connections may be taken by that.
+
+    --dumps-on-demand adds resourcesync/dump/resourcedump.xml, from which a mirror can be begun with
+    few requests. No list names it: tell its address to whom it may help.
     """
     tree: Path = values["tree"]
 
@@ -116,6 +124,8 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
         events = found.events(limits.connections * 3 // 4)
         mounts[found.events_path] = events
         counts.append(events.figures)
+    if values["dumps_on_demand"]:
+        mounts[found.dumps_path] = found.dumps(clock)
     links = own_hub.channel_links(found.root, found.base)
     application = found.application(clock, mounts=mounts, links=links)
     aside = None

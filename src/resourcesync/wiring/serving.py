@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.catalogue import FileChangeLog
+from resourcesync.adapters.files import FileTreeOriginals
 from resourcesync.adapters.files.media_types import media_type
 from resourcesync.documents import reading
 from resourcesync.errors import ConfigurationError, StorageError
@@ -17,9 +18,11 @@ from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.app import Application, LinksOf, Served, create_app, no_links
+from resourcesync.server.dumps import Dumps
 from resourcesync.server.events import Events
 from resourcesync.server.operations import Count, Operations
 from resourcesync.server.running import Aside, Limits, ServerThread, serve_forever
+from resourcesync.source.contents import PresentContents
 from resourcesync.wiring.overlooking import Lookout
 from resourcesync.wiring.published import published_files, published_settings
 from resourcesync.wiring.publishing import CATALOGUE
@@ -100,13 +103,31 @@ class Tree:
         Raises:
             ConfigurationError: The tree has no catalogue.
         """
-        log = self._log()
-        if log is None:
-            raise ConfigurationError(
-                f"{self.root} has no catalogue, so its changes are not known",
-                hint="serve the folder where it is published",
-            )
-        return Events(log, most=most)
+        return Events(self._known_log(), most=most)
+
+    @property
+    def dumps_path(self) -> str:
+        """The path of the dump that is made on demand: beside the documents."""
+        names = (*self._served().documents_names, b"dump")
+        return "/" + os.fsdecode(b"/".join(names))
+
+    def dumps(self, clock: Clock) -> Dumps:
+        """Return the application that makes a Resource Dump on demand, for ``dumps_path``.
+
+        Args:
+            clock: The time.
+
+        Raises:
+            ConfigurationError: The tree has no catalogue.
+        """
+        log = self._known_log()
+        contents = PresentContents(FileTreeOriginals(self.root, self.base, clock=clock))
+        return Dumps(
+            log.snapshot,
+            contents,
+            uri=self.capability_list.rpartition("/")[0] + "/dump/",
+            capability_list=self.capability_list,
+        )
 
     def operations(self, *counts: Count) -> Operations:
         """Return the application for those who run the server.
@@ -131,6 +152,15 @@ class Tree:
     def _lookout(self) -> Lookout:
         documents = self.out / "resourcesync"
         return Lookout(self.base, documents, self._log(), self.root.absolute().name)
+
+    def _known_log(self) -> FileChangeLog:
+        log = self._log()
+        if log is None:
+            raise ConfigurationError(
+                f"{self.root} has no catalogue, so its changes are not known",
+                hint="serve the folder where it is published",
+            )
+        return log
 
     def _log(self) -> FileChangeLog | None:
         path = self.root / CATALOGUE

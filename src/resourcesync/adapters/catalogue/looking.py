@@ -1,11 +1,13 @@
 """Look at the changes in a catalogue while somebody else may hold it."""
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from resourcesync.adapters.catalogue.database import note_of, reading
-from resourcesync.adapters.catalogue.file import FORGOTTEN_NOTE
+from resourcesync.adapters.catalogue.file import FORGOTTEN_NOTE, FileSnapshot
 from resourcesync.adapters.catalogue.rows import change_from_row
 from resourcesync.model.resources import Change
 
@@ -26,6 +28,17 @@ class FileChangeLog:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+
+    @contextmanager
+    def snapshot(self) -> Iterator[FileSnapshot]:
+        """Open a consistent view of the resources.
+
+        Raises:
+            StateError: Nothing was ever recorded, or the file is damaged.
+            StorageError: It cannot be read.
+        """
+        with reading(self._path) as connection:
+            yield FileSnapshot(connection)
 
     def last(self) -> tuple[int, int]:
         """Return number and time of the newest change, in microseconds; 0 when there is none.

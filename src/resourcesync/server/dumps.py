@@ -1,0 +1,241 @@
+"""A Resource Dump that is made while it is sent, for a Source that keeps none (§11.1, §11.2).
+
+``resourcedump.xml`` lists packages of the catalogue as it is now; each name says the moment, so a
+package is of that very moment or is gone: 404, and the list has others. A package is written by the
+code that writes those on the disk, with its manifest in it, and the same bytes each time. Nothing
+is kept. Where a file is no longer as the catalogue says, the connection is cut: a package without
+its end is none.
+"""
+
+import asyncio
+import logging
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Final, final
+
+from anyio import CapacityLimiter, to_thread
+from starlette.types import Receive, Scope, Send
+
+from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
+from resourcesync.documents.packages.writing import write_package
+from resourcesync.documents.writing import write
+from resourcesync.errors import OriginalChangedError, ResourceSyncError, StorageError
+from resourcesync.model.capabilities import Header, Package
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import MAX_ENTRIES, Capability, Relation
+from resourcesync.ports.catalogue import Snapshot
+from resourcesync.ports.contents import Contents
+from resourcesync.server.conditions import Validators, judge
+from resourcesync.server.exchange import Exchange, Headers, Reply, Request, refuse, refuse_request
+from resourcesync.server.mounting import path_within
+from resourcesync.server.representations import Representation
+
+_LOG: Final = logging.getLogger(__name__)
+
+_MOST_RESOURCES: Final = 1_000_000
+_SIZE: Final = PackageSize(max_entries=10_000)
+_PIECE: Final = 256 * 1024
+_LONGEST: Final = 3600.0
+_BUSY: Final = (b"retry-after", b"30")
+_NO_CACHE: Final = (b"cache-control", b"no-cache")
+_NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
+_XML: Final = (b"content-type", b"application/xml")
+_ZIP: Final = (b"content-type", b"application/zip")
+_PACKAGE: Final = re.compile(rb"/([0-9]{1,18})-([0-9]{1,6})\.zip")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """The packages of one moment: the URI that each begins with."""
+
+    at: datetime
+    starts: tuple[str, ...]
+
+    @property
+    def moment(self) -> int:
+        return to_microseconds(self.at)
+
+    @property
+    def ranges(self) -> tuple[tuple[str, str | None], ...]:
+        return tuple(zip(self.starts, [*self.starts[1:], None], strict=True))
+
+
+@final
+class Dumps:
+    """The ASGI application that makes a Resource Dump on demand.
+
+    Args:
+        look: Opens a view of the catalogue.
+        contents: The bytes of the resources.
+        uri: The address of the application, with a slash at its end.
+        capability_list: The address of the Capability List.
+        most: The most packages that are made at a time.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[], AbstractContextManager[Snapshot]],
+        contents: Contents,
+        *,
+        uri: str,
+        capability_list: str,
+        most: int = 2,
+    ) -> None:
+        self._look = look
+        self._contents = contents
+        self._uri = uri
+        self._up = Link(rel=Relation.UP.value, href=capability_list)
+        self._most = most
+        self._running = 0
+        self._plan: _Plan | None = None
+        self._busy: asyncio.Lock | None = None
+        self._limiter: CapacityLimiter | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as ASGI 3 asks; it knows no lifespan."""
+        if scope["type"] != "http":
+            return
+        path = path_within(scope)
+        exchange = Exchange(Request.read(scope, path), receive, send)
+        try:
+            refusal = refuse_request(exchange.request) or await self._answer(exchange, path)
+        except ResourceSyncError as error:
+            if exchange.has_started:
+                raise
+            _LOG.warning("no dump can be made now: %s", error)
+            refusal = refuse(503, f"No dump can be made now: {error.message}.", _BUSY)
+        if refusal is not None:
+            await exchange.send(refusal)
+
+    async def _answer(self, exchange: Exchange, path: bytes) -> Reply | None:
+        """Send what is at a path; return why not."""
+        found = _PACKAGE.fullmatch(path)
+        if path != b"/resourcedump.xml" and found is None:
+            return refuse(404, "Not found.")
+        plan = await self._plan_now()
+        if found is None:
+            return self._document(plan).answer(exchange.request)
+        number = int(found[2])
+        if int(found[1]) != plan.moment or not 0 < number <= len(plan.starts):
+            return refuse(404, "There are newer packages: see resourcedump.xml.")
+        return await self._package(exchange, plan, number)
+
+    async def _plan_now(self) -> _Plan:
+        """Return the packages of the catalogue as it is; they are counted once for each moment."""
+        self._busy = self._busy or asyncio.Lock()
+        async with self._busy:
+            self._plan = await to_thread.run_sync(self._look_and_plan, self._plan)
+            return self._plan
+
+    def _look_and_plan(self, known: _Plan | None) -> _Plan:
+        with self._look() as snapshot:
+            if known is not None and known.at == snapshot.at:
+                return known
+            if snapshot.count(_MOST_RESOURCES + 1) > _MOST_RESOURCES:
+                raise StorageError(
+                    "there are too many resources", hint="publish dumps: resourcesync dump DIR"
+                )
+            header = self._header(snapshot.at)
+            packages = plan_packages(header, snapshot.resources(), size=_SIZE)
+            starts = tuple(islice((entries[0].uri for entries in packages), MAX_ENTRIES + 1))
+            if len(starts) > MAX_ENTRIES:
+                raise StorageError("there are too many packages")
+            return _Plan(at=snapshot.at, starts=starts)
+
+    def _header(self, at: datetime) -> Header:
+        return Header(capability=Capability.RESOURCE_DUMP_MANIFEST, at=at, links=(self._up,))
+
+    def _document(self, plan: _Plan) -> Representation:
+        header = Header(capability=Capability.RESOURCE_DUMP, at=plan.at, links=(self._up,))
+        packages = [
+            Package(
+                uri=f"{self._uri}{plan.moment}-{number}.zip",
+                at=plan.at,
+                media_type="application/zip",
+            )
+            for number in range(1, len(plan.starts) + 1)
+        ]
+        return Representation(
+            body=b"".join(write(header, packages)),
+            validators=Validators(etag=f'"{plan.moment}"'),
+            headers=(_XML, _NO_CACHE, _NOSNIFF),
+        )
+
+    async def _package(self, exchange: Exchange, plan: _Plan, number: int) -> Reply | None:
+        # Another release of the library may give other bytes.
+        etag = f'"{plan.moment}-{number}-{zlib.ZLIB_RUNTIME_VERSION}"'
+        headers: Headers = (_ZIP, _NO_CACHE, _NOSNIFF, (b"etag", etag.encode("ascii")))
+        verdict = judge(exchange.request.fields, Validators(etag=etag))
+        if verdict != "send":
+            return Reply(status=304 if verdict == "not modified" else 412, headers=headers[1:])
+        if exchange.request.method == "HEAD":
+            return Reply(status=200, headers=headers)
+        if self._running >= self._most:
+            return refuse(503, "Too many packages are being made.", _BUSY)
+        self._running += 1
+        try:
+            async with asyncio.timeout(_LONGEST):
+                await self._make(exchange, plan, number, headers)
+        except TimeoutError as error:
+            raise StorageError("a package took longer than an hour") from error
+        finally:
+            self._running -= 1
+        return None
+
+    async def _make(self, exchange: Exchange, plan: _Plan, number: int, headers: Headers) -> None:
+        """Send a package while it is made.
+
+        Raises:
+            OriginalChangedError: Something is no longer as the catalogue says.
+            StorageError: Something cannot be read.
+        """
+        entries = await to_thread.run_sync(self._entries, plan, number)
+        pieces = _joined(write_package(self._header(plan.at), entries, self._bytes_of))
+        async with exchange.watched() as gone:
+            piece = await to_thread.run_sync(next, pieces, b"")
+            await exchange.start(Reply(status=200, headers=headers))
+            while piece and not gone.done():
+                await exchange.go_on(piece, more=True)
+                piece = await to_thread.run_sync(next, pieces, b"")
+            await exchange.go_on(b"", more=False)
+
+    def _entries(self, plan: _Plan, number: int) -> list[ManifestEntry]:
+        start, end = plan.ranges[number - 1]
+        with self._look() as snapshot:
+            if snapshot.at != plan.at:
+                raise OriginalChangedError("there are newer packages")
+            resources = snapshot.resources(start, end)
+            return next(plan_packages(self._header(plan.at), resources, size=_SIZE))
+
+    def _bytes_of(self, content: Resource | Link) -> Iterator[bytes]:
+        assert isinstance(content, Resource), "a Resource Dump has no patches"
+        stream = self._contents.open(content)
+        if stream is None:
+            raise OriginalChangedError(f"{content.uri} is no longer there")
+        with stream:
+            try:
+                while piece := stream.read(_PIECE):
+                    yield piece
+            except OSError as error:
+                raise StorageError(f"{content.uri} cannot be read: {error.strerror}") from error
+
+
+def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield fewer and longer pieces: each costs a change of threads."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= _PIECE:
+            yield b"".join(held)
+            held, size = [], 0
+    if held:
+        yield b"".join(held)
