@@ -10,7 +10,18 @@ from typing import Final
 
 from campaigns.outcome import Asked, Campaign, table
 
-NAMES: Final = ("arxiv", "faults", "http2", "large", "lists", "push", "racer", "torture", "uris")
+NAMES: Final = (
+    "arxiv",
+    "faults",
+    "http2",
+    "large",
+    "latency",
+    "lists",
+    "push",
+    "racer",
+    "torture",
+    "uris",
+)
 
 
 def load(name: str) -> Campaign:
