@@ -44,11 +44,15 @@ def test_a_content_is_kept_once_under_its_sha_256_for_its_owner_alone(
     store: FolderVersions, tmp_path: Path
 ) -> None:
     assert keep(store, BODY)
+    assert read(store) == BODY
+    assert store.holds(NAME, len(BODY))
+    assert NAME not in files(tmp_path)  # not before it is durable
+    store.settle()
     path = tmp_path / "versions" / NAME[:2] / NAME
     inode = path.stat().st_ino
     assert keep(store, BODY)
-
     store.settle()
+
     assert read(store) == BODY
     assert store.holds(NAME, len(BODY))
     assert path.stat().st_ino == inode
@@ -97,30 +101,42 @@ def test_where_blocks_can_be_shared_the_bytes_are_proved_and_not_copied(
 
 def test_a_content_that_was_cut_short_is_kept_anew(store: FolderVersions, tmp_path: Path) -> None:
     keep(store, BODY)
+    store.settle()
     (tmp_path / "versions" / NAME[:2] / NAME).write_bytes(b"a v")
 
     assert not store.holds(NAME, len(BODY))
     assert keep(store, BODY)
+    store.settle()
     assert read(store) == BODY
 
 
 def test_a_full_disk_keeps_nothing_and_says_so(
     store: FolderVersions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_descriptor: int) -> None:
+    def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    keep(store, BODY)
+    with monkeypatch.context() as patching:
+        patching.setattr(os, "fsync", full)
+        with pytest.raises(DiskFullError):
+            store.settle()
+    assert NAME not in files(tmp_path)
 
-    with pytest.raises(DiskFullError):
-        keep(store, BODY)
-    assert files(tmp_path) == {}
+    with monkeypatch.context() as patching:
+        patching.setattr(os, "write", full)
+        with pytest.raises(DiskFullError):
+            keep(store, b"other", hashlib.sha256(b"other").hexdigest())
+    assert len(files(tmp_path)) == 1
+    store.settle()
+    assert files(tmp_path) == {NAME: BODY}
 
 
 def test_what_nothing_needs_is_swept_after_its_time(store: FolderVersions, tmp_path: Path) -> None:
     needed = hashlib.sha256(b"needed").hexdigest()
     for body in (BODY, b"needed"):
         keep(store, body, hashlib.sha256(body).hexdigest())
+    store.settle()
     shard = tmp_path / "versions" / NAME[:2]
     (shard / ".tmp-1-1").write_bytes(b"half of")
     (shard / "not-ours").write_bytes(b"x")
@@ -138,6 +154,7 @@ def test_sweeping_where_nothing_was_ever_kept_is_no_error(store: FolderVersions)
 
 def test_what_is_removed_is_gone_and_may_be_removed_again(store: FolderVersions) -> None:
     keep(store, BODY)
+    store.settle()
 
     store.remove([(NAME, len(BODY))])
     store.remove([(NAME, len(BODY))])
@@ -149,3 +166,26 @@ def test_what_is_removed_is_gone_and_may_be_removed_again(store: FolderVersions)
 def test_a_name_that_is_no_sha_256_leads_nowhere(store: FolderVersions, name: str) -> None:
     with pytest.raises(StorageError):
         store.path(name)
+
+
+def test_what_is_removed_before_it_was_named_leaves_nothing(
+    store: FolderVersions, tmp_path: Path
+) -> None:
+    keep(store, BODY)
+    store.remove([(NAME, len(BODY))])
+    store.settle()
+
+    assert files(tmp_path) == {}
+
+
+def test_many_contents_are_named_without_being_asked_to_settle(
+    store: FolderVersions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(version_files, "_BATCH", 3)
+    names = {hashlib.sha256(body).hexdigest(): body for body in (b"1", b"2", b"3", b"4")}
+    for name, body in names.items():
+        keep(store, body, name)
+
+    assert len(names.keys() & files(tmp_path).keys()) == 3
+    store.settle()
+    assert files(tmp_path) == names

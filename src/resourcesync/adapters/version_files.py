@@ -1,8 +1,9 @@
 """Versions and patches as files, named by their sha-256: the ``VersionStore`` port.
 
 ``ab/abcdef…`` holds the content whose sha-256 begins with ``ab``. A file is written beside its
-place, proved, synced and only then given its name: what has its name is whole. Files are never
-hard links of the originals, for who writes an original in place would write the past.
+place, proved, synced and only then given its name: what has its name is whole. That is done for
+some hundred files together, since syncing the first of them writes most of the others too. Files
+are never hard links of the originals, for who writes an original in place would write the past.
 """
 
 import errno
@@ -22,9 +23,12 @@ from resourcesync.ports.versions import Content
 _CLONE: Final = 0x40049409
 """FICLONE of Linux: the same blocks for two files, until one of them is written."""
 _CHUNK: Final = 1 << 18
+_BATCH: Final = 512
+"""Files that are synced and named together."""
 _TEMPORARY: Final = ".tmp-"
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
 _SHARD: Final = re.compile(r"[0-9a-f]{2}")
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -39,7 +43,9 @@ class FolderVersions:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._unsettled: set[str] = set()
+        self._start = f"{root}/"  # a Path for each of millions takes longer than what is done
+        self._waiting: dict[str, tuple[str, int]] = {}
+        self._shards: set[str] = set()
         self._number = 0
 
     def keep(self, stream: BinaryIO, sha256: str, length: int) -> bool:
@@ -54,34 +60,41 @@ class FolderVersions:
         """
         if self.holds(sha256, length):
             return True
-        shard = self._root / sha256[:2]
+        shard = sha256[:2]
         self._number += 1
-        temporary = shard / f"{_TEMPORARY}{os.getpid()}-{self._number}"
+        temporary = f"{self._start}{shard}/{_TEMPORARY}{os.getpid()}-{self._number}"
         try:
-            shard.mkdir(mode=0o700, parents=True, exist_ok=True)
-            try:
-                if not _written(temporary, stream, sha256, length):
-                    return False
-                temporary.replace(shard / sha256)
-            finally:
-                temporary.unlink(missing_ok=True)
+            if shard not in self._shards:
+                (self._root / shard).mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._shards.add(shard)
+            if not _written(temporary, stream, sha256, length):
+                return False
         except OSError as error:
-            raise _failed(shard / sha256, error) from error
-        self._unsettled.add(sha256[:2])
+            raise _failed(self.path(sha256), error) from error
+        self._waiting[sha256] = temporary, length
+        if len(self._waiting) >= _BATCH:
+            self.settle()
         return True
 
     def holds(self, sha256: str, length: int) -> bool:
         """Whether a content is there, by its name and length."""
+        waiting = self._waiting.get(sha256)
+        if waiting is not None:
+            return waiting[1] == length
         try:
             return os.lstat(self.path(sha256)).st_size == length
         except OSError:
             return False
 
-    def path(self, sha256: str) -> Path:
-        """Return where a content is, or would be."""
+    def path(self, sha256: str) -> str:
+        """Return where a content is, or would be.
+
+        Raises:
+            StorageError: That is no sha-256.
+        """
         if _NAME.fullmatch(sha256) is None:
             raise StorageError(f"{sha256[:80]!r} is no sha-256")
-        return self._root / sha256[:2] / sha256
+        return f"{self._start}{sha256[:2]}/{sha256}"
 
     def open(self, sha256: str) -> BinaryIO | None:
         """Open a content; ``None`` when it is not there.
@@ -89,30 +102,37 @@ class FolderVersions:
         Raises:
             StorageError: It is there, but cannot be read.
         """
+        path = self.path(sha256)
+        if sha256 in self._waiting:
+            path, _ = self._waiting[sha256]
         try:
-            return os.fdopen(os.open(self.path(sha256), os.O_RDONLY | os.O_NOFOLLOW), "rb")
+            return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise _failed(self.path(sha256), error) from error
+            raise _failed(path, error) from error
 
     def settle(self) -> None:
-        """Make durable what was kept so far.
+        """Make durable what was kept so far, and give it its name.
 
         Raises:
+            DiskFullError: No space is left.
             StorageError: The disk refuses.
         """
-        folders = [self._root / shard for shard in sorted(self._unsettled)]
+        if not self._waiting:
+            return
         try:
-            for folder in (*folders, self._root, self._root.parent) if folders else ():
-                descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+            for temporary, _ in self._waiting.values():
+                _sync(temporary, os.O_RDWR)
+            for sha256, (temporary, _) in self._waiting.items():
+                os.replace(temporary, self.path(sha256))  # noqa: PTH105 - see ``_start``
+            for shard in sorted({sha256[:2] for sha256 in self._waiting}):
+                _sync(self._start + shard, _FOLDER)
+            for folder in (self._root, self._root.parent):
+                _sync(str(folder), _FOLDER)
         except OSError as error:
-            raise _failed(self._root, error) from error
-        self._unsettled.clear()
+            raise _failed(self._start, error) from error
+        self._waiting.clear()
 
     def remove(self, contents: Iterable[Content]) -> None:
         """Remove contents; it is no error when they are not there.
@@ -121,10 +141,12 @@ class FolderVersions:
             StorageError: One cannot be removed.
         """
         for sha256, _ in contents:
+            waiting = self._waiting.pop(sha256, None)
+            path = self.path(sha256) if waiting is None else waiting[0]
             try:
-                self.path(sha256).unlink(missing_ok=True)
+                Path(path).unlink(missing_ok=True)
             except OSError as error:
-                raise _failed(self.path(sha256), error) from error
+                raise _failed(path, error) from error
 
     def sweep(self, is_needed: Callable[[str], bool], before: int) -> int:
         """Remove what nothing needs and has been there since before a moment.
@@ -144,7 +166,7 @@ class FolderVersions:
         except FileNotFoundError:
             return removed
         except OSError as error:
-            raise _failed(self._root, error) from error
+            raise _failed(self._start, error) from error
         return removed
 
 
@@ -161,22 +183,40 @@ def _swept(shard: Path, is_needed: Callable[[str], bool], before: int) -> int:
     return removed
 
 
-def _written(temporary: Path, stream: BinaryIO, sha256: str, length: int) -> bool:
-    """Write the bytes of a stream, durably; return whether they are what was meant."""
+def _written(temporary: str, stream: BinaryIO, sha256: str, length: int) -> bool:
+    """Write the bytes of a stream; leave nothing, and say so, when they are not what was meant."""
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     descriptor = os.open(temporary, flags, 0o600)
-    with os.fdopen(descriptor, "r+b", buffering=0) as target:
-        running, count = hashlib.sha256(), 0
-        source, is_copied = (target, True) if _cloned(descriptor, stream) else (stream, False)
-        while count <= length and (chunk := source.read(_CHUNK)):
-            running.update(chunk)
-            count += len(chunk)
-            if not is_copied:
-                _write_all(descriptor, chunk)
-        if count != length or running.hexdigest() != sha256:
-            return False
+    is_it = False
+    try:
+        is_it = _copied(descriptor, stream, length) == sha256
+    finally:
+        os.close(descriptor)
+        if not is_it:
+            Path(temporary).unlink(missing_ok=True)
+    return is_it
+
+
+def _copied(descriptor: int, stream: BinaryIO, length: int) -> str:
+    """Copy a stream, or share its blocks; return the sha-256 of what is there, if it is as long."""
+    running, count, is_cloned = hashlib.sha256(), 0, _cloned(descriptor, stream)
+    while count <= length:
+        chunk = os.read(descriptor, _CHUNK) if is_cloned else stream.read(_CHUNK)
+        if not chunk:
+            break
+        running.update(chunk)
+        count += len(chunk)
+        if not is_cloned:
+            _write_all(descriptor, chunk)
+    return running.hexdigest() if count == length else ""
+
+
+def _sync(path: str, flags: int) -> None:
+    descriptor = os.open(path, flags | os.O_NOFOLLOW)
+    try:
         os.fsync(descriptor)
-    return True
+    finally:
+        os.close(descriptor)
 
 
 def _write_all(descriptor: int, chunk: bytes) -> None:
@@ -193,7 +233,7 @@ def _cloned(descriptor: int, stream: BinaryIO) -> bool:
     return False
 
 
-def _failed(path: Path, error: OSError) -> StorageError:
+def _failed(path: str, error: OSError) -> StorageError:
     kept = (("kept", "what was published before"),)
     if error.errno in _FULL:
         return DiskFullError(f"no space left for {path}: {error.strerror}", evidence=kept)

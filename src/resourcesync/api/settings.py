@@ -105,7 +105,7 @@ class PublisherOptions(TypedDict, total=False):
         sitemap: Write a plain sitemap too, for search engines.
         robots: Write ``robots.txt``, where there is none.
         versions: Keep the versions of each file, and tell where each is.
-        versions_in: The folder that keeps them; by default ``.resourcesync/versions`` in the folder.
+        versions_in: The folder that keeps them; by default one in ``.resourcesync``.
         versions_keep: Seconds that former versions stay, and longer while a list tells of them.
         versions_least: So many former versions of each file stay at least.
         versions_max_bytes: The most bytes of all versions; 0 for any number.

@@ -190,6 +190,7 @@ class Keeper:
             with closing(stream):
                 if not self._store.keep(stream, sha256, length):
                     return None
+            self._size += length
         if newest is None or newest.is_former or newest.sha256 != sha256:
             return self._added(resource, sha256, length, newest)
         return self._names.links(resource, newest) if is_public else ()
@@ -260,10 +261,12 @@ class Keeper:
         sha256 = digest_of(patch)
         length = patch.tell()
         patch.seek(0)
-        if not self._makes_room(length):
+        is_new = not self._store.holds(sha256, length)
+        if is_new and not self._makes_room(length):
             return None
         if not self._store.keep(cast("BinaryIO", patch), sha256, length):
             return None
+        self._size += length * is_new
         return KeptPatch(sha256=sha256, length=length, media_type=media_type)
 
     def _makes_room(self, length: int) -> bool:
@@ -279,7 +282,6 @@ class Keeper:
                 return False
             self._size -= sum(size for _, size in gone)
             self._store.remove(gone)
-        self._size += length
         return True
 
 

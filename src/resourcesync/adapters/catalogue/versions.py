@@ -139,14 +139,16 @@ class FileVersions:
     def _together(self) -> Iterator[None]:
         """Do all of it or nothing, within the recording that is open, or for itself."""
         with guarded(self._path):
-            self._connection.execute("SAVEPOINT versions")
+            if self._connection.in_transaction:
+                yield
+                return
+            self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
             except BaseException:
-                self._connection.execute("ROLLBACK TO versions")
+                self._connection.execute("ROLLBACK")
                 raise
-            finally:
-                self._connection.execute("RELEASE versions")
+            self._connection.execute("COMMIT")
 
     def _drop_one(self, key: tuple[Any, ...]) -> list[Content]:
         row = self._connection.execute(
