@@ -1,6 +1,5 @@
 """The server on real loopback sockets."""
 
-import asyncio
 import http.client
 import os
 import signal
@@ -9,21 +8,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import cast
 from urllib.parse import urlsplit
 
 import pytest
-from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.server import ServerState
+from starlette.types import ASGIApp
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.errors import ConfigurationError
-from resourcesync.server import running
 from resourcesync.server.app import Served, create_app
-from resourcesync.server.running import Aside, Limits, ServerThread, serve_forever
+from resourcesync.server.running import Limits, ServerThread, serve_forever
 
 IMPATIENT = Limits(connections=20, patience=0.3, keep_alive=1, grace=1, header_bytes=4096)
 HUGE = 256 * 1024 * 1024
@@ -350,77 +346,3 @@ def test_a_signal_ends_the_server_in_order(root: Path, number: signal.Signals) -
     assert body == b"0123456789"
     assert said == "returned\n"
     assert process.returncode == 0
-
-
-class ForeignTransport:
-    """A transport of another loop, such as uvloop's: of no class of asyncio."""
-
-    def __init__(self) -> None:
-        self.sent = b""
-
-    def __getattr__(self, name: str) -> Callable[..., object]:
-        found = {"is_closing": False, "get_write_buffer_size": 0}.get(name)
-        return lambda *_: found
-
-    def get_extra_info(self, name: str, default: object = None) -> object:
-        return ("127.0.0.1", 8080) if name in {"sockname", "peername"} else default
-
-    def write(self, data: bytes) -> None:
-        self.sent += data
-
-
-def test_a_transport_of_another_loop_is_served_too(app: ASGIApp) -> None:
-    transport = ForeignTransport()
-
-    async def drive() -> None:
-        configuration = running._Configuration(app, Limits())
-        configuration.load()
-        guard = running._Guard(configuration, ServerState(), {})
-        guard.connection_made(cast("asyncio.Transport", transport))
-        guard.data_received(b"GET /one.txt HTTP/1.1\r\nHost: x\r\n\r\n")
-        while not transport.sent.endswith(b"0123456789"):  # noqa: ASYNC110 - it is no event
-            await asyncio.sleep(0.01)
-        guard.connection_lost(None)
-
-    asyncio.run(asyncio.wait_for(drive(), 5))
-
-    assert transport.sent.startswith(b"HTTP/1.1 200 OK\r\n")
-
-
-def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_full(
-    app: ASGIApp,
-) -> None:
-    async def second(scope: Scope, receive: Receive, send: Send) -> None:
-        assert scope["type"] == "http"
-        await send({"type": "http.response.start", "status": 299, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
-
-    seen: list[tuple[int, int]] = []
-
-    def look(first: str, other: str) -> None:
-        def ask() -> None:
-            with ExitStack() as stack:
-                for _ in range(3):
-                    stack.enter_context(socket.create_connection(address(first)))
-                time.sleep(0.1)
-                seen.append((status(first), status(other)))
-            os.kill(os.getpid(), signal.SIGINT)
-
-        threading.Thread(target=ask).start()
-
-    def address(uri: str) -> tuple[str, int]:
-        return urlsplit(uri).hostname or "", urlsplit(uri).port or 0
-
-    def status(uri: str) -> int:
-        client = http.client.HTTPConnection(urlsplit(uri).netloc, timeout=10)
-        client.request("GET", "/one.txt")
-        found = client.getresponse().status
-        client.close()
-        return found
-
-    aside = Aside(second, "127.0.0.1", 0)
-    serve_forever(
-        app, "127.0.0.1", 0, on_ready=look, limits=Limits(connections=3, grace=1), aside=aside
-    )
-
-    assert seen == [(503, 299)]

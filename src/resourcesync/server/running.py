@@ -13,46 +13,24 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any, Final, NamedTuple, Self, cast, final
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.server.joining import JoiningTransport
+from resourcesync.server.guarding import SPARE, Guard, Limits
 from resourcesync.server.mounting import STOPPING, living
+
+__all__ = ["Aside", "Limits", "ServerThread", "serve_forever"]
 
 _LOG: Final = logging.getLogger(__name__)
 
-_SPARE: Final = 50
 _OTHER_FILES: Final = 100
 _BACKLOG: Final = 1024
 _LAST_PORT: Final = 65_535
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What clients may take of the server.
-
-    Attributes:
-        connections: From this many on, requests are answered 503; 50 more and connections are
-            dropped unanswered. Each takes up to two file descriptors.
-        patience: Seconds until a client is dropped that sends no whole request, or takes no bytes.
-            It may take up to twice that.
-        keep_alive: Seconds an idle connection is kept for the next request.
-        grace: Seconds that answers on their way are given at the end.
-        header_bytes: Most bytes of a request's header.
-    """
-
-    connections: int = 400
-    patience: float = 20.0
-    keep_alive: int = 15
-    grace: int = 10
-    header_bytes: int = 32 * 1024
 
 
 _DEFAULT_LIMITS: Final = Limits()
@@ -113,7 +91,7 @@ def serve_forever(
 
 def _allow_files(connections: int) -> None:
     """Let this process open as many files as so many connections may need, if it may."""
-    needed = 2 * (connections + _SPARE) + _OTHER_FILES
+    needed = 2 * (connections + SPARE) + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return
@@ -238,7 +216,7 @@ class _Configuration(uvicorn.Config):
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         super().__init__(
             cast("Any", app),
-            http=_Guard,
+            http=Guard,
             ws="none",
             lifespan="off",  # ours tells why an application cannot start
             interface="asgi3",
@@ -303,100 +281,3 @@ class _Server(uvicorn.Server):
     def _end(self, number: int, _frame: FrameType | None) -> None:
         self.force_exit = self.should_exit and number == signal.SIGINT
         self.should_exit = True
-
-
-@final
-class _Guard(asyncio.Protocol):
-    """Stands before uvicorn's protocol and drops connections that get nowhere."""
-
-    def __init__(
-        self,
-        config: _Configuration,
-        server_state: Any,  # uvicorn's own, handed through
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        make = cast("Callable[..., Any]", AutoHTTPProtocol)
-        self._inner: Any = make(config=config, server_state=server_state, app_state=app_state)
-        self._limits = config.limits
-        self._spared = config.spared
-        self._connections: set[object] = server_state.connections
-        self._timer: asyncio.TimerHandle | None = None
-        self._transport: asyncio.Transport | None = None
-        self._unread = 0
-        self._drains = 0
-        self._cycle: object = None
-        self._mark: tuple[str, object] | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take a connection, unless there are far too many."""
-        # Not asserted: the transports of other loops (uvloop) are of no such class.
-        transport = cast("asyncio.Transport", transport)
-        is_spared = transport.get_extra_info("sockname")[1] == self._spared
-        if is_spared:
-            self._inner.limit_concurrency = None
-        elif len(self._connections) >= self._limits.connections + _SPARE:
-            transport.abort()
-            return
-        self._transport = cast("asyncio.Transport", JoiningTransport(transport))
-        self._inner.connection_made(self._transport)
-        self._look_later()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Let a connection go."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._inner.connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Pass bytes on, but no endless header, and no endless body after the answer."""
-        if self._transport is None:
-            return
-        cycle = self._inner.cycle
-        if cycle is not self._cycle:
-            self._cycle, self._unread = cycle, 0
-        if cycle is None or cycle.response_complete:
-            self._unread += len(data)
-            if self._unread > 2 * self._limits.header_bytes:
-                self._transport.abort()
-                return
-        self._inner.data_received(data)
-
-    def eof_received(self) -> None:
-        """Pass the end of the client's sending on."""
-        if self._transport is not None:
-            self._inner.eof_received()
-
-    def pause_writing(self) -> None:
-        """Pass on that the client takes bytes too slowly."""
-        self._inner.pause_writing()
-
-    def resume_writing(self) -> None:
-        """Pass on that the client took bytes."""
-        self._drains += 1
-        self._inner.resume_writing()
-
-    def _look_later(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._limits.patience, self._look)
-
-    def _look(self) -> None:
-        assert self._transport is not None
-        mark = self._find_wait()
-        if mark is not None and mark == self._mark:
-            self._transport.abort()
-            return
-        self._mark = mark
-        self._look_later()
-
-    def _find_wait(self) -> tuple[str, object] | None:
-        """Return what the connection waits for; the same twice is no progress."""
-        assert self._transport is not None
-        if self._transport.is_closing():
-            return "end", self._transport.get_write_buffer_size()
-        if self._inner.flow.write_paused:
-            return "client", self._drains
-        cycle = self._inner.cycle
-        if cycle is None or cycle.response_complete:
-            return "request", cycle
-        return None

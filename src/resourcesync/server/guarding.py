@@ -1,0 +1,147 @@
+"""Stands before uvicorn's protocol: what clients may take of the server, connection by connection.
+
+uvicorn alone waits for ever for the first request of a connection, and for a client that takes no
+bytes.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, cast, final
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from resourcesync.server.joining import JoiningTransport
+
+SPARE: Final = 50
+"""Connections that are still answered, with 503, beyond those that may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What clients may take of the server.
+
+    Attributes:
+        connections: From this many on, requests are answered 503; 50 more and connections are
+            dropped unanswered. Each takes up to two file descriptors.
+        patience: Seconds until a client is dropped that sends no whole request, or takes no bytes.
+            It may take up to twice that.
+        keep_alive: Seconds an idle connection is kept for the next request.
+        grace: Seconds that answers on their way are given at the end.
+        header_bytes: Most bytes of a request's header.
+    """
+
+    connections: int = 400
+    patience: float = 20.0
+    keep_alive: int = 15
+    grace: int = 10
+    header_bytes: int = 32 * 1024
+
+
+class Guarded(Protocol):
+    """What is asked of uvicorn's settings, beside what uvicorn asks.
+
+    Attributes:
+        limits: What clients may take.
+        spared: The port whose connections are not counted.
+    """
+
+    limits: Limits
+    spared: int | None
+
+
+@final
+class Guard(asyncio.Protocol):
+    """Stands before uvicorn's protocol and drops connections that get nowhere."""
+
+    def __init__(
+        self,
+        config: Guarded,
+        server_state: Any,  # uvicorn's own, handed through
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        make = cast("Callable[..., Any]", AutoHTTPProtocol)
+        self._inner: Any = make(config=config, server_state=server_state, app_state=app_state)
+        self._limits = config.limits
+        self._spared = config.spared
+        self._connections: set[object] = server_state.connections
+        self._timer: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None
+        self._unread = 0
+        self._drains = 0
+        self._cycle: object = None
+        self._mark: tuple[str, object] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take a connection, unless there are far too many."""
+        # Not asserted: the transports of other loops (uvloop) are of no such class.
+        transport = cast("asyncio.Transport", transport)
+        is_spared = transport.get_extra_info("sockname")[1] == self._spared
+        if is_spared:
+            self._inner.limit_concurrency = None
+        elif len(self._connections) >= self._limits.connections + SPARE:
+            transport.abort()
+            return
+        self._transport = cast("asyncio.Transport", JoiningTransport(transport))
+        self._inner.connection_made(self._transport)
+        self._look_later()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let a connection go."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass bytes on, but no endless header, and no endless body after the answer."""
+        if self._transport is None:
+            return
+        cycle = self._inner.cycle
+        if cycle is not self._cycle:
+            self._cycle, self._unread = cycle, 0
+        if cycle is None or cycle.response_complete:
+            self._unread += len(data)
+            if self._unread > 2 * self._limits.header_bytes:
+                self._transport.abort()
+                return
+        self._inner.data_received(data)
+
+    def eof_received(self) -> None:
+        """Pass the end of the client's sending on."""
+        if self._transport is not None:
+            self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        """Pass on that the client takes bytes too slowly."""
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Pass on that the client took bytes."""
+        self._drains += 1
+        self._inner.resume_writing()
+
+    def _look_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._limits.patience, self._look)
+
+    def _look(self) -> None:
+        assert self._transport is not None
+        mark = self._find_wait()
+        if mark is not None and mark == self._mark:
+            self._transport.abort()
+            return
+        self._mark = mark
+        self._look_later()
+
+    def _find_wait(self) -> tuple[str, object] | None:
+        """Return what the connection waits for; the same twice is no progress."""
+        assert self._transport is not None
+        if self._transport.is_closing():
+            return "end", self._transport.get_write_buffer_size()
+        if self._inner.flow.write_paused:
+            return "client", self._drains
+        cycle = self._inner.cycle
+        if cycle is None or cycle.response_complete:
+            return "request", cycle
+        return None

@@ -1,0 +1,161 @@
+"""What stands between the server and its connections."""
+
+import asyncio
+import http.client
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.server import ServerState
+
+from resourcesync.server import running
+from resourcesync.server.guarding import Guard, Limits
+from resourcesync.server.joining import JoiningTransport
+from resourcesync.server.running import Aside, serve_forever
+from tests.support.served_tree import application, plant
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> ASGIApp:
+    plant(tmp_path)
+    (tmp_path / "one.txt").write_bytes(b"0123456789")
+    return application(tmp_path)
+
+
+class ForeignTransport:
+    """A transport of another loop, such as uvloop's: of no class of asyncio."""
+
+    def __init__(self) -> None:
+        self.sent = b""
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        found = {"is_closing": False, "get_write_buffer_size": 0}.get(name)
+        return lambda *_: found
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return ("127.0.0.1", 8080) if name in {"sockname", "peername"} else default
+
+    def write(self, data: bytes) -> None:
+        self.sent += data
+
+
+def test_a_transport_of_another_loop_is_served_too(app: ASGIApp) -> None:
+    transport = ForeignTransport()
+
+    async def drive() -> None:
+        configuration = running._Configuration(app, Limits())
+        configuration.load()
+        guard = Guard(configuration, ServerState(), {})
+        guard.connection_made(cast("asyncio.Transport", transport))
+        guard.data_received(b"GET /one.txt HTTP/1.1\r\nHost: x\r\n\r\n")
+        while not transport.sent.endswith(b"0123456789"):  # noqa: ASYNC110 - it is no event
+            await asyncio.sleep(0.01)
+        guard.connection_lost(None)
+
+    asyncio.run(asyncio.wait_for(drive(), 5))
+
+    assert transport.sent.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_full(
+    app: ASGIApp,
+) -> None:
+    async def second(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        await send({"type": "http.response.start", "status": 299, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    seen: list[tuple[int, int]] = []
+
+    def look(first: str, other: str) -> None:
+        def ask() -> None:
+            with ExitStack() as stack:
+                for _ in range(3):
+                    stack.enter_context(socket.create_connection(address(first)))
+                time.sleep(0.1)
+                seen.append((status(first), status(other)))
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=ask).start()
+
+    def address(uri: str) -> tuple[str, int]:
+        return urlsplit(uri).hostname or "", urlsplit(uri).port or 0
+
+    def status(uri: str) -> int:
+        client = http.client.HTTPConnection(urlsplit(uri).netloc, timeout=10)
+        client.request("GET", "/one.txt")
+        found = client.getresponse().status
+        client.close()
+        return found
+
+    aside = Aside(second, "127.0.0.1", 0)
+    serve_forever(
+        app, "127.0.0.1", 0, on_ready=look, limits=Limits(connections=3, grace=1), aside=aside
+    )
+
+    assert seen == [(503, 299)]
+
+
+class Noted:
+    """A transport that notes each piece."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        assert not self.closed
+        self.pieces.append(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def get_write_buffer_size(self) -> int:
+        return 5
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+
+async def _written(sizes: list[int]) -> list[bytes]:
+    """Write pieces of these sizes, letting the loop turn at each 0; return what was sent."""
+    noted = Noted()
+    joining = JoiningTransport(cast("asyncio.Transport", noted))
+    expected = b""
+    for number, size in enumerate(sizes):
+        if size == 0:
+            await asyncio.sleep(0)
+            assert b"".join(noted.pieces) == expected
+            continue
+        data = bytes([number % 256]) * size
+        expected += data
+        joining.write(data)
+        assert joining.get_write_buffer_size() - 5 == len(expected) - sum(map(len, noted.pieces))
+    joining.close()
+    assert joining.is_closing()
+    assert b"".join(noted.pieces) == expected
+    return noted.pieces
+
+
+@given(st.lists(st.sampled_from([0, 0, 1, 100, 4096, 4097, 65536, 65537]), max_size=12))
+def test_pieces_are_sent_in_order_none_twice_and_none_late(sizes: list[int]) -> None:
+    asyncio.run(_written(sizes))
+
+
+def test_head_and_body_of_a_small_answer_are_one_piece() -> None:
+    assert [len(piece) for piece in asyncio.run(_written([200, 1000, 0, 200, 65536]))] == [
+        1200,
+        65736,
+    ]
+    assert [len(piece) for piece in asyncio.run(_written([200, 65537]))] == [200, 65537]
