@@ -117,9 +117,11 @@ def test_a_reader_never_sees_a_part(tmp_path: Path) -> None:
 
     reader = threading.Thread(target=read)
     reader.start()
-    for number in range(60):
+    for number in range(600):  # in memory all is written before the reader has its turn
         version = versions[number % 4]
         store.write(NAME, (version[start : start + 10_000] for start in range(0, 200_000, 10_000)))
+        if number > 60 and len(seen) > 1:
+            break
     done.set()
     reader.join()
 
