@@ -8,6 +8,7 @@ ConfigurationError
   no-plugin          There is no plug-in of that name; `resourcesync plugins` lists them.
   ambiguous-plugin   Several plug-ins have that name; uninstall all but one.
   bad-plugin         A plug-in fails, or gives what cannot be used; mend or uninstall it.
+  map                The rule of --map cannot be used, or cannot be undone.
   other-mapper       The mirror's places come from another mapper; use that, or another folder.
   several-sets       The Source offers several sets; say which one is meant.
   no-such-set        The Source offers no set of that name.
@@ -85,6 +86,8 @@ ResourceSyncError
   output             What was to be said could not be written.
 warning
   tolerated          The document breaks a rule, and was read all the same.
+  no-room            The version of a file is not kept: --versions-max-bytes leaves no room.
+  versions-gone      Changes cannot be packed: the Change Dump starts over after them.
   omitted            A file is not published, for the reason that is given.
   no-secret          A secret that the configuration names is not there.
   notify               A hub was not told what changed; it is told again the next time.

@@ -44,7 +44,8 @@ _FIELDS: Final = {
         "same seq sets sized surplus tolerated total touched tries unchanged unlisted "
         "unpatched unproven unprovable unreached unreadable unsized unverified update updated "
         "useful_bytes warnings weak was_bytes hashed proven changing rules plugins "
-        "packages_kept filtered packed_entries packed_bytes contradicting hubs plain_sitemaps"
+        "packages_kept filtered packed_entries packed_bytes contradicting hubs plain_sitemaps "
+        "versions patches"
     ),
     "number": (
         "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
@@ -111,7 +112,7 @@ EVENTS: Final = {
             "copies source missing damaged stopped_by verdict uri reason is_there is_altered "
             "asked trouble finding:any set_aside runs:count via here:any trash:any "
             "last_change:any rules plugins others packages:any packages_kept packed_entries "
-            "packed_bytes rows:count"
+            "packed_bytes rows:count versions patches"
         ),
     ),
     "error": Event(
@@ -275,7 +276,7 @@ EVENTS: Final = {
     "published": Event(
         meaning="A watched tree was published; the documents come before it, as `written`.",
         always="url first resources bytes hashed created updated deleted touched changing"
-        " unreadable omitted written seconds",
+        " unreadable omitted versions patches written seconds",
     ),
     "row": Event(
         meaning="A row of a catalogue that cannot be published.",

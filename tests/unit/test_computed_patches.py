@@ -1,0 +1,119 @@
+"""Patches that a Source computes: believed only when they lead to the very bytes (§14.4)."""
+
+import io
+from collections.abc import Callable
+from typing import BinaryIO
+
+import pytest
+
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports.patching import Computer, PatchFormat, PatchMaker
+from resourcesync.source.patches import Patches
+from resourcesync.wiring import plugins
+
+KIND = "application/x-acme-delta"
+OLD, NEW = b"one old version" * 9, b"one new version" * 9
+
+
+def swap(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) -> None:
+    patch.write(b"old>new")
+
+
+def apply_swap(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> None:
+    old, new = patch.read().split(b">")
+    result.write(previous.read().replace(old, new))
+
+
+def write(data: bytes) -> Computer:
+    def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) -> None:
+        patch.write(data)
+
+    return compute
+
+
+def fail(*_: object) -> None:
+    raise RuntimeError("no luck today")
+
+
+def patches(
+    compute: Callable[..., None], apply: Callable[..., None] = apply_swap, most: int | None = None
+) -> Patches:
+    maker = PatchMaker(
+        media_type=KIND,
+        load=lambda: compute,
+        suits=lambda kind: kind == "text/plain",
+        largest=most,
+    )
+    return Patches(lambda: [maker], {KIND: PatchFormat(load=lambda: apply)})
+
+
+def between(computing: Patches, media_type: str = "text/plain") -> tuple[str, bytes] | None:
+    found = computing.between(
+        io.BytesIO(OLD), io.BytesIO(NEW), media_type=media_type, largest=len(OLD), length=len(NEW)
+    )
+    if found is None:
+        return None
+    with found[1] as patch:
+        return found[0], patch.read()
+
+
+def test_a_patch_that_leads_to_the_new_version_is_told_of() -> None:
+    assert between(patches(swap)) == (KIND, b"old>new")
+    assert between(patches(swap), "Text/Plain; charset=utf-8") == (KIND, b"old>new")
+
+
+def refuse() -> Callable[..., None]:
+    raise ConfigurationError("it cannot be imported")
+
+
+@pytest.mark.parametrize(
+    "computing",
+    [
+        patches(fail),
+        patches(swap, fail),
+        patches(write(b"old>other")),
+        patches(write(b"old>new and far more")),
+        patches(write(b"old>new" + b" " * len(NEW))),
+        patches(write(b"")),
+        patches(swap, most=len(OLD) - 1),
+        Patches(list, {}),
+        Patches(lambda: [PatchMaker(media_type=KIND, load=refuse, suits=bool)], {}),
+        Patches(
+            lambda: [PatchMaker(media_type=KIND, load=refuse, suits=bool)],
+            {KIND: PatchFormat(load=lambda: apply_swap)},
+        ),
+    ],
+)
+def test_what_fails_or_is_wrong_or_large_is_no_patch(computing: Patches) -> None:
+    assert between(computing) is None
+
+
+def test_a_format_is_asked_only_about_the_types_that_it_is_for() -> None:
+    assert between(patches(swap), "image/png") is None
+
+
+def test_the_next_format_is_asked_when_the_first_has_no_patch() -> None:
+    def maker(compute: Computer) -> PatchMaker:
+        return PatchMaker(media_type=KIND, load=lambda: compute, suits=bool)
+
+    makers = [maker(fail), maker(swap)]
+    computing = Patches(lambda: makers, {KIND: PatchFormat(load=lambda: apply_swap)})
+
+    assert between(computing) == (KIND, b"old>new")
+
+
+@pytest.mark.parametrize(
+    ("media_type", "makers"),
+    [
+        ("application/json", ["application/json-patch+json"]),
+        ("application/ld+json", ["application/json-patch+json"]),
+        ("text/xml", ["application/xml-patch+xml"]),
+        ("image/svg+xml", ["application/xml-patch+xml"]),
+        ("text/plain", []),
+        ("", []),
+    ],
+)
+def test_ours_are_for_json_and_xml(media_type: str, makers: list[str]) -> None:
+    found = [it.media_type for it in plugins.patch_makers() if it.suits(media_type)]
+
+    assert found == makers
