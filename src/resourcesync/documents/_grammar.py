@@ -74,13 +74,19 @@ def check_entries(entries: Sequence[Entry], header: Header) -> None:
     for found in set(map(type, entries)):
         if found is not kind:
             raise ValueError(f"a {header.phrase} has no {found.__name__} in it")
-    if kind is Resource and not _is_manifest(header.capability):  # the usual case, at once
-        resources = cast("Sequence[Resource]", entries)
-        if any([resource.path for resource in resources]):  # noqa: C419 - a list is faster
-            raise ValueError(f"a {header.phrase} has no path in it (§7)")
-        return
+    if kind is Resource and _are_placed(cast("Sequence[Resource]", entries), header):
+        return  # the usual case, at once
     for entry in entries:
         _check_entry(entry, header)
+
+
+def _are_placed(resources: Sequence[Resource], header: Header) -> bool:
+    """Whether there is no path, or in a manifest each is as it must be and nothing has links."""
+    paths = [resource.path for resource in resources]
+    if not _is_manifest(header.capability):
+        return not any(paths)
+    starts = [path[:1] == "/" for path in paths]
+    return all(starts) and not any([resource.links for resource in resources])  # noqa: C419 - faster
 
 
 def _check_entry(entry: Entry, header: Header) -> None:

@@ -6,11 +6,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
 
+from resourcesync.documents import writing
 from resourcesync.documents.packages.limits import PackageLimits
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.packages.reading import open_package
 from resourcesync.documents.packages.writing import write_package
-from resourcesync.documents.writing import write
 from resourcesync.errors import (
     DigestMismatchError,
     DocumentError,
@@ -68,7 +68,12 @@ class Packager:
         return self._signature(packed.name, packed.manifest) == packed.signature
 
     def pack(
-        self, names: Names, header: Header, entries: Sequence[ManifestEntry], key: str
+        self,
+        names: Names,
+        header: Header,
+        entries: Sequence[ManifestEntry],
+        key: str,
+        text: bytes = b"",
     ) -> Packed:
         """Write a package and the copy of its manifest.
 
@@ -81,6 +86,7 @@ class Packager:
             header: The root of the manifest.
             entries: What to pack, each with its ``path``.
             key: Stands for what is packed.
+            text: The entries as they stand in the manifest, if they are written already.
 
         Raises:
             OriginalChangedError: Something changed each time it was read, or all of it is gone;
@@ -88,11 +94,13 @@ class Packager:
             StorageError: It could not be written or read; what is public is as it was.
         """
         asked = entries
+        text = text or writing.body(entries, header)
         for _ in range(_TRIES):
             try:
-                packed = self._write(names, header, entries, key)
+                packed = self._write(names, header, entries, key, text)
             except _MOVED:
                 entries = list(self._renewed(entries))
+                text = writing.body(entries, header)
                 if not any(map(content_of, entries)):  # a disk that is not mounted looks so
                     raise _gone(names.package) from None
             else:
@@ -104,9 +112,9 @@ class Packager:
         )
 
     def _write(
-        self, names: Names, header: Header, entries: Sequence[ManifestEntry], key: str
+        self, names: Names, header: Header, entries: Sequence[ManifestEntry], key: str, text: bytes
     ) -> Packed:
-        manifest = b"".join(write(header, entries))
+        manifest = writing.opening(header) + text + writing.closing(header)
         running = hashlib.sha256()
 
         def hashed() -> Iterator[bytes]:

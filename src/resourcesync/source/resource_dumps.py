@@ -12,8 +12,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final
 
-from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
-from resourcesync.documents.writing import write
+from resourcesync.documents.packages.planning import PackageSize, plan_packages
+from resourcesync.documents.writing import body, closing, opening
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
@@ -61,11 +61,12 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     for start, end in _ranges(known, size):
         resources = _sized(snapshot.resources(start, end), contents)
         for entries in plan_packages(header, resources, size=size):
-            key = _key(header, entries)
+            text = body(entries, header)
+            key = _key(header, text)
             packed = usable.get(key)
             if packed is None or not packager.is_here(packed):
                 names = _new_names(snapshot.at, taken)
-                made = packager.pack(names, header, entries, key)
+                made = packager.pack(names, header, entries, key, text)
                 packed = replace(made, since=to_microseconds(snapshot.at))
             packages.append(packed)
     return tuple(packages)
@@ -116,9 +117,7 @@ def _new_names(at: datetime, taken: set[str]) -> Names:
     return Names(package=names[0], manifest=names[1])
 
 
-def _key(header: Header, entries: Sequence[ManifestEntry]) -> str:
+def _key(header: Header, text: bytes) -> str:
     """Return what stands for the entries, whenever they are packed."""
-    running = hashlib.sha256()
-    for chunk in write(replace(header, at=_EPOCH), entries):
-        running.update(chunk)
-    return running.hexdigest()
+    timeless = replace(header, at=_EPOCH)
+    return hashlib.sha256(opening(timeless) + text + closing(timeless)).hexdigest()
