@@ -11,12 +11,14 @@ import pytest
 
 from resourcesync.cli.main import run
 from tests.support.command_line import Said, rows
-from tests.support.commands import Ran, environment
+from tests.support.commands import Ran, environment, files_of
 from tests.support.distributions import install
 from tests.support.hostile_server import HostileServer
 from tests.support.linking_world import PATCH, LinkingSource, link
 from tests.support.loose_source import Style
 from tests.support.scripted_source import ScriptedSource, serve, sha256
+from tests.support.settings_file import museum, put
+from tests.support.tiny_source import TinySource
 
 CODE = """
 class Flat:
@@ -229,3 +231,24 @@ def test_the_library_follows_links_and_takes_a_mapper(listed: ScriptedSource) ->
     report = Mirror(listed.uri, "mirror", links=["describedby"], mapper="tree").pull()
     assert (report.linked, report.resources) == (1, 2)
     assert json.dumps(report.state.value) == '"in sync"'
+
+
+def test_a_rule_of_the_configuration_gives_the_places_and_why_names_what_clashes(
+    source: TinySource, said: Said
+) -> None:
+    source.offer({"/objects/1/a.txt": b"a", "/1-a.txt": b"b"})
+    put(museum(source, 'map = "objects/{item}/{name} => {item}-{name}"'))
+
+    assert run(["pull", "museum"]) == 3
+    assert files_of(Path("copies/museum")) == {"1-a.txt": b"a"}
+    said.readouterr()
+    assert run(["why", "museum", f"{source.url}/1-a.txt"]) == 1
+    assert f"belongs to {source.url}/objects/1/a.txt" in said.readouterr().out
+    put(museum(source, 'map = "objects/{item}/{name} => {item}"'))
+    assert run(["pull", "museum"]) == 2
+    told = said.readouterr().err
+    assert "error[other-mapper]" in told
+    assert "--map 'objects/{item}/{name} => {item}-{name}'" in told
+    put(museum(source, 'map = "{a} => {b}"').replace("copies/", "other/"))
+    assert run(["pull", "museum"]) == 2
+    assert "'{a} => {b}' is no rule for places: " in said.readouterr().err

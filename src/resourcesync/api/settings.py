@@ -34,8 +34,8 @@ class MirrorOptions(TypedDict, total=False):
         max_size: Bytes; no resources that are larger.
         since: Only resources modified since, aware.
         links: Relations; also what chosen entries link to with one of them, ``describedby``.
-        mapper: What gives each resource its place: ``tree``, or the name of a plug-in. A mirror
-            keeps it for life.
+        mapper: What gives each resource its place: ``tree``, the name of a plug-in, or a
+            rule ``PATTERN => TEMPLATE``. A mirror keeps it for life.
         set_name: Which set of several: its URI, name or number; remembered with the mirror.
         allow_origins: Origins that the Source may list resources of, besides its own.
         delete: What is deleted here: ``signalled`` what a Change List calls deleted; ``absent``

@@ -39,9 +39,16 @@ FILTERS: Final = (
 )
 PLACES: Final = (
     option(
+        "--state",
+        metavar="DIRECTORY",
+        help="Where the memory of a mirror is kept whose copies go into a store of a plug-in; a "
+        "folder of this user's unless given.",
+    ),
+    option(
         "--map",
-        metavar="NAME",
-        help="What gives each resource its place: tree, or a plug-in; a mirror keeps it for life.",
+        metavar="NAME|RULE",
+        help="What gives each resource its place: tree, a plug-in, or a rule such as 'bitstream/"
+        "{item}/{name} => {item}/{name}'; a mirror keeps it for life.",
     ),
 )
 SAFETY: Final = (

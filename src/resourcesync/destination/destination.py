@@ -23,6 +23,7 @@ from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.runs import Run, new_run
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
+from resourcesync.destination.templates import is_template, tidy
 from resourcesync.destination.whereabouts import Whereabouts, tell_source
 from resourcesync.discovery import Discovered
 from resourcesync.errors import (
@@ -218,7 +219,7 @@ class Destination:
             if not options.dry_run and self._memory.identity is not None:
                 self._memory.write(found_at=to_microseconds(equipment.clock.now()))
         identity = self._memory.identity or self._new_identity(address, found, options)
-        check_mapper(options.mapper, identity.mapper)
+        check_mapper(_mapper(options), identity.mapper)
         selection = self._select(identity, filters)
         if not options.dry_run and self._memory.identity is None:
             now = to_microseconds(equipment.clock.now())
@@ -261,7 +262,7 @@ class Destination:
             origins=tuple(dict.fromkeys((home, origin(address)))),
             profile=profile,
             set_uri=found.set_uri if options.set_name else "",
-            mapper=options.mapper or TREE,
+            mapper=_mapper(options) or TREE,
         )
 
     def _tell_refused(self, refused: Refused) -> None:
@@ -380,6 +381,10 @@ class Destination:
         moment = to_microseconds(clock.now())
         self._equipment.state.commit(Step(notes={AUDITED: str(moment)}))
         return replace(report, seconds=clock.monotonic() - started)
+
+
+def _mapper(options: PullOptions) -> str:
+    return tidy(options.mapper) if is_template(options.mapper) else options.mapper
 
 
 def _baseline(pull: Pull) -> "Baseline":

@@ -8,6 +8,7 @@ one place, so no list of places is needed to know that no copy takes the place o
 import re
 import unicodedata
 from collections.abc import Callable
+from shlex import quote
 from typing import Any, Final, Protocol
 
 from resourcesync.destination.mapping import MAX_PATH, Profile, TreeMapping, normalise
@@ -176,6 +177,6 @@ def check_mapper(asked: str, known: str) -> None:
         raise ConfigurationError(
             f"the mirror's places come from the mapper {known!r}, not from {asked!r}",
             evidence=(("kept", "nothing was changed"),),
-            hint=f"pull into another folder, or with --map {known}",
+            hint=f"pull into another folder, or with --map {quote(known)}",
             code="other-mapper",
         )

@@ -17,6 +17,7 @@ from resourcesync.destination.mappers import (
 from resourcesync.destination.mapping import Profile, TreeMapping
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState as MirrorWord
+from resourcesync.destination.templates import TemplateMapping, is_template
 from resourcesync.discovery import Discovered
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import from_microseconds
@@ -38,7 +39,7 @@ class Identity:
         origins: The origins that the Source speaks for by itself.
         profile: The mapping's profile.
         set_uri: The set that the operator chose; empty when there was nothing to choose.
-        mapper: What gives each URI its place: ``tree``, or a plug-in's name.
+        mapper: What gives each URI its place: ``tree``, a plug-in's name, or a rule.
     """
 
     source: str
@@ -59,6 +60,8 @@ class Identity:
         """
         if self.mapper == TREE:
             return TreeMapping(base=self.base, profile=self.profile)
+        if is_template(self.mapper):
+            return TemplateMapping(self.mapper, self.base, self.profile)
         return PluggedMapping(self.mapper, load(self.mapper), self.base, self.profile)
 
 

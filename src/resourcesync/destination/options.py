@@ -69,7 +69,8 @@ class PullOptions:
         review: Shown what was decided, before any of it is done.
         dumps: ``auto``: packages of the Source's dumps bring resources where that costs less than
             single requests; ``never``: no dump is read; ``always``: wherever they help.
-        mapper: What gives each URI its place, by name; empty takes the one of the mirror.
+        mapper: What gives each URI its place: a name, or a rule ``PATTERN => TEMPLATE``; empty
+            takes the one of the mirror.
     """
 
     mode: PullMode = "auto"
