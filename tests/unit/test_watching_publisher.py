@@ -14,6 +14,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageEr
 from resourcesync.source.policy import Step
 from resourcesync.wiring.publishing import CATALOGUE, Asked, Published
 from resourcesync.wiring.watching import Keeper, Pace
+from tests.support.listening import Listener
 
 URL = {"url": "https://h.example/"}
 
@@ -112,6 +113,18 @@ def test_lists_that_grow_old_are_closed_although_nothing_happens(tmp_path: Path)
 
     assert 3_600 - Pace().least in script.waits
     assert (tmp_path / "resourcesync/changelist-000001.xml").exists()
+
+
+def test_a_hub_that_was_not_told_is_told_a_minute_later(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    kept = Kept(tmp_path)
+    with Listener(lambda _: (503, b"")) as hub:
+        script = Script(kept.clock, kept.write("b.txt"), None, None, lambda: None)
+        with pytest.raises(DoneError):
+            kept.keeper.keep(script, URL | {"hubs": (hub.origin,), "notify": True}, Asked())
+
+    assert script.waits[2] == Pace().most - Pace().least  # nothing was written, but not told either
+    assert len(hub.posts()) >= 4
 
 
 def test_a_step_is_forced_in_the_first_run_alone(kept: Kept) -> None:

@@ -186,6 +186,13 @@ def test_there_are_only_so_many_wishes_and_subscriptions_in_all(tmp_path: Path) 
     assert full.wish(mode="unsubscribe").status == 202
 
 
+def test_who_wants_to_leave_is_heard_for_longer_but_not_for_ever(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, most_intents=2)
+    assert [desk.wish().status for _ in range(3)] == [202, 202, 503]
+    found = [desk.wish(mode="unsubscribe").status for _ in range(3)]
+    assert found == [202, 202, 503]
+
+
 def test_only_the_publisher_may_submit(desk: Desk) -> None:
     body = payload()
     for signatures in (

@@ -47,7 +47,8 @@ from resourcesync.cli.words import QUIET, Line
 @option(
     "--private-callbacks",
     is_flag=True,
-    help="With --hub: also tell subscribers on this machine and in private networks.",
+    help="With --hub, for closed networks: also tell subscribers on this machine and in private"
+    " networks, and take secrets over plain HTTP.",
 )
 @option(
     "--events",
@@ -92,6 +93,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     few requests. No list names it: tell its address to whom it may help.
     """
     tree: Path = values["tree"]
+    if values["private_callbacks"] and not values["hub"]:
+        raise click.UsageError("--private-callbacks goes with --hub")
 
     def work(screen: Screen) -> Outcome:
         return _serve(tree, values, screen)

@@ -148,17 +148,17 @@ class HubApplication:
             return refuse(413, f"At most {most} bytes.", (b"connection", b"close"))
         async with self._bodies:
             body = await read_body(receive, most=most, seconds=_BODY_SECONDS)
-            if isinstance(body, Reply):
-                return body
-            if is_form:
-                return await self._ask(body, scope)
-            submission = Submission(
-                body=body,
-                media_type=media_type,
-                link=", ".join(header_values(scope, b"link")),
-                signatures=header_values(scope, b"x-hub-signature"),
-            )
-            return await in_thread(lambda: self._hub.submit(submission))
+        if isinstance(body, Reply):
+            return body
+        if is_form:
+            return await self._ask(body, scope)
+        submission = Submission(
+            body=body,
+            media_type=media_type,
+            link=", ".join(header_values(scope, b"link")),
+            signatures=header_values(scope, b"x-hub-signature"),
+        )
+        return await in_thread(lambda: self._hub.submit(submission))
 
     async def _ask(self, body: bytes, scope: Scope) -> Reply:
         peer = (scope.get("client") or ("", 0))[0]

@@ -24,7 +24,7 @@ DIALECTS: Final = (
 )
 """The versions that can be published; the first three know open Change Lists."""
 _NOTIFYING: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
-_ADDRESS: Final = re.compile(r"https?://[!#-;=?-\[\]_a-z~]+", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"https?://[!$-;=?-\[\]_a-z~]+", re.IGNORECASE)
 
 
 class ChangeLists(StrEnum):

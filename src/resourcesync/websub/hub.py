@@ -95,13 +95,9 @@ class Hub:
         origin = messages.origin_of(wish.callback)
         if not self._peers.take(peer, now) or not self._origins.take(origin, now):
             return Answer(status=429, text="Too many requests.", retry_after=_LATER)
-        store = self._store
-        if wish.mode is Mode.SUBSCRIBE and (
-            store.count_intents() >= rules.most_intents
-            or store.count_subscriptions() >= rules.most_subscriptions
-        ):
+        if self._is_full(wish.mode):
             return Answer(status=503, text="Too many subscriptions.", retry_after=_LATER)
-        store.add_intent(
+        self._store.add_intent(
             Intent(
                 mode=wish.mode.value,
                 topic=wish.topic,
@@ -114,6 +110,16 @@ class Hub:
         )
         self._wake()
         return _STORED
+
+    def _is_full(self, mode: Mode) -> bool:
+        """Whether no more of such wishes are taken; who wants to leave is heard for longer."""
+        rules, waiting = self._rules, self._store.count_intents()
+        if mode is Mode.UNSUBSCRIBE:
+            return waiting >= 2 * rules.most_intents
+        return (
+            waiting >= rules.most_intents
+            or self._store.count_subscriptions() >= rules.most_subscriptions
+        )
 
     def outcome(self, body: bytes) -> Answer | None:
         """Return the answer to a wish that was stored; ``None`` while it is to wait for it.

@@ -54,13 +54,14 @@ def open_own_hub(
         out: The folder that holds its documents.
         base: The address that it was published for.
         clock: Time.
-        private: Whether callbacks at addresses that are not public are allowed.
+        private: Whether callbacks at addresses that are not public are allowed, and secrets over
+            plain HTTP: for closed networks.
 
     Raises:
         ConfigurationError: Its documents name no hub below that address.
         StorageError: What the hub remembers cannot be opened.
     """
-    address = next((it for it in hubs_of(root) if it.startswith(base) and len(it) > len(base)), "")
+    address = next((it for it in hubs_of(root) if _is_below(it, base)), "")
     if not address:
         raise ConfigurationError(
             f"the lists of {root} name no hub that could be served here",
@@ -83,9 +84,14 @@ def open_own_hub(
         address=address,
         topics=frozenset(topics),
         key=notifying.read_key(folder, makes=True),
+        plain_secrets=private,
     )
     hub = hubs.open_hub(folder / STORE, rules, clock, look=look, private=private)
     return OwnHub(path="/" + address.removeprefix(base).strip("/"), hub=hub)
+
+
+def _is_below(address: str, base: str) -> bool:
+    return address.startswith(base) and len(address) > len(base) and "?" not in address
 
 
 def channel_links(root: Path, base: str) -> Callable[[str], Sequence[str]]:

@@ -137,5 +137,7 @@ class Keeper:
         """Return the seconds after which the tree is looked at without a hint."""
         if done.scan.changing or done.publication.written:
             return self._pace.settle
+        if done.notified is not None and (done.notified.problems or done.notified.error):
+            return self._pace.most
         ages = (done.settings.rotate, done.settings.rebase_every)
         return min([self._pace.rescan, *(max(age, self._pace.most) for age in ages if age)])
