@@ -18,7 +18,7 @@ from resourcesync.destination.options import PullMode, PullOptions
 from resourcesync.destination.proving import Rolling
 from resourcesync.destination.reports import AuditReport, Finding, MirrorStatus, RunReport
 from resourcesync.errors import ConfigurationError
-from resourcesync.wiring import machine, mirrors
+from resourcesync.wiring import machine, mirrors, stores
 
 
 class Mirror:
@@ -36,7 +36,9 @@ class Mirror:
     Args:
         source: Any address of the Source: of a site, a Source Description, a list or a sitemap.
             ``None`` takes the one that the mirror remembers.
-        folder: The mirror's folder; made by the first pull.
+        folder: The mirror's folder, made by the first pull; or the address of a store that a
+            plug-in is for, such as ``s3://bucket/prefix``.
+        state: The folder for the memory of a mirror in a store, which must be named then.
         **options: See `MirrorOptions`.
 
     Raises:
@@ -47,10 +49,13 @@ class Mirror:
         self,
         source: str | None,
         folder: str | os.PathLike[str],
+        *,
+        state: str | os.PathLike[str] | None = None,
         **options: Unpack[MirrorOptions],
     ) -> None:
         self.source = source
-        self.folder = Path(folder)
+        self._home = _home_of(folder, state)
+        self.folder = self._home.folder
         self._options, self._network = mirror_settings(options)
         self._calls = Calls(machine.system_clock())
         self._held: Destination | None = None
@@ -76,7 +81,7 @@ class Mirror:
         if self.source is None and not mirrors.is_mirror(self.folder):
             raise mirrors.not_a_mirror(self.folder)
         with mirrors.open_destination(
-            self.folder,
+            self._home if self._home.store else self.folder,
             source=self.source,
             network=self._network,
             report=self._calls.report,
@@ -310,3 +315,15 @@ class Mirror:
         return changes_of(
             self.folder, consumer=consumer, since=since, touched=touched, restart=restart
         )
+
+
+def _home_of(folder: str | os.PathLike[str], state: str | os.PathLike[str] | None) -> stores.Home:
+    if isinstance(folder, str) and stores.is_address(folder):
+        if state is None:
+            raise ConfigurationError(
+                "a mirror in a store needs a folder for its memory", hint="name it: state=FOLDER"
+            )
+        return stores.home_of(folder, state)
+    if state is not None:
+        raise ConfigurationError("a mirror in a folder keeps its memory there: leave state out")
+    return stores.Home(Path(folder))

@@ -54,12 +54,14 @@ class ConfiguredMirror:
     Attributes:
         name: Its name.
         dest: Its folder.
+        store: The address of the store that has its copies; empty for the folder.
         settings: All of its keys; those it has itself, and those of ``[defaults]``.
     """
 
     name: str
     dest: Path
     settings: Mapping[str, Setting] = field(repr=False)
+    store: str = ""
 
     @property
     def source(self) -> str:
@@ -130,9 +132,9 @@ class Configuration:
                 raise self.file.wrong(table, key, "is missing")
         settings = {**without_rivals(self.defaults, own), **own}
         self._check(table, settings)
-        dest = mirror_folders.folder_of(self.file, table, str(own["dest"].value))
+        dest, store = self._home(table, own["dest"], own.get("state"))
         mirror_folders.check_alone(self.file, name, dest, self._folders)
-        return ConfiguredMirror(name=name, dest=dest, settings=settings)
+        return ConfiguredMirror(name=name, dest=dest, settings=settings, store=store)
 
     @cached_property
     def _folders(self) -> Mapping[str, Path]:
@@ -144,9 +146,18 @@ class Configuration:
             with suppress(ConfigurationError):
                 text = dict(_overridden(name, "dest")).get("dest")
                 dest = text or read_setting(self.file, table, "dest", MIRROR_KEYS)
-                folder = mirror_folders.folder_of(self.file, table, str(dest.value))
-                found[name] = mirror_folders.resolved(folder)
+                state = dict(_overridden(name, "state")).get("state")
+                if state is None and "state" in self.file.table(*table):
+                    state = read_setting(self.file, table, "state", MIRROR_KEYS)
+                found[name] = mirror_folders.resolved(self._home(table, dest, state)[0])
         return found
+
+    def _home(
+        self, table: tuple[str, ...], dest: Setting, state: Setting | None
+    ) -> tuple[Path, str]:
+        assert self.file is not None
+        where = None if state is None else str(state.value)
+        return mirror_folders.home_in(self.file, table, str(dest.value), where)
 
     def _check(self, table: tuple[str, ...], settings: Mapping[str, Setting]) -> None:
         assert self.file is not None
@@ -173,7 +184,7 @@ class Configuration:
             raise ConfigurationError(
                 f"{place} is a file, not a mirror's folder", hint="name the mirror's folder"
             )
-        return Path(place)
+        return mirror_folders.home_of(place, None)[0]
 
     def network(self, place: str, way: Mapping[str, Any]) -> "Network":
         """Return how the Source of a mirror is asked, its secrets included.

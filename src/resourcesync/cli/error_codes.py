@@ -20,6 +20,8 @@ ConfigurationError
   origins            What was given is no origin; write https://HOST.
   type               What was given is no media type; write text/html or text/*.
   base               The Source's address cannot be the root of a mirror.
+StoppedError
+  interrupted        The run was stopped before its end; run it again, it goes on.
 StorageError
   unreadable-file    A file of the tree cannot be read; make it readable, or exclude it.
   unreadable-folder  A folder of the tree cannot be read; make it readable, or exclude it.
@@ -27,6 +29,7 @@ StorageError
   path-in-the-way    Something of yours is where a copy belongs; move it away.
   local-change       A file was changed while it was replaced; move it away if you want to keep it.
   on-change          The program of on_change did not end with 0; it is told again.
+  store              The store of a plug-in failed; see that it can be reached and written.
   watch              The system watches no more folders; raise its limit, or publish by the clock.
 StateError
   clock-ahead        The clock is a year after all that was published; if it is right: --rebase.
@@ -43,6 +46,7 @@ SourceUnavailableError
   too-slow           The server gives less than the least speed.
   stale-copy         The Source gives older lists than before; a cache may hold an old copy.
   mixed-copies       The parts of a list are from different times; a cache may hold an old copy.
+  transport          The transport of a plug-in failed; `resourcesync plugins` names it.
 SourceRefusedError
   egress             The address is private or special, and a Source chose it; see --allow-origin.
   redirect           A redirect leads where policy does not allow, or to nowhere.

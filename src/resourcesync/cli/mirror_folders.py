@@ -21,6 +21,47 @@ def folder_of(file: ConfigFile, table: tuple[str, ...], dest: str, key: str = "d
         raise file.wrong(table, key, "names a user who is not there") from None
 
 
+def home_of(place: str, state: str | None) -> tuple[Path, str]:
+    """Return a mirror's folder on this machine, and the address of its store; empty for none.
+
+    Args:
+        place: A folder, or the address of a store.
+        state: The folder that was named for the mirror's memory.
+
+    Raises:
+        ConfigurationError: No plug-in is for such an address, or there is nothing to keep apart.
+    """
+    if ":" in place:
+        from resourcesync.wiring import stores  # noqa: PLC0415 - help stays quick
+
+        if stores.is_address(place):
+            return stores.home_of(place, state)
+    if state is not None:
+        raise ConfigurationError(
+            f"{place} is a folder, which keeps its own memory",
+            hint="--state is for copies that go into a store: leave it out",
+        )
+    return Path(place), ""
+
+
+def home_in(
+    file: ConfigFile, table: tuple[str, ...], dest: str, state: str | None
+) -> tuple[Path, str]:
+    """Return the same for what a table says; paths count from the folder of the file.
+
+    Raises:
+        ConfigurationError: As `home_of` and `folder_of` do.
+    """
+    where = None if state is None else str(folder_of(file, table, state, "state"))
+    try:
+        folder, store = home_of(dest, where)
+    except ConfigurationError as error:
+        key = "dest" if "://" in dest else "state"
+        reason = "must be a folder" if key == "dest" else "is for the address of a store in `dest`"
+        raise file.wrong(table, key, reason, hint=error.message) from error
+    return (folder, store) if store else (folder_of(file, table, dest), "")
+
+
 def check_alone(file: ConfigFile, name: str, dest: Path, folders: Mapping[str, Path]) -> None:
     """Refuse the folder of a mirror when another one has it, has it inside, or lies in it.
 

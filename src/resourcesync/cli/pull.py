@@ -55,11 +55,11 @@ def command(output: OutputOptions, **values: Any) -> Job:
     _check(places, configuration, values, every=every)
     chosen = Chosen(configuration, values, given_options())
     words = PullWords(itemize=values["itemize"], dry_run=values["dry_run"])
-    if every or (len(places) > 1 and "://" not in places[0]):
+    if every or (len(places) > 1 and not _is_source(places)):
         job = _job_of_many(configuration.names if every else places, chosen, words, output)
         return replace(job, work=keeping_metrics(job.work, metrics, ""))
-    if "://" in places[0]:
-        folder = Path(places[1] if places[1:] else _folder_name(places[0]))
+    if _is_source(places):
+        folder = places[1] if places[1:] else _folder_name(places[0])
         target = chosen.follower(places[0], folder)
     else:
         target = chosen.target(places[0])
@@ -120,7 +120,7 @@ def _check(
         raise configuration.no_mirrors()
     if not every and not places:
         raise click.UsageError("name a SOURCE or a MIRROR, or give --all")
-    if "://" not in "".join(places[:1]):
+    if not _is_source(places):
         for place in places:
             _check_mirror(place, configuration, is_only=len(places) == 1)
     elif len(places) > 2:  # noqa: PLR2004 - SOURCE and DEST
@@ -138,8 +138,18 @@ def _check_mirror(place: str, configuration: Configuration, *, is_only: bool) ->
         raise click.UsageError(f"{place!r} is no mirror and no address of a Source: {hint}")
 
 
+def _is_source(places: Sequence[str]) -> bool:
+    """Whether the first place is the address of a Source; that of a store alone is a mirror."""
+    first = "".join(places[:1])
+    if "://" not in first or first.startswith(("http://", "https://")) or len(places) > 1:
+        return "://" in first
+    from resourcesync.wiring import stores  # noqa: PLC0415 - help stays quick
+
+    return not stores.is_known(first)
+
+
 def _check_folder(place: str) -> None:
-    if "://" in place:
+    if place.startswith(("http://", "https://")):
         raise click.UsageError(f"{place!r} is no folder and no name of a mirror")
     if configured.is_file(place):
         raise click.UsageError(f"{place!r} is a file, not a mirror's folder")

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from resourcesync import config
-from resourcesync.cli import configured_values
+from resourcesync.cli import configured_values, mirror_folders
 from resourcesync.cli.configured import Configuration
 from resourcesync.cli.output import Outcome, Screen
+from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from resourcesync.cli.pull_words import PullWords
@@ -58,6 +59,7 @@ class Arguments:
     ca_file: str | None = None
     link: tuple[str, ...] = ()
     map: str | None = None
+    state: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,7 @@ class Target:
         folder: The mirror.
         arguments: How.
         is_configured: Whether a table says how, filters included.
+        store: The address of the store that has the copies; empty for the folder itself.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Target:
     folder: Path
     arguments: Arguments
     is_configured: bool = False
+    store: str = ""
 
 
 class Chosen:
@@ -102,7 +106,7 @@ class Chosen:
             ConfigurationError: The mirror's table has a mistake.
         """
         if place not in self.configuration.names:
-            return self.follower(None, Path(place))
+            return self.follower(None, place)
         mirror = self.configuration.mirror(place)
         values = configured_values.merged(self._values, mirror.settings, self._given)
         return Target(
@@ -111,13 +115,20 @@ class Chosen:
             folder=mirror.dest,
             arguments=Arguments(**values),
             is_configured=True,
+            store=mirror.store,
         )
 
-    def follower(self, address: str | None, folder: Path) -> Target:
-        """Return the mirror in a folder, of a Source or of the one that it remembers."""
+    def follower(self, address: str | None, place: str) -> Target:
+        """Return the mirror at a place, of a Source or of the one that it remembers.
+
+        Raises:
+            ConfigurationError: The place is the address of a store that no plug-in is for.
+        """
         values = configured_values.merged(self._values, self.configuration.defaults, self._given)
         arguments = Arguments(**values)
-        return Target(name=str(folder), address=address, folder=folder, arguments=arguments)
+        folder, store = mirror_folders.home_of(place, arguments.state)
+        name = place if store else str(folder)
+        return Target(name=name, address=address, folder=folder, arguments=arguments, store=store)
 
 
 class Way(NamedTuple):
@@ -151,6 +162,11 @@ def pull(target: Target, way: Way, screen: Screen, tell: "Reporter") -> Outcome:
     arguments, folder = target.arguments, target.folder
     network = _network(target, way.configuration)
     is_several = arguments.all_sets or len(arguments.set) > 1
+    if is_several and target.store:
+        raise ConfigurationError(
+            "several sets need a folder with a mirror for each; a store is one mirror",
+            hint="name one set, and a store of its own for each",
+        )
     if not is_several and not sets.is_folder_of_sets(folder):
         name = "".join(arguments.set)
         return _pull_one(_One(target, folder, name), network, way, tell)
@@ -179,6 +195,7 @@ def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outc
     from resourcesync.cli.planned_items import showing_items  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.stores import Home  # noqa: PLC0415 - help stays quick
 
     address, folder = one.target.address, one.folder
     words, clock = way.words, way.clock
@@ -192,7 +209,7 @@ def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outc
         tell(event, fields)
 
     with mirrors.open_destination(
-        folder,
+        Home(folder, one.target.store) if one.target.store else folder,
         source=address,
         network=network,
         report=report,

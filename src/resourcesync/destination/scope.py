@@ -273,7 +273,7 @@ class Scope:
         if not (self._include or self._exclude):
             return True
         normal = normalise(uri)
-        path, question, text = normal[normal.index("/", len("https://")) :].partition("?")
+        path, question, text = normal[normal.index("/", normal.index("://") + 3) :].partition("?")
         query = text if question else None
         if self._include and not any(glob.matches(path, query) for glob in self._include):
             return False

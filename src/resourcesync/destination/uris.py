@@ -10,6 +10,7 @@ from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 
+from resourcesync.discovery.addresses import is_accepted
 from resourcesync.errors import OutOfScopeError
 
 MAX_URI: Final = 2_048
@@ -22,7 +23,7 @@ _MAX_PORT: Final = 65_535
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _ILLEGAL: Final = re.compile(r"[^A-Za-z0-9._~!$&'()*+,;=:@/?#\[\]%-]")
 _PARTS: Final = re.compile(
-    r"(https?)://([^/?#]+)([^?#\[\]]*)(\?[^#\[\]]*)?(?:#[^#\[\]]*)?", re.IGNORECASE
+    r"([a-z][a-z0-9+.-]*)://([^/?#]+)([^?#\[\]]*)(\?[^#\[\]]*)?(?:#[^#\[\]]*)?", re.IGNORECASE
 )
 _BAD_TRIPLET: Final = re.compile(r"%(?:00|0[AaDd]|(?![0-9A-Fa-f]{2}))")
 _TRIPLET: Final = re.compile(r"%[0-9A-Fa-f]{2}")
@@ -43,7 +44,8 @@ def normalise(uri: str) -> str:
     Slashes and the query stay as they are.
 
     Raises:
-        OutOfScopeError: It is no absolute http or https URI that can be trusted. ``code`` is one
+        OutOfScopeError: It is no absolute URI of http, https or a scheme that a transport was
+            named for, or it cannot be trusted. ``code`` is one
             of ``URL_TOO_LONG``, ``URL_SCHEME``, ``URL_ILLEGAL``, ``URL_NOT_ABSOLUTE``,
             ``URL_USERINFO``, ``URL_HOST``, ``URL_PORT`` and ``URL_DOT_SEGMENT``.
     """
@@ -62,14 +64,16 @@ def origin(uri: str) -> str:
         OutOfScopeError: As for ``normalise``.
     """
     normal = normalise(uri)
-    return normal[: normal.index("/", len("https://"))]
+    return normal[: normal.index("/", normal.index("://") + 3)]
 
 
 def _normalise(uri: str) -> str:
     if len(uri) > MAX_URI:
         raise _refused(uri, "URL_TOO_LONG", f"is longer than {MAX_URI:,} characters")
     match = _PARTS.fullmatch(uri)
-    if match is None or _ILLEGAL.search(uri) or _BAD_TRIPLET.search(uri):
+    if match is None or not is_accepted(match[1].lower()):
+        raise _unreadable(uri)
+    if _ILLEGAL.search(uri) or _BAD_TRIPLET.search(uri):
         raise _unreadable(uri)
     scheme, authority, path, query = match.groups(default="")
     scheme = scheme.lower()
@@ -93,7 +97,7 @@ def _refused(uri: str, code: str, reason: str) -> OutOfScopeError:
 def _unreadable(uri: str) -> OutOfScopeError:
     """Say why a URI does not have the form of one, most telling reason first."""
     scheme = _SCHEME.match(uri)
-    if scheme is not None and scheme[1].lower() not in _PORTS:
+    if scheme is not None and not is_accepted(scheme[1].lower()):
         return _refused(uri, "URL_SCHEME", "is neither http nor https")
     if not uri.isascii():
         reason = "has characters beyond ASCII: write them as %XX, and the host as xn--"
@@ -141,7 +145,7 @@ def _authority(scheme: str, text: str) -> str | _Fault:
         return host
     if not _PORT.fullmatch(port) or int(port) > _MAX_PORT:
         return _Fault("URL_PORT", "has a port that is none")
-    return host if int(port) == _PORTS[scheme] else f"{host}:{port}"
+    return host if int(port) == _PORTS.get(scheme) else f"{host}:{port}"
 
 
 def _is_host(host: str) -> bool:

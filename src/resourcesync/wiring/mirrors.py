@@ -3,16 +3,15 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
-from random import Random
 from typing import Final, Literal
 
 from resourcesync import config
-from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.audit_files import AuditFiles
 from resourcesync.adapters.mirror.consumers import ConsumerFiles
@@ -35,8 +34,12 @@ from resourcesync.errors import (
 )
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.mirror import MirrorState
-from resourcesync.wiring import plugins
+from resourcesync.wiring import plugins, stores, transports
 from resourcesync.wiring.credentials import Credentials
+from resourcesync.wiring.known_rules import MirrorRules
+from resourcesync.wiring.stores import Home
+
+_HTTP: Final = ("http://", "https://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +88,13 @@ class Network:
         names = ("jobs", "per_host", "rate", "bandwidth", "timeout", "retries")
         chosen = {name: value for name in names if (value := getattr(self, name)) is not None}
         home = origin_of(source) if source else ""
-        trusted = frozenset(filter(None, (home, *map(origin_of, self.allow_origins))))
+        origins = (home, *map(origin_of, self.allow_origins))
+        trusted = frozenset(it for it in origins if it.startswith(_HTTP))
+        if home and home not in trusted and self.headers:
+            raise ConfigurationError(
+                f"header fields are for http and https; the Source is {home}",
+                hint="see the documentation of its transport for where it finds its secrets",
+            )
         return FetchSettings(
             **chosen,
             robots=self.robots,
@@ -170,7 +179,7 @@ def knows_source(folder: Path) -> bool:
 
 @contextmanager
 def open_destination(
-    folder: Path,
+    place: Path | Home,
     *,
     source: str | None = None,
     network: Network = _DEFAULT_NETWORK,
@@ -183,7 +192,7 @@ def open_destination(
     A folder that was no mirror before and did not become one is left as it was.
 
     Args:
-        folder: The mirror; made when it does not exist.
+        place: The mirror's folder, made when it does not exist; or the mirror in a store.
         source: The address it is going to follow, for a mirror that does not know its own yet.
         network: How the Source is asked.
         report: Takes events.
@@ -198,16 +207,29 @@ def open_destination(
         StorageError: The folder cannot be used.
         ConfigurationError: A setting cannot work.
     """
+    folder = place.folder if isinstance(place, Home) else place
     was_folder, was_mirror = folder.is_dir(), is_mirror(folder)
-    had_own = (folder / OWN_FOLDER).is_dir()
+    own = folder / OWN_FOLDER
+    had_own = own.is_dir()
+    if isinstance(place, Home):
+        stores.bind(place)
     with mirror_folder.MirrorFolder(folder, clock) as mirror:
-        state, copies = mirror.state, mirror.copies
+        state, local = mirror.state, mirror.copies
         assert state is not None
-        assert copies is not None
+        assert local is not None
         memory = Memory(state)
         try:
-            timed, settings = Deadline(clock), network.settings(source or _followed(memory))
-            with closing(CurlFetcher(settings, timed, Random())) as fetcher:  # noqa: S311 - jitter
+            timed = Deadline(clock)
+            with (
+                stores.copies_of(mirror, clock) as copies,
+                transports.open_fetcher(
+                    source or _followed(memory),
+                    network.settings,
+                    timed,
+                    MirrorRules(state, clock),
+                ) as (fetcher, traffic),
+            ):
+                in_folder = copies is local
                 yield Destination(
                     Equipment(
                         folder=str(folder),
@@ -216,13 +238,13 @@ def open_destination(
                         state=state,
                         clock=timed,
                         report=report,
-                        scratch=copies.scratch,
+                        scratch=local.scratch,
                         check_folder=mirror.check_marker,
                         purge=copies.purge,
-                        drop_parts=partial(copies.clear_temporary, inf),
-                        tells_case=not (folder / OWN_FOLDER / "STATE.DB").exists(),
-                        traffic=lambda: (fetcher.stats.requests, fetcher.stats.received),
-                        room=partial(_room, folder),
+                        drop_parts=partial(local.clear_temporary, inf),
+                        tells_case=not in_folder or not (own / "STATE.DB").exists(),
+                        traffic=traffic,
+                        room=partial(_room, folder if in_folder else None),
                         patches=plugins.patch_formats(),
                         mappers=plugins.mapper,
                         is_expected=is_expected,
@@ -234,7 +256,9 @@ def open_destination(
                 _forget(folder, had_own=had_own, keep=was_folder)
 
 
-def _room(folder: Path) -> int:
+def _room(folder: Path | None) -> int | None:
+    if folder is None:
+        return None
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
 

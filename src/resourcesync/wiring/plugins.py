@@ -23,6 +23,8 @@ MAPPERS: Final = "resourcesync.mappers"
 PATCHES: Final = "resourcesync.patches"
 PATCH_MAKERS: Final = "resourcesync.patch_makers"
 EXPORTERS: Final = "resourcesync.exporters"
+STORES: Final = "resourcesync.stores"
+TRANSPORTS: Final = "resourcesync.transports"
 
 _OURS: Final = "resourcesync"
 _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
@@ -40,6 +42,11 @@ _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
     EXPORTERS: {
         "bagit": "resourcesync.destination.bagging:export_bag",
         "zip": "resourcesync.destination.packing:export_packages",
+    },
+    STORES: {},
+    TRANSPORTS: {
+        "http": "resourcesync.adapters.http.fetcher:CurlFetcher",
+        "https": "resourcesync.adapters.http.fetcher:CurlFetcher",
     },
 }
 """Ours, by group and name: where each is. No plug-in takes the place of one of these.
@@ -95,6 +102,15 @@ def load(group: str, name: str) -> Callable[..., Any]:
         ConfigurationError: There is no such plug-in, several distributions bring one of that name,
             or it cannot be imported.
     """
+    return _import(find(group, name))
+
+
+def find(group: str, name: str) -> Plugin:
+    """Return the one plug-in of a name; it is not imported.
+
+    Raises:
+        ConfigurationError: There is none, or several distributions bring one of that name.
+    """
     found = [plugin for plugin in _of(group) if plugin.name == name]
     if not found:
         raise ConfigurationError(
@@ -110,7 +126,7 @@ def load(group: str, name: str) -> Callable[..., Any]:
             hint="uninstall all but one of them",
             code="ambiguous-plugin",
         )
-    return _import(found[0])
+    return found[0]
 
 
 class _PatchFormats(Mapping[str, PatchFormat]):

@@ -1,0 +1,313 @@
+"""Copies in a store that is no folder (``Copies``), over the little that a store promises.
+
+Bytes on their way wait in a local folder: they are hashed there, and only what is proven is put.
+Beside the copies, below ``.resourcesync``, are the trash, the quarantine and the store's marker.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from typing import BinaryIO, Final
+
+from resourcesync.errors import MirrorChangedError, ResourceSyncError, StorageError
+from resourcesync.model.digests import Digest, agree
+from resourcesync.ports import Clock, Installation, Removal, Staged
+from resourcesync.ports.mirror import MirrorState, Step
+from resourcesync.ports.storing import Content, Store, Stored
+
+_OWN: Final = ".resourcesync/"
+_TRASH: Final = f"{_OWN}trash/"
+_QUARANTINE: Final = f"{_OWN}quarantine/"
+_MARKER: Final = f"{_OWN}marker"
+_NOTE: Final = "store-marker"
+_MARKER_BYTES: Final = 64
+_BLOCK: Final = 1 << 20
+_LONGEST_VERSION: Final = 1_000
+_LEAF: Final = 100
+_MOST_SET_ASIDE: Final = 100_000
+
+Stage = Callable[[Sequence[str], str], Staged]
+
+
+class StoredCopies:
+    """Copies in a store.
+
+    Args:
+        store: It; the mirror's lock is held.
+        stage: Starts a copy beside the mirror, on a disk of this machine.
+        clock: Dates what is moved away.
+    """
+
+    def __init__(self, store: Store, stage: Stage, clock: Clock) -> None:
+        self._store = store
+        self._stage = stage
+        self._clock = clock
+        self._made_way: list[tuple[str, str]] = []
+
+    @contextmanager
+    def held(self, who: str) -> Iterator[None]:
+        """Keep every other holder of the store out while the block runs.
+
+        Raises:
+            LockedError: Somebody holds it.
+            StorageError: It cannot be asked.
+        """
+        with asking("taking hold of it"):
+            guard = self._store.hold(who)
+            guard.__enter__()
+        try:
+            yield
+        finally:
+            with asking("letting go of it"):
+                guard.__exit__(None, None, None)
+
+    def check(self, state: MirrorState) -> None:
+        """Check that the store is still the one that the mirror's memory tells of.
+
+        Raises:
+            MirrorChangedError: It is another one, or was emptied.
+            StorageError: It cannot be asked.
+        """
+        expected, found = state.note(_NOTE), self._read_marker()
+        if expected is None:
+            state.commit(Step(notes={_NOTE: found or self._write_marker()}))
+        elif found != expected:
+            raise MirrorChangedError(
+                "the store is not the one that this mirror's memory tells of",
+                evidence=(
+                    ("here", found or f"no {_MARKER}"),
+                    ("known", expected),
+                    ("kept", "nothing was changed"),
+                ),
+                hint="name the store that this mirror had, or begin anew with another --state",
+            )
+
+    def _read_marker(self) -> str:
+        with asking("reading its marker"):
+            stream = self._store.open(_MARKER)
+            if stream is None:
+                return ""
+            with stream:
+                return stream.read(_MARKER_BYTES).decode("ascii", "replace").strip()
+
+    def _write_marker(self) -> str:
+        marker = secrets.token_hex(16).encode()
+        digest = Digest("sha-256", hashlib.sha256(marker).hexdigest())
+        content = Content(BytesIO(marker), len(marker), (digest,))
+        with asking("writing its marker"):
+            if self._store.put(_MARKER, content, None) is None:
+                raise StorageError("the store has a marker now", hint="run the same command again")
+        return marker.decode()
+
+    # --- staging and installing ---
+
+    def stage(self, algorithms: Sequence[str], of: str = "") -> Staged:
+        """Start a copy beside the mirror; digests are computed while the bytes pass."""
+        return self._stage(algorithms, of)
+
+    def stage_copy(self, path: str, algorithms: Sequence[str]) -> Staged | None:
+        """Start a copy with the bytes of another one; ``None`` when they cannot be read."""
+        staged = self._stage(algorithms, "")
+        try:
+            with asking(f"reading {path}"):
+                for block in self._blocks(path) or ():
+                    staged.write(block)
+                return staged
+        except StorageError:
+            staged.discard()
+            return None
+
+    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+        """Put a batch in place; return for each the version it has there, or its error."""
+        results: list[str | StorageError] = []
+        for one in batch:
+            try:
+                results.append(self._place(one))
+            except StorageError as error:
+                results.append(error)
+            finally:
+                one.staged.discard()
+        return results
+
+    def _place(self, one: Installation) -> str:
+        length, digests = one.staged.seal()
+        version = self._put(one, length, digests, one.replaces)
+        if version is not None:
+            return version
+        there = self._look(one.path)
+        if there is not None and not self._is_equal(one.path, there, length, digests):
+            self._set_aside(one.path, there)
+            there = None
+        version = self._put(one, length, digests, None if there is None else there.version)
+        if version is None:
+            raise _changed(one.path)
+        return version
+
+    def _put(
+        self, one: Installation, length: int, digests: Sequence[Digest], replaces: str | None
+    ) -> str | None:
+        with one.staged.reading() as stream, asking(f"putting {one.path} in place"):
+            stream.seek(0)
+            content = Content(stream, length, digests, one.lastmod)
+            version = self._store.put(one.path, content, replaces)
+            return None if version is None else _checked(version)
+
+    def _is_equal(self, path: str, there: Stored, length: int, digests: Sequence[Digest]) -> bool:
+        if there.length != length or not digests:
+            return False
+        found = self.digest(path, [digest.algorithm for digest in digests])
+        return found is not None and agree(found[1], digests)
+
+    def _set_aside(self, path: str, there: Stored) -> None:
+        """Move what is not ours out of the way; it is kept in quarantine, never overwritten."""
+        place = f"{self._moment()}/{path}"
+        with asking(f"moving {path} to the quarantine"):
+            if not self._store.move(path, f"{_QUARANTINE}{place}", there.version):
+                raise _changed(path)
+        self._made_way.append((path, place))
+
+    def _moment(self) -> str:
+        """Return a name of its own that sorts by time."""
+        return f"{self._clock.now():%Y%m%dT%H%M%S.%f}-{secrets.token_hex(8)}"
+
+    def made_way(self) -> list[tuple[str, str]]:
+        """Return what was moved to the quarantine since this was asked: paths and names."""
+        found, self._made_way = self._made_way, []
+        return found
+
+    # --- removing ---
+
+    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+        """Move a batch to the trash; return for each where it went (empty: nothing there)."""
+        del reason  # the state remembers it
+        results: list[str | StorageError] = []
+        for one in batch:
+            try:
+                results.append(self._throw_away(one))
+            except StorageError as error:
+                results.append(error)
+        return results
+
+    def _throw_away(self, one: Removal) -> str:
+        there = self._look(one.path)
+        if there is None:
+            return ""
+        if one.is_altered:
+            self._set_aside(one.path, there)
+            return ""
+        place = f"{self._moment()}-{one.path.rpartition('/')[2][:_LEAF]}"
+        with asking(f"moving {one.path} to the trash"):
+            if there.version == one.signature and self._store.move(
+                one.path, f"{_TRASH}{place}", there.version
+            ):
+                return place
+        raise _changed(one.path)
+
+    def purge(self, place: str) -> None:
+        """Remove one thing of the trash for good; it is no error when it is gone."""
+        with asking("emptying the trash"):
+            self._store.remove(f"{_TRASH}{place}")
+
+    def trashed(self) -> Iterator[str]:
+        """Yield the names of what is in the trash."""
+        return (key.removeprefix(_TRASH) for key in self._keys(_TRASH))
+
+    # --- looking ---
+
+    @contextmanager
+    def looking(self) -> Iterator["StoredCopies"]:
+        """Look at many copies: a store has nothing that could be held meanwhile."""
+        yield self
+
+    def _look(self, path: str) -> Stored | None:
+        with asking(f"looking at {path}"):
+            there = self._store.look(path)
+            if there is None:
+                return None
+            version, length = there
+            return Stored(_checked(version), int(length))
+
+    def signature(self, path: str) -> str | None:
+        """Return the version of the copy at ``path``, or ``None`` when there is none."""
+        there = self._look(path)
+        return None if there is None else there.version
+
+    def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
+        """Read a copy; return its length and digests, or ``None`` when there is none."""
+        with asking(f"reading {path}"):
+            blocks = self._blocks(path)
+            if blocks is None:
+                return None
+            named = [(it, hashlib.new(it.replace("-", ""))) for it in algorithms]
+            length = 0
+            for block in blocks:
+                length += len(block)
+                for _, hasher in named:
+                    hasher.update(block)
+            return length, tuple(Digest(name, hasher.hexdigest()) for name, hasher in named)
+
+    def _blocks(self, path: str) -> Iterator[bytes] | None:
+        stream = self._store.open(path)
+        return None if stream is None else _read(stream)
+
+    def set_aside(self, path: str) -> list[str]:
+        """Return the names in the quarantine of what was set aside from ``path``, newest last."""
+        found = []
+        for number, key in enumerate(self._keys(_QUARANTINE)):
+            if number >= _MOST_SET_ASIDE:
+                break
+            place = key.removeprefix(_QUARANTINE)
+            if place.partition("/")[2] == path:
+                found.append(place)
+        return sorted(found)
+
+    def paths(self) -> Iterator[str]:
+        """Yield the path of every copy and of all else in the store, its own things left out."""
+        return (key for key in self._keys("") if not key.startswith(_OWN))
+
+    def _keys(self, prefix: str) -> Iterator[str]:
+        with asking("listing what is there"):
+            found: Iterator[object] = self._store.keys(prefix)
+            for key in found:
+                if not isinstance(key, str) or not key.startswith(prefix):
+                    raise StorageError(f"the store listed {key!r:.100}, which was not asked for")
+                yield key
+
+
+def _read(stream: BinaryIO) -> Iterator[bytes]:
+    with stream:
+        while block := stream.read(_BLOCK):
+            yield block
+
+
+def _checked(version: object) -> str:
+    if not isinstance(version, str) or not 0 < len(version) <= _LONGEST_VERSION:
+        raise StorageError(f"the store gave {version!r:.100} for a version", code="store")
+    return version
+
+
+def _changed(path: str) -> StorageError:
+    return StorageError(
+        f"{path} was changed here since we fetched it",
+        evidence=(("kept", "the changed bytes are untouched"),),
+        hint="move it away if you want to keep it, then run the same command",
+        code="local-change",
+    )
+
+
+@contextmanager
+def asking(doing: str) -> Iterator[None]:
+    """Make one error of whatever the store raises."""
+    try:
+        yield
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise StorageError(
+            f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
+            evidence=(("kept", "all complete copies"),),
+            hint="see that the store can be reached and written, then run the same command",
+            code="store",
+        ) from error

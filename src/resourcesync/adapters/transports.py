@@ -1,0 +1,296 @@
+"""Requests find their transport by the scheme of their URI; what is not ours is checked.
+
+A transport of others may answer wrongly, never answer, or raise: then its requests have failed, and
+what it brought counts only as far as the lists' digests prove it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from resourcesync.errors import (
+    BadResponseError,
+    Evidence,
+    ResourceSyncError,
+    SourceError,
+    SourceUnavailableError,
+    StorageError,
+)
+from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response, Sink
+
+_HTTP: Final = frozenset({"http", "https"})
+_NOT_MODIFIED: Final = 304
+_OK: Final = 200
+_MOST_FIELDS: Final = 100
+
+
+class Transports:
+    """Fetches each thing by the transport for its scheme.
+
+    Requests that follow one another and need the same transport are one ``fetch`` of it.
+
+    Args:
+        http: Ours, for http and https.
+        open_other: Opens the transport for another scheme; it raises when there is none.
+        limits: Most bytes of a body, by purpose.
+    """
+
+    def __init__(
+        self,
+        http: Fetcher,
+        open_other: Callable[[str], Fetcher],
+        limits: Mapping[Purpose, int],
+    ) -> None:
+        self._http = http
+        self._open = open_other
+        self._limits = limits
+        self._others: dict[str, _Checked] = {}
+
+    @property
+    def traffic(self) -> tuple[int, int]:
+        """How many requests were given to transports of others, and the bytes that they brought."""
+        others = self._others.values()
+        return sum(one.requests for one in others), sum(one.received for one in others)
+
+    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+        """Carry out the requests; yield each outcome as it comes."""
+        coming = _Coming(iter(requests))
+        while (scheme := coming.scheme()) is not None:
+            fetcher = self._http if scheme in _HTTP else self._other(scheme)
+            if isinstance(fetcher, ResourceSyncError):
+                yield from (_failure(one, fetcher) for one in coming.of_scheme())
+                continue
+            first = coming.first
+            yield from fetcher.fetch(coming.of_scheme())
+            if coming.first is first is not None:  # it did not even take it
+                yield _failure(coming.take(), _broken(scheme, first.uri, "it took no request"))
+
+    def _other(self, scheme: str) -> "Fetcher | ResourceSyncError":
+        if scheme not in self._others:
+            try:
+                fetcher = self._open(scheme)
+            except ResourceSyncError as error:
+                return error
+            self._others[scheme] = _Checked(scheme, fetcher, self._limits)
+        return self._others[scheme]
+
+    def close(self) -> None:
+        """Close the transports of others."""
+        while self._others:
+            self._others.popitem()[1].close()
+
+
+class _Coming:
+    """Requests, read ahead by one to see which transport comes next."""
+
+    def __init__(self, requests: Iterator[Request]) -> None:
+        self._requests = requests
+        self.first: Request | None = None
+
+    def scheme(self) -> str | None:
+        """Return the scheme of the next request; ``None`` when there is none any more."""
+        if self.first is None:
+            self.first = next(self._requests, None)
+        return None if self.first is None else _scheme_of(self.first)
+
+    def take(self) -> Request:
+        """Return the next request, which is there."""
+        found, self.first = self.first, None
+        assert found is not None
+        return found
+
+    def of_scheme(self) -> Iterator[Request]:
+        """Yield requests as long as they have the scheme of the next one."""
+        scheme = self.scheme()
+        while self.scheme() == scheme and self.first is not None:
+            yield self.take()
+
+
+class _Checked:
+    """A transport of others, whose answers are checked.
+
+    Args:
+        scheme: What it is for.
+        fetcher: It.
+        limits: Most bytes of a body, by purpose.
+    """
+
+    def __init__(self, scheme: str, fetcher: Fetcher, limits: Mapping[Purpose, int]) -> None:
+        self._scheme = scheme
+        self._fetcher = fetcher
+        self._limits = limits
+        self.requests = 0
+        self.received = 0
+
+    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+        """Carry out the requests, those that it leaves unanswered as failures."""
+        waiting: dict[int, _Errand] = {}
+        crash: list[BaseException] = []
+        why = "it left the request unanswered"
+        try:
+            for outcome in self._fetcher.fetch(self._given(requests, waiting, crash)):
+                errand = waiting.pop(id(getattr(outcome, "request", None)), None)
+                if errand is None:
+                    why = "it answered what it was not asked"
+                    break
+                self.received += errand.sink.length
+                yield self._judged(errand, outcome)
+        except GeneratorExit:
+            raise
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+            why = f"{type(error).__name__}: {error}"[:500]
+        crashes = [*crash, *(it.sink.crash for it in waiting.values() if it.sink.crash)]
+        if crashes:
+            raise crashes[0]
+        for errand in waiting.values():
+            self.received += errand.sink.length
+            yield _failure(errand.request, errand.sink.refused or self._broken(errand, why))
+
+    def _given(
+        self,
+        requests: Iterable[Request],
+        waiting: "dict[int, _Errand]",
+        crash: list[BaseException],
+    ) -> Iterator[Request]:
+        """Yield what the transport is asked; whatever our own side raises is no fault of it."""
+        try:
+            for request in requests:
+                limit = self._limits[request.purpose] if request.limit is None else request.limit
+                if request.part is not None:
+                    request.sink.restart()
+                sink = _LimitedSink(request.sink, limit, request.uri)
+                asked = replace(request, sink=sink, limit=limit, part=None, on_start=None)
+                waiting[id(asked)] = _Errand(request, asked, sink)
+                self.requests += 1
+                yield asked
+        except Exception as error:
+            crash.append(error)
+            raise
+
+    def _judged(self, errand: "_Errand", outcome: object) -> Response | Failure:
+        request, sink = errand.request, errand.sink
+        if sink.crash is not None:
+            raise sink.crash
+        if sink.refused is not None:
+            return _failure(request, sink.refused)
+        if isinstance(outcome, Failure) and isinstance(outcome.error, SourceError | StorageError):
+            return Failure(request=request, error=outcome.error, tries=int(outcome.tries))
+        if not isinstance(outcome, Response):
+            return _failure(request, self._broken(errand, f"it answered {outcome!r:.200}"))
+        asks = bool(request.etag or request.last_modified)
+        if outcome.status != _OK and (outcome.status != _NOT_MODIFIED or not asks or sink.length):
+            return _failure(request, self._broken(errand, f"it answered {outcome.status!r:.20}"))
+        fields = [(str(name).lower(), str(it)) for name, it in outcome.headers.items()]
+        return Response(
+            request=request,
+            status=outcome.status,
+            uri=outcome.uri if self._is_ours(outcome.uri) else request.uri,
+            headers=dict(fields[:_MOST_FIELDS]),
+            received=sink.length,
+            tries=int(outcome.tries),
+        )
+
+    def _is_ours(self, uri: object) -> bool:
+        return isinstance(uri, str) and uri.lower().startswith(f"{self._scheme}:")
+
+    def _broken(self, errand: "_Errand", why: str) -> SourceError:
+        return _broken(self._scheme, errand.request.uri, why)
+
+    def close(self) -> None:
+        """Close it, if it can be closed; what that raises changes nothing any more."""
+        close = getattr(self._fetcher, "close", None)
+        if callable(close):
+            try:
+                close()
+            except Exception:  # noqa: BLE001 - everything is fetched
+                return
+
+
+class _Errand:
+    """One request that a transport of others is carrying out."""
+
+    __slots__ = ("asked", "request", "sink")
+
+    def __init__(self, request: Request, asked: Request, sink: "_LimitedSink") -> None:
+        self.request = request
+        self.asked = asked  # held, so that no other request gets its id meanwhile
+        self.sink = sink
+
+
+class _LimitedSink:
+    """Takes what a transport brings, up to the limit; remembers what our own side raised.
+
+    Attributes:
+        length: Bytes that were taken since it was restarted.
+        refused: Why no more is taken.
+        crash: What must not end with the transport, such as that the run is over.
+    """
+
+    def __init__(self, sink: Sink, limit: int, uri: str) -> None:
+        self._sink = sink
+        self._limit = limit
+        self._uri = uri
+        self.length = 0
+        self.refused: SourceError | StorageError | None = None
+        self.crash: BaseException | None = None
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            StorageError: They cannot be kept.
+            BadResponseError: They are too many.
+        """
+        if self.length + len(chunk) > self._limit:
+            evidence: Evidence = (("limit", f"{self._limit} bytes"),)
+            self.refused = BadResponseError(
+                "there are more bytes than may be",
+                uri=self._uri,
+                evidence=evidence,
+                code="too-big",
+            )
+        if self.refused is not None:
+            raise self.refused
+        self._asked(lambda: self._sink.write(bytes(chunk)))
+        self.length += len(chunk)
+
+    def restart(self) -> None:
+        """Forget all bytes so far."""
+        self._asked(self._sink.restart)
+        self.length = 0
+
+    def _asked(self, deed: Callable[[], None]) -> None:
+        try:
+            deed()
+        except StorageError as error:
+            self.refused = error
+            raise
+        except Exception as error:
+            self.crash = error
+            raise
+
+
+def _broken(scheme: str, uri: str, why: str) -> SourceError:
+    return SourceUnavailableError(
+        f"the transport for {scheme} failed",
+        uri=uri,
+        evidence=(("got", why),),
+        hint="see the plug-in's own documentation; resourcesync plugins names it",
+        code="transport",
+    )
+
+
+def _scheme_of(request: Request) -> str:
+    return request.uri.partition(":")[0].lower()
+
+
+def _failure(request: Request, error: ResourceSyncError) -> Failure:
+    if not isinstance(error, SourceError | StorageError):
+        error = SourceUnavailableError(
+            error.message,
+            uri=request.uri,
+            evidence=error.evidence,
+            hint=error.hint,
+            code=error.code,
+        )
+    return Failure(request=request, error=error)

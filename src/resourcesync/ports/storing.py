@@ -1,0 +1,106 @@
+"""What a store must promise, where copies are kept in something that is no folder (ADR 0046).
+
+It is less than ``Copies``: bytes by keys, each replaced as a whole and only by who knows what is
+there. Bytes on their way, the mirror's memory and its lock stay in a folder of this machine.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import BinaryIO, NamedTuple, Protocol
+
+from resourcesync.model.digests import Digest
+
+
+class Stored(NamedTuple):
+    """What is at a key.
+
+    Attributes:
+        version: Tells these bytes from any others that were or will be at the key, such as an
+            ``ETag`` or a version's name; never empty.
+        length: Bytes.
+    """
+
+    version: str
+    length: int
+
+
+class Content(NamedTuple):
+    """Bytes to store.
+
+    Attributes:
+        stream: Reads them, from the first one on.
+        length: How many they are.
+        digests: Of them; a store that checks what it takes has its checksum here.
+        lastmod: When the Source says that they changed, UTC; ``None`` when it says nothing.
+    """
+
+    stream: BinaryIO
+    length: int
+    digests: Sequence[Digest]
+    lastmod: datetime | None = None
+
+
+class Store(Protocol):
+    """Bytes by keys: relative paths with ``/``, in NFC, of at most 1,000 bytes of UTF-8.
+
+    Any method may raise anything: then what it was asked for counts as not done, and is looked at
+    again before it is asked for again.
+    """
+
+    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+        """Store bytes, if what is at the key is still what they are to replace.
+
+        All of them are there, durably, when this returns; until then readers see what was there
+        before, also when it never returns. Deciding and replacing are one step, whoever else
+        writes there.
+
+        Args:
+            key: Where.
+            content: The bytes.
+            replaces: The version that is there; ``None`` when nothing is.
+
+        Returns:
+            The new version; ``None`` when something else was there, which is untouched.
+        """
+        ...
+
+    def look(self, key: str) -> Stored | None:
+        """Return what is at a key now, as the last ``put`` left it; ``None`` when nothing is."""
+        ...
+
+    def open(self, key: str) -> BinaryIO | None:
+        """Open the bytes at a key, those of one version to their end; ``None`` when none are."""
+        ...
+
+    def move(self, key: str, to: str, version: str) -> bool:
+        """Move a version to a key where nothing is; ``False`` when it is not at ``key`` any more.
+
+        Killed in between, it may leave the bytes at both keys, never at none.
+        """
+        ...
+
+    def remove(self, key: str) -> None:
+        """Remove what is at a key for good; it is no error when nothing is."""
+        ...
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """Yield all keys that begin so, in no order; what was put before is among them."""
+        ...
+
+    def hold(self, who: str) -> AbstractContextManager[object]:
+        """Keep every other holder out while the block runs, also on other machines.
+
+        What a dead holder left must come to an end by itself, as a lease does.
+
+        Args:
+            who: Says who holds it, for the message of who is kept out.
+
+        Raises:
+            LockedError: Somebody holds it.
+        """
+        ...
+
+
+StoreFactory = Callable[[str], Store]
+"""Opens the store at an address, such as ``s3://bucket/prefix``; nothing is written yet."""

@@ -1,0 +1,171 @@
+"""Mirrors whose copies are in a store: which address is one, and where the rest of the mirror is.
+
+A mirror's memory, its lock and the bytes on their way are always in a folder of this machine, its
+home; for a store, that folder holds no copies, and a file that names the store.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from resourcesync import config
+from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
+from resourcesync.adapters.mirror.folder import MirrorFolder, is_mirror
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.ports import Clock
+from resourcesync.ports.storing import Store, StoreFactory
+from resourcesync.wiring import plugins
+
+if TYPE_CHECKING:
+    from resourcesync.adapters.stored_copies import StoredCopies
+
+_FILE: Final = "store"
+_MOST_BYTES: Final = 4_096
+_ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
+_NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_METHODS: Final = ("put", "look", "open", "move", "remove", "keys", "hold")
+
+
+class Home(NamedTuple):
+    """A mirror in a store.
+
+    Attributes:
+        folder: Its folder on this machine.
+        store: The address of the store; empty for copies in the folder itself.
+    """
+
+    folder: Path
+    store: str = ""
+
+
+def is_address(text: str) -> bool:
+    """Whether a destination is the address of a store, and no folder."""
+    match = _ADDRESS.fullmatch(text)
+    return match is not None and ("://" in text or match[1] in plugins.names(plugins.STORES))
+
+
+def is_known(address: str) -> bool:
+    """Whether an address is that of a store, and no transport is for it or it has our copies."""
+    match = _ADDRESS.fullmatch(address)
+    if match is None or match[1] not in plugins.names(plugins.STORES):
+        return False
+    return match[1] not in plugins.names(plugins.TRANSPORTS) or is_mirror(home_of(address).folder)
+
+
+def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
+    """Return the mirror in a store.
+
+    Args:
+        address: The store's.
+        state: The folder for the rest; ``None`` takes one of this user's, named by the address.
+
+    Raises:
+        ConfigurationError: No plug-in is for such addresses, or there may be a secret in it.
+    """
+    match = _ADDRESS.fullmatch(address)
+    if match is None or len(address) > _MOST_BYTES:
+        raise ConfigurationError(f"{address[:200]!r} is no address of a store")
+    if "@" in address.partition("://")[2].partition("/")[0]:
+        raise ConfigurationError(
+            "the address of a store must hold no user and no password",
+            hint="see the plug-in's own documentation for where it finds its secrets",
+        )
+    plugins.find(plugins.STORES, match[1])
+    if state is not None:
+        return Home(Path(state), address)
+    name = _NOT_A_NAME.sub("-", address)[:80]
+    digest = hashlib.sha256(address.encode()).hexdigest()[:16]
+    return Home(config.state_folder() / "stores" / f"{name}-{digest}", address)
+
+
+def store_of(folder: Path) -> str:
+    """Return the address of the store that has the copies of a mirror; empty for the folder.
+
+    Raises:
+        ConfigurationError: The file that names it cannot be read.
+    """
+    try:
+        with (folder / OWN_FOLDER / _FILE).open("rb") as stream:
+            return stream.read(_MOST_BYTES).decode("ascii").strip()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read {folder / OWN_FOLDER / _FILE}: {error}") from error
+
+
+def bind(home: Home) -> None:
+    """Write down in a folder which store it is the home of.
+
+    Raises:
+        ConfigurationError: It is that of another mirror.
+    """
+    known = store_of(home.folder)
+    if known == home.store:
+        return
+    if known or is_mirror(home.folder):
+        raise ConfigurationError(
+            f"{home.folder} is the folder of another mirror",
+            evidence=(("copies", known or str(home.folder)),),
+            hint="name another folder: --state DIR",
+        )
+    own = home.folder / OWN_FOLDER
+    try:
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (own / _FILE).write_text(f"{home.store}\n", encoding="ascii")
+    except OSError as error:
+        raise ConfigurationError(f"{home.folder} cannot be used: {error.strerror}") from error
+
+
+@contextmanager
+def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | StoredCopies"]:
+    """Open the copies of a mirror: those in its folder, or in its store, which is held meanwhile.
+
+    Raises:
+        LockedError: Somebody else holds the store.
+        MirrorChangedError: The store is not the one that the mirror's memory tells of.
+        ConfigurationError: There is no plug-in for it, or it cannot be used.
+        StorageError: The store fails.
+    """
+    assert mirror.state is not None
+    assert mirror.copies is not None
+    address = store_of(mirror.root)
+    if not address:
+        yield mirror.copies
+        return
+    from resourcesync.adapters.stored_copies import StoredCopies  # noqa: PLC0415 - seldom
+
+    copies = StoredCopies(_open(address), mirror.copies.stage, clock)
+    with copies.held(f"pid {os.getpid()} on {os.uname().nodename}"):
+        copies.check(mirror.state)
+        yield copies
+
+
+def _open(address: str) -> Store:
+    scheme = address.partition(":")[0]
+    factory: StoreFactory = plugins.load(plugins.STORES, scheme)
+    store: Any = _made(factory, address)
+    missing = [name for name in _METHODS if not callable(getattr(store, name, None))]
+    if missing:
+        raise ConfigurationError(
+            f"the plug-in for {scheme} gives something that is no store",
+            evidence=(("lacks", ", ".join(missing)),),
+            hint="see resourcesync.ports.storing for what a store promises",
+            code="bad-plugin",
+        )
+    return cast("Store", store)
+
+
+def _made(factory: Callable[[str], object], address: str) -> object:
+    try:
+        return factory(address)
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"the store {address} cannot be opened: {type(error).__name__}: {error}"[:1_000],
+            code="bad-plugin",
+        ) from error

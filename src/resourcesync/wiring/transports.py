@@ -1,0 +1,102 @@
+"""Which transport fetches what: http and https are ours, other schemes are plug-ins'."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from random import Random
+from typing import TYPE_CHECKING, Final, cast
+
+from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.adapters.http.robots import KnownRules
+from resourcesync.discovery.addresses import accept_scheme
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.ports import Clock, Fetcher
+from resourcesync.wiring import plugins
+
+if TYPE_CHECKING:
+    from resourcesync.ports.transporting import TransportFactory
+
+_OURS: Final = ("http", "https", "")
+
+
+@contextmanager
+def open_fetcher(
+    address: str,
+    settings_of: Callable[[str], FetchSettings],
+    clock: Clock,
+    known_rules: KnownRules,
+) -> Iterator[tuple[Fetcher, Callable[[], tuple[int, int]]]]:
+    """Open what fetches from a Source.
+
+    A scheme of a plug-in's is one that URIs may have from then on, in this process. It is only ever
+    accepted because the operator named it, never because a document did.
+
+    Args:
+        address: The Source's.
+        settings_of: Returns how things are fetched from a Source.
+        clock: Time.
+        known_rules: Remembers what ``robots.txt`` said.
+
+    Yields:
+        It, and what returns how many requests it sent and how many bytes it received.
+
+    Raises:
+        ConfigurationError: Nothing is for such addresses, or a setting cannot work.
+    """
+    scheme = address.partition("://")[0].lower() if "://" in address else ""
+    is_of_others = scheme not in _OURS and scheme in plugins.names(plugins.TRANSPORTS)
+    if is_of_others:
+        plugins.find(plugins.TRANSPORTS, scheme)
+        accept_scheme(scheme)
+    settings = settings_of(address)
+    dice = Random()  # noqa: S311 - jitter
+    with closing(CurlFetcher(settings, clock, dice, known_rules)) as http:
+
+        def by_http() -> tuple[int, int]:
+            return http.stats.requests, http.stats.received
+
+        if not is_of_others:
+            yield http, by_http
+            return
+        from resourcesync.adapters.transports import Transports  # noqa: PLC0415 - seldom
+
+        def open_other(other: str) -> Fetcher:
+            return _open(other, settings, clock)
+
+        with closing(Transports(http, open_other, settings.body_limits)) as fetcher:
+            open_other(scheme)  # what is wrong with it is told before anything is done
+            yield fetcher, lambda: _sum(by_http(), fetcher.traffic)
+
+
+def _sum(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return one[0] + other[0], one[1] + other[1]
+
+
+def _open(scheme: str, settings: FetchSettings, clock: Clock) -> Fetcher:
+    from resourcesync.ports.transporting import TransportOptions  # noqa: PLC0415 - seldom
+
+    factory: TransportFactory = plugins.load(plugins.TRANSPORTS, scheme)
+    options = TransportOptions(
+        scheme=scheme,
+        jobs=settings.jobs,
+        timeout=settings.timeout,
+        retries=settings.retries,
+        clock=clock,
+    )
+    try:
+        made: object = factory(options)
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise _unusable(scheme, f"{type(error).__name__}: {error}"[:500]) from error
+    if not callable(getattr(made, "fetch", None)):
+        raise _unusable(scheme, f"it gives a {type(made).__name__} that cannot fetch")
+    return cast("Fetcher", made)
+
+
+def _unusable(scheme: str, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the transport for {scheme} cannot be used",
+        evidence=(("got", why),),
+        hint="resourcesync plugins says which package brings it",
+        code="bad-plugin",
+    )

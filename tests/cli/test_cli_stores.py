@@ -1,0 +1,194 @@
+"""A mirror whose copies are in a store of a plug-in: pulled, audited, repaired, emptied."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from resourcesync import Mirror
+from resourcesync.cli.main import run
+from resourcesync.destination.reports import MirrorState
+from resourcesync.errors import ConfigurationError
+from resourcesync.wiring import plugins
+from tests.support.command_line import MIRRORED, Said, rows
+from tests.support.distributions import install
+from tests.support.storing import ShelfStore
+from tests.support.tiny_source import TinySource
+
+COPIES = MIRRORED
+
+
+@pytest.fixture(autouse=True)
+def site(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install the store ``shelf:`` and two that are of no use; keep state in a folder of ours."""
+    points = {
+        plugins.STORES: {
+            "shelf": "acme_shelf:open_shelf",
+            "broken": "acme_shelf:broken",
+            "empty": "acme_shelf:empty",
+        }
+    }
+    code = (
+        "from tests.support.storing import open_shelf\n"
+        "def broken(address): raise RuntimeError('no luck today')\n"
+        "def empty(address): return object()\n"
+    )
+    install(here / "site", "acme_shelf", points, code)
+    monkeypatch.syspath_prepend(str(here / "site"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(here / "home"))
+    yield
+    sys.modules.pop("acme_shelf", None)
+
+
+@pytest.fixture
+def shelf(here: Path) -> ShelfStore:
+    return ShelfStore(here / "shelf")
+
+
+@pytest.fixture
+def address(shelf: ShelfStore) -> str:
+    return f"shelf:{shelf.folder}"
+
+
+def test_copies_go_into_the_store_and_all_else_stays_here(
+    source: TinySource, shelf: ShelfStore, address: str, said: Said, here: Path
+) -> None:
+    assert run(["pull", source.url, address]) == 0
+    assert shelf.contents() == COPIES
+    (home,) = (here / "home/resourcesync/stores").iterdir()
+    assert [path.name for path in home.iterdir()] == [".resourcesync"]
+
+    said.readouterr()
+    assert run(["pull", address, "--json"]) == 0
+    assert rows(said)[-1]["created"] == 0
+    for command in (["audit", address], ["status", "--check", address], ["changes", address]):
+        assert run(command) == 0
+    assert run(["why", address, f"{source.url}/objects/0003.txt"]) == 0
+    assert "objects/0003.txt" in said.readouterr().out
+
+
+def test_what_is_new_replaces_what_was_there_and_what_is_gone_goes_to_the_trash(
+    source: TinySource, shelf: ShelfStore, address: str
+) -> None:
+    assert run(["pull", source.url, address, "--state", "state"]) == 0
+    kept = {f"/{path}": body for path, body in COPIES.items() if "0007" not in path}
+    kept["/objects/0001.txt"] = b"newer than that\n"
+    source.offer(kept, at="2026-01-02T00:00:00Z")
+    assert run(["pull", "state", "--delete", "absent", "--max-delete", "50%"]) == 0
+    source.offer(kept, at="2026-01-03T00:00:00Z")
+    assert run(["pull", "state", "--delete", "absent", "--max-delete", "50%"]) == 0
+    assert shelf.contents() == {path.removeprefix("/"): body for path, body in kept.items()}
+    (gone,) = shelf.keys(".resourcesync/trash/")
+    assert gone.endswith("-0007.txt")
+    assert run(["pull", "state", "--trash", "0"]) == 0
+    assert not list(shelf.keys(".resourcesync/trash/"))
+
+
+def test_what_others_do_to_the_store_is_found_kept_and_mended(
+    source: TinySource, shelf: ShelfStore, address: str, said: Said
+) -> None:
+    assert run(["pull", source.url, address, "--state", "state"]) == 0
+    shelf.spoil("objects/0001.txt", b"objecT 1\n", openly=False)
+    shelf.spoil("objects/0002.txt", b"somebody's own\n")
+    shelf.remove("objects/0003.txt")
+    shelf.spoil("mine.txt", b"mine")
+    said.readouterr()
+
+    assert run(["audit", "state", "--json"]) == 1
+    found = {(it["kind"], it["path"]) for it in rows(said) if it["type"] == "finding"}
+    assert found == {
+        ("*", "objects/0001.txt"),
+        ("*", "objects/0002.txt"),
+        ("+", "objects/0003.txt"),
+        ("-", "mine.txt"),
+    }
+    assert run(["repair", "state", "--from-audit", "last"]) == 0
+    assert shelf.contents() == {**COPIES, "mine.txt": b"mine"}
+    aside = {key.rpartition("/")[2]: shelf.open(key) for key in shelf.keys(".resourcesync/quar")}
+    stream = aside["0002.txt"]
+    assert stream is not None
+    assert stream.read() == b"somebody's own\n"
+
+
+def test_a_store_that_is_another_one_or_held_is_refused_and_nothing_is_changed(
+    source: TinySource, shelf: ShelfStore, address: str, said: Said
+) -> None:
+    assert run(["pull", source.url, address, "--state", "state"]) == 0
+    with shelf.hold("another machine"):
+        assert run(["pull", "state"]) == 9
+        assert "another machine holds the store" in said.readouterr().err
+    shelf.remove(".resourcesync/marker")
+    before = shelf.contents()
+    assert run(["pull", "state"]) == 8
+    assert "not the one that this mirror's memory tells of" in said.readouterr().err
+    assert shelf.contents() == before
+
+
+@pytest.mark.parametrize(
+    ("place", "error"),
+    [
+        ("broken:x", "RuntimeError: no luck today"),
+        ("empty:x", "gives something that is no store"),
+        ("s3://bucket/x", "no plug-in 's3' in the group resourcesync.stores"),
+        ("shelf://user:secret@host/x", "must hold no user and no password"),
+    ],
+)
+def test_a_store_that_cannot_be_used_is_a_mistake_that_leaves_nothing(
+    source: TinySource, place: str, error: str, said: Said, here: Path
+) -> None:
+    assert run(["pull", source.url, place, "--state", "state"]) == 2
+    assert error in said.readouterr().err
+    assert not Path("state").exists()
+
+
+def test_state_is_for_stores_and_belongs_to_one(
+    source: TinySource, address: str, said: Said
+) -> None:
+    assert run(["pull", source.url, "mirror", "--state", "state"]) == 2
+    assert run(["pull", source.url, address, "--state", "state"]) == 0
+    assert run(["pull", source.url, f"{address}2", "--state", "state"]) == 2
+    assert "the folder of another mirror" in said.readouterr().err
+
+
+def test_a_mirror_of_the_configuration_may_be_in_a_store(
+    source: TinySource, shelf: ShelfStore, address: str, here: Path
+) -> None:
+    table = f'[mirror.museum]\nsource = "{source.url}"\ndest = "{address}"\nstate = "kept/museum"\n'
+    Path("resourcesync.toml").write_text(table)
+    assert run(["pull", "museum"]) == 0
+    assert run(["audit", "museum"]) == 0
+    assert shelf.contents() == COPIES
+    assert (here / "kept/museum/.resourcesync/state.db").is_file()
+
+
+def test_the_library_keeps_a_mirror_in_a_store(
+    source: TinySource, shelf: ShelfStore, address: str, here: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match="a folder for its memory"):
+        Mirror(source.url, address)
+    with ExitStack() as held:
+        mirror = held.enter_context(Mirror(source.url, address, state=here / "state"))
+        assert mirror.pull().state is MirrorState.IN_SYNC
+        assert mirror.audit().in_sync
+    assert shelf.contents() == COPIES
+
+
+def test_what_a_store_raises_ends_the_run_and_the_next_one_goes_on(
+    source: TinySource, shelf: ShelfStore, address: str, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = ShelfStore.put
+
+    def fails(self: ShelfStore, key: str, content: object, replaces: str | None) -> str | None:
+        if "0005" in key:
+            raise RuntimeError("the line is dead")
+        return put(self, key, content, replaces)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as broken:
+        broken.setattr(ShelfStore, "put", fails)
+        assert run(["pull", source.url, address, "--state", "state"]) == 8
+    assert "RuntimeError: the line is dead" in said.readouterr().err
+    assert not (shelf.folder / "lease").exists()
+    assert run(["pull", "state"]) == 0
+    assert shelf.contents() == COPIES
