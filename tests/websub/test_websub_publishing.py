@@ -10,6 +10,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from resourcesync import Publisher
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.documents import Capability, read
@@ -314,3 +315,13 @@ def test_a_source_without_a_hub_has_nobody_to_tell(tree: Tree) -> None:
     tree.publish(url=BASE)
     with pytest.raises(ConfigurationError, match="no hub"):
         tree.notify()
+
+
+def test_a_program_publishes_with_hubs_too(tree: Tree, hub: Listener) -> None:
+    publisher = Publisher(tree.root, url=BASE, hubs=[hub.origin], notify=True)
+    publisher.publish()
+    tree.put("b")
+    publisher.publish()
+    assert [uris(it) for it in payloads_of(hub)] == [["b"]]
+    with pytest.raises(ConfigurationError):
+        Publisher(tree.root, hubs=hub.origin).publish()

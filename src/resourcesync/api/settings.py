@@ -110,6 +110,8 @@ class PublisherOptions(TypedDict, total=False):
         versions_least: So many former versions of each file stay at least.
         versions_max_bytes: The most bytes of all versions; 0 for any number.
         patches: Compute patches that lead from each version to the next.
+        hubs: Addresses where changes can be subscribed to (WebSub); the lists tell them.
+        notify: Tell the hubs after each publication.
     """
 
     url: str
@@ -133,6 +135,8 @@ class PublisherOptions(TypedDict, total=False):
     versions_least: int
     versions_max_bytes: int
     patches: bool
+    hubs: Sequence[str]
+    notify: bool
 
 
 class Chosen(NamedTuple):
@@ -245,7 +249,7 @@ def publisher_settings(options: PublisherOptions) -> dict[str, object]:
             raise ConfigurationError(
                 f"{name}={given[name]!r} is unknown", hint=f"one of {', '.join(words)}"
             )
-    for name in ("algorithms", "include", "exclude"):
+    for name in ("algorithms", "include", "exclude", "hubs"):
         if name in given:
             given[name] = several(name, given[name])
     return given
