@@ -4,6 +4,7 @@ import hashlib
 import random
 from collections.abc import Callable, Container
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,13 +16,13 @@ from resourcesync.adapters.catalogue import FilePastVersions
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.adapters.version_files import FolderVersions
+from resourcesync.documents import reading
 from resourcesync.errors import DiskFullError
-from resourcesync.model.resources import Resource
-from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.model.resources import Change, Resource
 from resourcesync.source.versions import parse_stamp
 from resourcesync.wiring import kept_past
 from resourcesync.wiring.publishing import publish_tree
-from tests.support.publishing import BASE, Reader
+from tests.support.publishing import BASE, Reader, content_of
 
 PLACE = BASE + "resourcesync/versions/"
 PHASES = (Phase.explicit, Phase.generate)
@@ -60,10 +61,16 @@ class Life:
         publish_tree(self.root, self._chosen, clock=self.clock, asked=None)
 
     def listed(self) -> list[Resource]:
-        """Every resource that a list tells of, as the lists tell it."""
-        view = Reader(FolderDocuments(self.root)).view()
-        changes = [it.resource for it in view.changes if it.kind is not ChangeKind.DELETED]
-        return [*view.resources.values(), *changes]
+        """Every resource that a list tells of, archived or not, as the lists tell it."""
+        documents = FolderDocuments(self.root)
+        reader = Reader(documents)
+        reader.view()
+        found: list[Resource] = []
+        for name in set(reader.read):
+            entries = reading.read(BytesIO(content_of(documents, name)), uri=name).entries()
+            told = [it.resource if isinstance(it, Change) else it for it in entries]
+            found += [it for it in told if isinstance(it, Resource) and it.digests]
+        return found
 
     def kept(self) -> dict[str, bytes]:
         place = self.root / ".resourcesync/versions"
@@ -106,9 +113,13 @@ seeds = st.integers(0, 2**32)
 
 
 @settings(max_examples=6, deadline=None, phases=PHASES)
-@given(seed=seeds, keep=st.sampled_from([0, 3_600, 86_400]), least=st.sampled_from([0, 2]))
+@given(
+    seed=seeds,
+    keep=st.sampled_from([0, 3_600, 86_400]),
+    archive=st.sampled_from([0, 3 * 86_400]),
+)
 def test_what_a_list_tells_of_can_be_had(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, keep: float, least: int
+    tmp_path_factory: pytest.TempPathFactory, seed: int, keep: float, archive: float
 ) -> None:
     life = Life(
         tmp_path_factory.mktemp("life"),
@@ -116,7 +127,7 @@ def test_what_a_list_tells_of_can_be_had(
         keep=keep,
         rotate=3_600,
         rebase_every=2 * 86_400,
-        versions_least=least,
+        archive=archive,
         patches=True,
     )
     for _ in range(6):
@@ -230,3 +241,50 @@ def test_a_full_disk_while_keeping_publishes_nothing_new(
     life.publish()
     life.check()
     assert b"new" in life.kept().values()
+
+
+def patch_of(life: Life) -> str:
+    return next((it.patches[0].href for it in life.listed() if it.patches), "")
+
+
+def test_a_patch_leads_from_what_was_listed_before_and_from_no_older_version(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.json"
+    text = '{"n": %d, "pad": "' + "x" * 200 + '"}'
+    life = Life(tmp_path, 0, patches=True)
+    path.write_text(text % 101)
+    life.publish()
+    assert not patch_of(life)
+    path.write_text(text % 102)
+    publish_tree(tmp_path, {"versions": False, "patches": False}, clock=life.clock)
+    path.write_text(text % 103)
+    life.publish()
+    assert not patch_of(life)
+
+    path.write_text(text % 104)
+    life.publish()
+    assert patch_of(life)
+
+
+def test_a_file_that_comes_back_is_a_version_of_its_own_and_stays(tmp_path: Path) -> None:
+    life = Life(tmp_path, 0, keep=3_600, rotate=3_600, rebase_every=3_600)
+    path = tmp_path / "back.txt"
+    mementos = set()
+    for is_there in (True, False, True):
+        if is_there:
+            path.write_text("back")
+        else:
+            path.unlink()
+        life.publish()
+        mementos |= {
+            it.memento.href for it in life.listed() if it.memento and it.uri.endswith("back.txt")
+        }
+    assert len(mementos) == 2
+
+    for number in range(5):
+        (tmp_path / "c.txt").write_text(f"version {number}")
+        life.clock.advance(hours=96)
+        life.publish()
+    assert b"back" in life.kept().values()
+    life.check()

@@ -175,10 +175,10 @@ class Keeper:
         """
         is_public = self._keeping.is_public
         sha256, length = sha256_of(resource), resource.length
+        if not is_public and (sha256 is None or self._is_known(resource)):
+            return ()
         if sha256 is None or length is None:
             raise ConfigurationError(f"versions are kept by their {ALGORITHM}, which is not known")
-        if not is_public and self._is_known(resource):
-            return ()
         newest = self._index.newest(resource.uri)
         if not self._store.holds(sha256, length):
             if not self._makes_room(length):

@@ -104,7 +104,10 @@ class KeptPast(Past):
             self._catalogue.write_notes({_SWEPT: str(now)})
 
     def _reach(self, now: int) -> int:
-        """Return since when what held is told by a list, or is still to be packed."""
+        """Return since when what held is told by a list, archived or not, or is to be packed."""
         plan, dumps = read_plan(self._catalogue), read_dumps(self._catalogue)
-        reach = now if plan is None else plan.start
-        return min(reach, dumps.changes[-1].until) if dumps.changes else reach
+        told = [now]
+        if plan is not None:
+            told += [plan.start, *(it.start for it in plan.retired)]
+            told += [it.at for it in plan.superseded]
+        return min(*told, *(it.until for it in dumps.changes[-1:]))
