@@ -25,6 +25,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "resourcesync.Mode",
         "resourcesync.MirrorState",
         "resourcesync.MirrorStatus",
+        "resourcesync.FailedRun",
         "resourcesync.AuditReport",
         "resourcesync.AuditRolling",
         "resourcesync.AuditFinding",

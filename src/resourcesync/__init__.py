@@ -20,6 +20,7 @@ _HOMES = {
     "Digest": "model.digests",
     "Document": "documents.reading",
     "Event": "api.calls",
+    "FailedRun": "destination.reports",
     "Failing": "destination.reports",
     "FindingKind": "destination.reports",
     "Header": "model.capabilities",

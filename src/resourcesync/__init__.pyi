@@ -14,6 +14,7 @@ from resourcesync.api.source import discover as discover
 from resourcesync.api.source import offered_sets as offered_sets
 from resourcesync.destination.proving import Rolling as AuditRolling
 from resourcesync.destination.reports import AuditReport as AuditReport
+from resourcesync.destination.reports import FailedRun as FailedRun
 from resourcesync.destination.reports import Failing as Failing
 from resourcesync.destination.reports import Finding as AuditFinding
 from resourcesync.destination.reports import FindingKind as FindingKind
@@ -57,6 +58,7 @@ __all__ = [
     "Digest",
     "Document",
     "Event",
+    "FailedRun",
     "Failing",
     "FindingKind",
     "Header",

@@ -21,6 +21,7 @@ from resourcesync import (
     Digest,
     Document,
     Event,
+    FailedRun,
     Failing,
     FindingKind,
     Header,
@@ -90,6 +91,7 @@ def keep_a_mirror(folder: Path) -> bool:
         for change in mirror.changes("index"):
             hand_on(change)
         status = assert_type(mirror.status(), MirrorStatus)
+        assert_type(status.failed, FailedRun | None)
     failures: tuple[Failing, ...] = report.failures
     findings: tuple[AuditFinding, ...] = audit.findings
     fields: Mapping[str, object] = seen[0].fields
