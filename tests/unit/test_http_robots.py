@@ -1,15 +1,18 @@
 """What robots.txt changes; on loopback (N35)."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from random import Random
 
 import pytest
 
 from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.errors import (
     SourceRefusedError,
     SourceUnavailableError,
 )
-from resourcesync.ports import Purpose
+from resourcesync.ports import Failure, Purpose, Response
 from tests.support.fetching import (
     failure,
     fetch_all,
@@ -19,7 +22,7 @@ from tests.support.fetching import (
     request,
     response,
 )
-from tests.support.hostile_server import HostileServer, answer
+from tests.support.hostile_server import HostileServer, Step, answer
 
 
 @pytest.fixture
@@ -118,3 +121,67 @@ def test_a_crawl_delay_is_kept(server: HostileServer) -> None:
 
     assert clock.monotonic() - started >= 0.5
     assert server.connections == 1
+
+
+class _Notebook:
+    """Remembers rules for a minute."""
+
+    def __init__(self) -> None:
+        self.read: dict[str, bytes] = {}
+
+    def recall(self, origin: str) -> tuple[bytes, float] | None:
+        return (self.read[origin], 60.0) if origin in self.read else None
+
+    def remember(self, origin: str, read: bytes) -> None:
+        self.read[origin] = read
+
+
+def _again(server: HostileServer, notebook: _Notebook, target: str) -> Response | Failure:
+    settings = FetchSettings(trusted_origins=frozenset({server.origin}), retries=0, backoff=0.01)
+    with closing(CurlFetcher(settings, SystemClock(), Random(1), notebook)) as fetcher:
+        return fetch_one(fetcher, server.origin + target)
+
+
+@pytest.mark.parametrize(
+    ("robots", "remembered"),
+    [
+        (answer(body=b"User-agent: *\nDisallow: /private/\n"), b"User-agent: *"),
+        (answer("404 Not Found"), b""),
+    ],
+)
+def test_what_robots_said_is_not_asked_again_by_the_next_fetcher(
+    server: HostileServer, robots: list[Step], remembered: bytes
+) -> None:
+    server.on("/robots.txt", robots)
+    server.on("*", answer(body=b"x"))
+    notebook = _Notebook()
+
+    for _ in range(3):
+        assert kept(response(_again(server, notebook, "/open"))) == b"x"
+
+    assert [it.target for it in server.asked] == ["/robots.txt", "/open", "/open", "/open"]
+    assert notebook.read[server.origin].startswith(remembered)
+
+
+def test_a_ban_that_is_remembered_is_asked_for_again_before_it_is_obeyed(
+    server: HostileServer,
+) -> None:
+    server.on("/robots.txt", answer(body=b"User-agent: *\nDisallow: /\n"))
+    server.on("*", answer(body=b"x"))
+    notebook = _Notebook()
+    assert failure(_again(server, notebook, "/x")).error.code == "robots"
+    assert failure(_again(server, notebook, "/x")).error.code == "robots"
+    assert [it.target for it in server.asked] == ["/robots.txt", "/robots.txt"]
+
+    server.on("/robots.txt", answer(body=b""))
+    assert kept(response(_again(server, notebook, "/x"))) == b"x"
+
+
+def test_robots_that_cannot_be_had_are_not_remembered(server: HostileServer) -> None:
+    server.on("/robots.txt", answer("503 Unavailable"))
+    server.on("*", answer(body=b"x"))
+    notebook = _Notebook()
+
+    _again(server, notebook, "/x")
+
+    assert notebook.read == {}

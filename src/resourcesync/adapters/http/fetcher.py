@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 
 from resourcesync.adapters.http.authorities import check_authorities
 from resourcesync.adapters.http.engine import Engine
 from resourcesync.adapters.http.origins import Origins
+from resourcesync.adapters.http.robots import Forgetful, KnownRules
 from resourcesync.adapters.http.run import Counts, Run
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.ports import Clock, Failure, Request, Response
@@ -25,6 +27,9 @@ class FetchStats:
     received: int
 
 
+_FORGETFUL: Final = Forgetful()
+
+
 class CurlFetcher:
     """Fetches with libcurl: many transfers in one loop, in the thread that iterates.
 
@@ -36,19 +41,26 @@ class CurlFetcher:
         settings: Limits, manners and secrets.
         clock: Time.
         random: Where the jitter of back-off comes from.
+        known_rules: Remembers what ``robots.txt`` said, from one fetcher to the next.
 
     Raises:
         ConfigurationError: The file of authorities cannot be used. It is not looked at where only
             plain http was named; what is asked for by https all the same then fails.
     """
 
-    def __init__(self, settings: FetchSettings, clock: Clock, random: Random) -> None:
+    def __init__(
+        self,
+        settings: FetchSettings,
+        clock: Clock,
+        random: Random,
+        known_rules: KnownRules = _FORGETFUL,
+    ) -> None:
         if _may_need_authorities(settings):
             check_authorities(settings.ca_file)
         self._settings = settings
         self._clock = clock
         self._random = random
-        self._origins = Origins(settings, random)
+        self._origins = Origins(settings, random, clock, known_rules)
         self._engines: list[Engine] = []
         self._counts = Counts()
 

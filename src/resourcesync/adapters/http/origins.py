@@ -8,10 +8,10 @@ from resourcesync.adapters.http.egress import is_address, is_odd_number, is_publ
 from resourcesync.adapters.http.errand import Errand
 from resourcesync.adapters.http.politeness import Circuit, Patience, Politeness, Window
 from resourcesync.adapters.http.ranges import range_fields
-from resourcesync.adapters.http.robots import Rules
+from resourcesync.adapters.http.robots import GOOD_FOR, KnownRules, Rules, read_rules
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import SourceError, SourceRefusedError
-from resourcesync.ports import Purpose
+from resourcesync.ports import Clock, Purpose
 
 _REMEMBERED = 1024
 _FAILURES_IN_A_ROW = 8
@@ -27,6 +27,7 @@ class Origin:
         private: Whether it may be reached at addresses that are not public.
         politeness: How much it may be asked.
         rules: What its ``robots.txt`` says; ``None`` when not known.
+        is_recalled: Whether ``rules`` were read by a fetcher before this one.
         rules_until: Until when ``rules`` are good, in seconds of the clock.
         trouble: The last failure that may pass.
     """
@@ -36,6 +37,7 @@ class Origin:
         self.politeness = politeness
         self.rules: Rules | None = None
         self.rules_until = 0.0
+        self.is_recalled = False
         self.trouble: SourceError | None = None
         self.private = settings.allow_private == "always" or (
             settings.allow_private == "auto" and _is_trusted(name, settings.trusted_origins)
@@ -89,8 +91,12 @@ def _special(errand: Errand) -> list[str]:
 class Origins:
     """The origins met lately, at most 1,024."""
 
-    def __init__(self, settings: FetchSettings, random: Random) -> None:
+    def __init__(
+        self, settings: FetchSettings, random: Random, clock: Clock, known_rules: KnownRules
+    ) -> None:
         self._settings = settings
+        self._clock = clock
+        self._known_rules = known_rules
         self._random = random
         self._known: OrderedDict[str, Origin] = OrderedDict()
 
@@ -135,4 +141,25 @@ class Origins:
                 evidence=(("tried", host),),
                 code="egress",
             )
+        remembered = None if settings.robots == "ignore" else self._known_rules.recall(name)
+        if remembered is not None:
+            read, good_for = remembered
+            self.rule(origin, read_rules(read) if read else Rules(), good_for)
+            origin.is_recalled = True
         return origin
+
+    def rule(self, origin: Origin, rules: Rules, good_for: float) -> None:
+        """Give an origin rules that are good for some seconds."""
+        origin.rules = rules
+        origin.rules_until = self._clock.monotonic() + good_for
+        if rules.delay:
+            origin.politeness.slow_to(rules.delay)
+
+    def ruled(self, origin: Origin, rules: Rules, read: bytes) -> None:
+        """Give an origin the rules that were just read, and remember what was read."""
+        origin.is_recalled = False
+        if rules.unread is not None:
+            self.rule(origin, rules, self._settings.max_wait)
+            return
+        self.rule(origin, rules, GOOD_FOR)
+        self._known_rules.remember(origin.name, b"" if rules.robots is None else read)

@@ -1,7 +1,7 @@
 """What an origin's ``robots.txt`` asks of us (RFC 9309)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from resourcesync.errors import (
     ResourceMissingError,
@@ -28,6 +28,34 @@ GOOD_FOR = 86_400.0
 
 _LONGEST_DELAY = 86_400.0
 _UNBOUND = (Purpose.DOCUMENT, Purpose.RESOURCE)
+
+
+class KnownRules(Protocol):
+    """Remembers from one run to the next what the ``robots.txt`` of an origin said (§2.4)."""
+
+    def recall(self, origin: str) -> tuple[bytes, float] | None:
+        """Return what was read, and for how many seconds more it is good; ``None`` if it is not.
+
+        Nothing read means that there are no rules.
+        """
+        ...
+
+    def remember(self, origin: str, read: bytes) -> None:
+        """Take what was read just now."""
+        ...
+
+
+class Forgetful:
+    """Remembers nothing."""
+
+    def recall(self, origin: str) -> tuple[bytes, float] | None:
+        """Return nothing."""
+        del origin
+        return None
+
+    def remember(self, origin: str, read: bytes) -> None:
+        """Forget it."""
+        del origin, read
 
 
 class EnoughReadError(StorageError):

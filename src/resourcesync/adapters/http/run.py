@@ -14,7 +14,6 @@ from resourcesync.adapters.http.lanes import Lane
 from resourcesync.adapters.http.origins import Origins
 from resourcesync.adapters.http.politeness import decorrelated
 from resourcesync.adapters.http.robots import (
-    GOOD_FOR,
     NO_LIMIT,
     RobotsSink,
     Rules,
@@ -177,17 +176,19 @@ class Run:
         if self._settings.robots == "ignore" or errand.for_robots or _is_message(errand):
             return False
         origin = lane.origin
-        if origin.rules is None or now >= origin.rules_until:
-            lane.asking = True
-            lane.add_again(errand, now)
-            uri = f"{origin.name}/robots.txt"
-            request = Request(uri=uri, sink=RobotsSink(), purpose=Purpose.DISCOVERY, limit=NO_LIMIT)
-            lane.add_again(Errand(request, read_address(uri), for_robots=True), now)
-            return True
-        error = origin.rules.refuse(errand.uri, errand.request.purpose)
-        if error is not None:
-            self._fail(errand, error)
-        return error is not None
+        if origin.rules is not None and now < origin.rules_until:
+            error = origin.rules.refuse(errand.uri, errand.request.purpose)
+            if error is None:
+                return False
+            if not origin.is_recalled:  # else ask: the site may have changed its mind
+                self._fail(errand, error)
+                return True
+        lane.asking = True
+        lane.add_again(errand, now)
+        uri = f"{origin.name}/robots.txt"
+        request = Request(uri=uri, sink=RobotsSink(), purpose=Purpose.DISCOVERY, limit=NO_LIMIT)
+        lane.add_again(Errand(request, read_address(uri), for_robots=True), now)
+        return True
 
     def _send(self, lane: Lane, errand: Errand, now: float) -> None:
         origin = lane.origin
@@ -332,7 +333,7 @@ class Run:
     def _succeed(self, errand: Errand, head: Head, received: int) -> None:
         sink = errand.request.sink
         if errand.for_robots and isinstance(sink, RobotsSink):
-            self._rule(errand, read_rules(bytes(sink.kept)))
+            self._rule(errand, read_rules(bytes(sink.kept)), bytes(sink.kept))
             return
         self._conclude(
             Response(
@@ -348,7 +349,7 @@ class Run:
     def _fail(self, errand: Errand, error: SourceError | StorageError) -> None:
         sink = errand.request.sink
         if errand.for_robots and isinstance(sink, RobotsSink):
-            self._rule(errand, rules_after(error, bytes(sink.kept)))
+            self._rule(errand, rules_after(error, bytes(sink.kept)), bytes(sink.kept))
             return
         self._conclude(Failure(request=errand.request, error=error, tries=errand.tries))
 
@@ -367,16 +368,11 @@ class Run:
             )
             self._fail(errand, error)
 
-    def _rule(self, errand: Errand, rules: Rules) -> None:
+    def _rule(self, errand: Errand, rules: Rules, read: bytes) -> None:
         """Give an origin the rules that an errand was sent for."""
         lane = self._lanes[errand.first.authority]
         lane.asking = False
-        origin = lane.origin
-        origin.rules = rules
-        good_for = GOOD_FOR if rules.unread is None else self._settings.max_wait
-        origin.rules_until = self._clock.monotonic() + good_for
-        if rules.delay:
-            origin.politeness.slow_to(rules.delay)
+        self._origins.ruled(lane.origin, rules, read)
 
     def _conclude(self, outcome: Outcome) -> None:
         self._open -= 1
