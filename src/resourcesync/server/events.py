@@ -77,7 +77,7 @@ class Pace:
     """
 
     look: float = 0.5
-    heartbeat: float = 15.0
+    heartbeat: float = 25.0
     retry: float = 3.0
 
 
