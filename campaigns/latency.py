@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 from campaigns.lossy import LossyWay
@@ -45,7 +46,9 @@ def run(asked: Asked) -> Outcome:
         if not _subscribed(root, copy):
             outcome.violations.append("the mirror did not subscribe")
             return outcome
-        written, seen = _write(root, copy, asked.size)
+        took: list[float] = []
+        written, seen = _write(root, copy, asked.size, took)
+        outcome.add("of which published and told, ms, median", round(median(took) * 1000))
         _tell(outcome, written, seen)
         outcome.add("deliveries that arrived", way.passed)
         outcome.add("deliveries that were lost", way.lost)
@@ -91,7 +94,9 @@ def _subscribed(root: Path, copy: Path) -> bool:
     return False
 
 
-def _write(root: Path, copy: Path, size: int) -> tuple[dict[str, float], Mapping[str, float]]:
+def _write(
+    root: Path, copy: Path, size: int, took: list[float]
+) -> tuple[dict[str, float], Mapping[str, float]]:
     """Write files at their rate; return when each was written, and when its copy was there."""
     written: dict[str, float] = {}
     seen: dict[str, float] = {}
@@ -116,6 +121,7 @@ def _write(root: Path, copy: Path, size: int) -> tuple[dict[str, float], Mapping
         (root / name).write_text(f"{number}\n")
         written[name] = time.monotonic()
         publish_tree(root, {}, clock=SystemClock())
+        took.append(time.monotonic() - written[name])
     ended = time.monotonic()
     is_over.set()
     looking.join()
