@@ -58,7 +58,7 @@ _FIELDS: Final = {
     ),
     "moment": (
         "again as_of at completed from in_sync_at last_run newest "
-        "proven_since time until lastmod installed"
+        "proven_since since time until lastmod installed"
     ),
     "texts": "documents mirrors profiles set_aside targets via written",
     "flags": "branches",
@@ -98,21 +98,21 @@ EVENTS: Final = {
         meaning="A run ended: the last line. Its fields are those of its command.",
         always="time command seconds exit:integer",
         sometimes=(
-            "mirror mirrors:any sets:any sources:any state mode dry_run lists_only spent pull "
-            "resources listed:any unchanged applied pending:any same created updated deleted "
-            "failed refused:any held unlisted filtered verified:count weak unverified "
-            "contradicting linked patched:any unpatched requests bytes useful_bytes as_of? "
-            "audit in_sync at? present accurate unproven extra foreign begun gap coverage? "
-            "accuracy read_bytes proven? proven_since? stopped:any doubted? changes:count "
-            "cursor? path? mistakes entries plain_sitemaps tolerated from_dialect files equal "
-            "different only_a only_b documents:any not_fetched hashed touched changing "
-            "unreadable omitted written url first problems warnings hubs subscribed_seconds "
-            "accepted_seconds delivered_seconds checks resources_checked resources_listed "
-            "unreached read_again:any cut_short judged_alone errors advice evidence:text out "
-            "copies source missing damaged stopped_by verdict uri reason is_there is_altered "
-            "asked trouble finding:any set_aside runs:count via here:any trash:any "
-            "last_change:any rules plugins others packages:any packages_kept packed_entries "
-            "packed_bytes rows:count versions patches"
+            "mirror mirrors:any since? sets:any sources:any state mode dry_run lists_only "
+            "spent pull resources listed:any unchanged applied pending:any same created "
+            "updated deleted failed refused:any held unlisted filtered verified:count weak "
+            "unverified contradicting linked patched:any unpatched requests bytes useful_bytes "
+            "as_of? audit in_sync at? present accurate unproven extra foreign begun gap "
+            "coverage? accuracy read_bytes proven? proven_since? stopped:any doubted? "
+            "changes:count cursor? path? mistakes entries plain_sitemaps tolerated "
+            "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
+            "touched changing unreadable omitted written url first problems warnings hubs "
+            "subscribed_seconds accepted_seconds delivered_seconds checks resources_checked "
+            "resources_listed unreached read_again:any cut_short judged_alone errors advice "
+            "evidence:text out copies source missing damaged stopped_by verdict uri reason "
+            "is_there is_altered asked trouble finding:any set_aside runs:count via here:any "
+            "trash:any last_change:any rules plugins others packages:any packages_kept "
+            "packed_entries packed_bytes rows:count versions patches"
         ),
     ),
     "error": Event(

@@ -1,11 +1,13 @@
 """``resourcesync export``: give the copies of a mirror to other programs, as packages or a bag."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from resourcesync import config
 from resourcesync.cli import options, words
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
     help="Most content of one package, for --format zip into a folder.",
 )
 @option("--url", default="", help="Where the folder will be served: adds a Resource Dump.")
+@option(
+    "--since",
+    type=options.MOMENT,
+    help="Only copies that came since, such as -1d or a date; deletions: changes --deleted-paths0.",
+)
 @option("--organization", default="", help="Who gives the copies away, for bag-info.txt.")
 @options.CONFIG
 @options.output_options
@@ -47,17 +54,19 @@ def command(output: OutputOptions, mirror: OneMirror, out: Path, **values: Any) 
     Every byte is hashed while it is copied. If a copy is damaged, all such are named and nothing
     is written: exit 1. A pull may go on meanwhile; what is exported is the state of one moment.
     """
-    form = values.pop("format")
+    form, since = values.pop("format"), values.pop("since")
 
     def work(screen: Screen) -> Outcome:
         from resourcesync.ports.exporting import ExportOptions  # noqa: PLC0415 - help stays quick
         from resourcesync.wiring import exporting, machine  # noqa: PLC0415 - help stays quick
 
-        chosen = ExportOptions(name=out.name, **values)
+        clock = machine.system_clock()
+        moment = None if since is None else config.resolve_moment(since, clock.now())
+        chosen = ExportOptions(name=out.name, since=moment, **values)
         done = exporting.export_mirror(
-            mirror.folder, form, out, chosen, report=screen.report, clock=machine.system_clock()
+            mirror.folder, form, out, chosen, report=screen.report, clock=clock
         )
-        return _ended(done, mirror.folder, out)
+        return _ended(done, mirror.folder, out, moment)
 
     return Job(
         command="export",
@@ -75,8 +84,9 @@ def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
         yield Line(f"/{fields['path']}   {fields['reason']}", str(fields["kind"]), QUIET)
 
 
-def _ended(done: "Exported", folder: Path, out: Path) -> Outcome:
+def _ended(done: "Exported", folder: Path, out: Path, since: datetime | None) -> Outcome:
     fields = {
+        "since": since,
         "mirror": str(folder),
         "out": str(out),
         "copies": done.copies,
@@ -101,6 +111,11 @@ def _ended(done: "Exported", folder: Path, out: Path) -> Outcome:
         return Outcome(exit=ExitCode.FINDINGS, closing=lines, fields=fields)
     as_of = "" if done.as_of is None else f", state as of {words.moment(done.as_of)}"
     copies = words.counted(done.copies, "resource")
+    if since is not None:
+        copies += f" that came since {words.moment(since)}"
+    if not done.copies:
+        text = f"{copies}: nothing was written"
+        return Outcome(closing=(Line(text, "Exported", QUIET),), fields=fields)
     line = Line(
         f"{copies} in {out}, {words.size(done.size)}{as_of}; all hashes verified", "Exported", QUIET
     )

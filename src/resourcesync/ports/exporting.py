@@ -60,12 +60,14 @@ class ExportOptions:
         max_package: The most bytes of content in one package.
         url: Where the folder is going to be served; empty when it is not.
         organization: Who gives the copies away; empty when nobody said.
+        since: Only copies that came since, UTC; the holdings have no others then. ``None``: all.
     """
 
     name: str
     max_package: int
     url: str = ""
     organization: str = ""
+    since: datetime | None = None
 
 
 class ExportFile(NamedTuple):

@@ -21,6 +21,7 @@ from resourcesync.destination.reports import Finding, FindingKind
 from resourcesync.documents.packages.checking import running_digest
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.exporting import Exporter, ExportOptions
 from resourcesync.ports.mirror import Copy, Task
@@ -97,6 +98,8 @@ def export_mirror(
     _check_place(folder, out)
     target = NewExport(out)
     with _holdings(folder, report, clock) as holdings:
+        if options.since is not None and not holdings.limit_to(to_microseconds(options.since)):
+            return holdings.exported(0)
         try:
             for path, content in exporter(holdings, options):
                 target.write(path, content)
@@ -152,6 +155,7 @@ class _Holdings:
         self._damaged = self._taken = self._bytes = 0
         self._last = ""
         self._total = state.count()
+        self._since = 0
         self.source = "" if identity is None else identity.source
         listed = None if found is None else found.capability_list
         self.capability_list = listed or self.source
@@ -163,9 +167,21 @@ class _Holdings:
                 f"{folder} holds no copy yet", hint=f"resourcesync pull {folder}"
             )
 
+    def limit_to(self, since: int) -> int:
+        """Leave out what was here before a moment, microseconds; return how many there are."""
+        self._since = since
+        self._total = sum(1 for _ in self._chosen())
+        return self._total
+
+    def _chosen(self) -> Iterator[Copy]:
+        """Yield the copies that are wanted; what a pull was killed at may be one of them."""
+        for copy in self._state.copies():
+            if copy.installed >= self._since or copy.length < 0:
+                yield copy
+
     def copies(self) -> Iterator[Copy]:
         """Yield the copies; one whose file was being changed cannot be exported."""
-        for copy in self._state.copies():
+        for copy in self._chosen():
             if copy.length < 0:
                 self._checked(copy)
                 raise _DamagedError
@@ -209,7 +225,7 @@ class _Holdings:
 
     def check_the_rest(self) -> None:
         """Find what else is not as it should be; nothing is exported any more."""
-        for copy in self._state.copies():
+        for copy in self._chosen():
             if copy.uri > self._last:
                 self._checked(copy)
 
