@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.documents import read
+from resourcesync.server.figures import write_figures
 from resourcesync.websub.messages import FORM, XML, link_field
 from resourcesync.websub.signatures import is_signed, sign
 from tests.support.hubs import TOPIC, RunningHub, payload, post, running_hub, said
@@ -369,3 +370,17 @@ def test_a_restart_delivers_what_was_accepted_and_forgets_no_subscription(
     with running_hub(tmp_path / "hub.db") as again:
         assert listener.wait(lambda: again.hub.deliveries.counts["delivered"] == 1)
     assert listener.posts()[-1].body == payload()
+
+
+def test_an_operator_sees_who_is_subscribed_and_what_became_of_deliveries(
+    hub: RunningHub, listener: Listener
+) -> None:
+    joined(hub, listener, "/one")
+    joined(hub, listener, "/two")
+    hub.submit(payload())
+    assert listener.wait(lambda: hub.hub.deliveries.counts["delivered"] == 2)
+
+    lines = write_figures(hub.hub.figures()).decode().splitlines()
+    assert "resourcesync_subscriptions 2" in lines
+    told = 'resourcesync_notifications_total{direction="out",outcome="delivered"} 2'
+    assert told in lines

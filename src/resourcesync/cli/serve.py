@@ -116,13 +116,14 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
     clock = machine.system_clock()
     found = serving.find_tree(tree, values["out"])
     mounts: dict[str, Any] = {}
+    counts: list[Any] = []
     if values["hub"]:
         own = own_hub.open_own_hub(
             found.root, found.out, found.base, clock, private=values["private_callbacks"]
         )
         mounts[own.path] = own.hub.application
+        counts.append(own.hub.figures)
     limits = serving.Limits(connections=values["connections"])
-    counts = []
     if values["events"]:
         events = found.events(limits.connections * 3 // 4)
         mounts[found.events_path] = events

@@ -27,6 +27,9 @@ from resourcesync.websub.signatures import sign
 
 _LOG: Final = logging.getLogger(__name__)
 
+OUTCOMES: Final = ("verified", "refused", "delivered", "merged", "failed", "ended")
+"""What ``Deliveries.counts`` counts."""
+
 _VERIFICATIONS: Final = 16
 _ASKED_AT_MOST: Final = 3
 _PATIENCE: Final = 600 * MICROSECONDS
@@ -85,8 +88,7 @@ class Deliveries:
     """Verifies and delivers for a hub; for one thread, but ``wake`` and ``stop``.
 
     Attributes:
-        counts: What was done: ``verified``, ``refused``, ``delivered``, ``merged``, ``failed``,
-            ``ended``.
+        counts: What was done, by ``OUTCOMES``.
 
     Args:
         store: What the hub remembers.

@@ -1,7 +1,7 @@
 """A hub becomes an application that can be mounted, with what it remembers and who carries it."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
@@ -10,8 +10,9 @@ from typing import Final
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.hub import FileHub
 from resourcesync.ports import Clock
+from resourcesync.server.figures import Figure
 from resourcesync.server.hub import HubApplication, HubWorker
-from resourcesync.websub.delivery import Deliveries
+from resourcesync.websub.delivery import OUTCOMES, Deliveries
 from resourcesync.websub.hub import Hub
 from resourcesync.websub.rules import HubRules
 
@@ -73,6 +74,25 @@ class OpenHub:
     application: HubApplication
     deliveries: Deliveries
     store: FileHub
+
+    def figures(self) -> Iterator[Figure]:
+        """Yield how many are subscribed, and what became of deliveries and wishes."""
+        subscribed = float(self.store.count_subscriptions())
+        yield Figure(
+            name="resourcesync_subscriptions",
+            kind="gauge",
+            what="Subscriptions to the channels of this Source.",
+            values=(((), subscribed),),
+        )
+        yield Figure(
+            name="resourcesync_notifications_total",
+            kind="counter",
+            what="Deliveries and wishes of this hub since it was started, by outcome.",
+            values=tuple(
+                ((("direction", "out"), ("outcome", it)), float(self.deliveries.counts[it]))
+                for it in OUTCOMES
+            ),
+        )
 
 
 def open_hub(
