@@ -183,6 +183,7 @@ def test_a_memory_of_the_first_version_is_brought_forward_with_all_it_knows(
         assert list(old.copies()) == rows
         assert told(old) == []
         assert (old.change_bounds(), old.changed_before(0)) == ((0, 0), 0)
+        assert (old.arrivals(0, 9), old.runs(0, 9), old.documents(9)) == ([], [], [])
     with SqliteMirrorState(tmp_path / "s") as state:
         assert list(state.copies()) == rows
         put(state, copy("a", "2"), copy("a", "1"))
@@ -204,3 +205,37 @@ def test_what_was_proven_longest_ago_comes_first(state: SqliteMirrorState) -> No
     state.add_proofs(["b", "gone"], 9)
 
     assert list(state.oldest_proofs()) == [("c", 4), ("a", 5), ("b", 9)]
+
+
+def test_it_is_remembered_when_each_change_came_and_how_the_source_dates_it(
+    state: SqliteMirrorState,
+) -> None:
+    put(state, copy("a", "1", 5)._replace(lastmod=3), None)
+    state.commit(Step(removed=["a"], now=7))
+    put(state, copy("b", "1", 9), None)
+
+    found = [(it.time, it.kind, it.uri, it.dated) for it in state.arrivals(0, 100)]
+    assert found == [
+        (9, "created", "b", None),
+        (7, "deleted", "a", None),
+        (5, "created", "a", 3),
+    ]
+    assert [it.time for it in state.arrivals(6, 100)] == [9, 7]
+    assert [it.time for it in state.arrivals(0, 2)] == [9, 7]
+
+
+def test_the_newest_runs_are_kept_and_found(
+    state: SqliteMirrorState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resourcesync.adapters.mirror.state._KEPT_RUNS", 3)
+    rows = [
+        RunRow(run=f"r{n}", started=n, ended=n + 1, mode="", outcome="ok", counts="{}")
+        for n in range(5)
+    ]
+    for row in rows:
+        state.add_run(row)
+
+    assert state.runs(0, 100) == rows[:1:-1]
+    assert state.runs(5, 100) == rows[:3:-1]
+    assert state.runs(0, 1) == rows[-1:]
+    assert (state.run_called("r4"), state.run_called("r1")) == (rows[4], None)

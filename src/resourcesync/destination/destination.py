@@ -13,7 +13,7 @@ from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
 from resourcesync.destination.mappers import TREE, check_mapper
 from resourcesync.destination.mapping import Profile, origin
-from resourcesync.destination.memory import AUDITED, Identity, Memory
+from resourcesync.destination.memory import Identity, KeptAudit, Memory
 from resourcesync.destination.options import Equipment, Filters, PullOptions
 from resourcesync.destination.patch_links import Largest
 from resourcesync.destination.plan import ABSENT
@@ -379,8 +379,10 @@ class Destination:
         audit = Audit(pull, method, kept=kept)
         report = audit.run(new_run(), offline=offline, rolling=rolling)
         moment = to_microseconds(clock.now())
-        self._equipment.state.commit(Step(notes={AUDITED: str(moment)}))
-        return replace(report, seconds=clock.monotonic() - started)
+        report = replace(report, seconds=clock.monotonic() - started)
+        kept_audit = KeptAudit(ended=moment, method=method, report=replace(report, findings=()))
+        self._equipment.state.commit(Step(notes=self._memory.with_audit(kept_audit)))
+        return report
 
 
 def _mapper(options: PullOptions) -> str:

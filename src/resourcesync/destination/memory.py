@@ -16,6 +16,7 @@ from resourcesync.destination.mappers import (
 )
 from resourcesync.destination.mapping import Profile, TreeMapping
 from resourcesync.destination.options import Filters
+from resourcesync.destination.reports import AuditReport
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.templates import TemplateMapping, is_template
 from resourcesync.discovery import Discovered
@@ -25,8 +26,22 @@ from resourcesync.ports.mirror import MirrorState, Step
 
 T = TypeVar("T")
 
-AUDITED: Final = "audited"
-"""The note that tells when the last audit came to its end."""
+_KEPT_AUDITS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptAudit:
+    """What is remembered of an audit.
+
+    Attributes:
+        ended: When it came to its end, microseconds.
+        method: What it compared.
+        report: What it counted, without its findings.
+    """
+
+    ended: int
+    method: str
+    report: AuditReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +144,17 @@ class Memory:
     @property
     def audited_at(self) -> int | None:
         """When the last audit came to its end, microseconds."""
-        return self._number(AUDITED)
+        return self._number("audited")
+
+    @property
+    def audits(self) -> tuple[KeptAudit, ...]:
+        """What the last audits counted, the oldest first."""
+        return self._decode("audits", tuple[KeptAudit, ...]) or ()
+
+    def with_audit(self, audit: KeptAudit) -> dict[str, str]:
+        """Return the notes that remember one more audit."""
+        kept = (*self.audits, audit)[-_KEPT_AUDITS:]
+        return encode(audited=audit.ended, audits=kept)
 
     @property
     def found_at(self) -> int | None:

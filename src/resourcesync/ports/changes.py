@@ -45,6 +45,25 @@ class Logged(NamedTuple):
     previous: str
 
 
+class Arrival(NamedTuple):
+    """When a change came here, and when the Source dates it.
+
+    Attributes:
+        time: When it was done here.
+        kind: A ``LoggedKind``.
+        uri: The resource's URI, normalised.
+        length: Bytes; of what was deleted, if it was.
+        dated: The ``lastmod`` that the Source listed; ``None`` when it listed none, of deletions,
+            and of what came before this was remembered.
+    """
+
+    time: int
+    kind: str
+    uri: str
+    length: int
+    dated: int | None
+
+
 class ChangeLog(Protocol):
     """The changes of a mirror, oldest first; each was stored together with the copies it tells of.
 

@@ -280,7 +280,7 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, Protocol):
         ...
 
     def add_run(self, row: RunRow) -> None:
-        """Remember a run; only the newest 1,000 are kept."""
+        """Remember a run; only the newest 10,000 are kept."""
         ...
 
     def last_run(self) -> RunRow | None:

@@ -11,12 +11,13 @@ so can a true change be told from the same bytes fetched anew.
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Final
 
 import msgspec
 
 from resourcesync.model.digests import agree, parse_digests
-from resourcesync.ports.changes import Logged, LoggedKind
+from resourcesync.ports.changes import Arrival, Logged, LoggedKind
 from resourcesync.ports.mirror import Copy, Step
 
 KEPT_CHANGES: Final = 1_000_000
@@ -32,6 +33,7 @@ _Entry = tuple[str, str, str, int, str, str]
 _CREATED, _DELETED = LoggedKind.CREATED.value, LoggedKind.DELETED.value
 _encode = msgspec.json.Encoder().encode
 _decode_entries = msgspec.json.Decoder(list[_Entry]).decode
+_decode_dates = msgspec.json.Decoder(list[int | None]).decode
 _decode_befores = msgspec.json.Decoder(dict[str, _Before]).decode
 
 
@@ -93,9 +95,10 @@ class ChangeWriter:
         if not entries:
             return
         now = max(step.now, *(copy.installed for copy in step.installed), 0)
+        dated = _encode([copy.lastmod for copy in step.installed]).decode()
         last = (self._db.execute("SELECT max(seq) FROM change").fetchone()[0] or 0) + len(entries)
-        row = (last, now, len(entries), _encode(entries).decode())
-        self._db.execute("INSERT INTO change VALUES (?,?,?,?)", row)
+        row = (last, now, len(entries), _encode(entries).decode(), dated)
+        self._db.execute("INSERT INTO change VALUES (?,?,?,?,?)", row)
         self._db.execute("DELETE FROM change WHERE seq <= ?", (last - KEPT_CHANGES,))
 
     def _installed(self, copy: Copy) -> _Entry:
@@ -155,6 +158,24 @@ def changes_of(db: sqlite3.Connection, uri: str) -> Iterator[Logged]:
         for index in reversed(range(len(entries))):
             if entries[index][1] == uri:
                 yield Logged(last - len(entries) + 1 + index, time, *entries[index])
+
+
+def read_arrivals(
+    db: sqlite3.Connection, since: int, most: int, *, is_dated: bool
+) -> Iterator[Arrival]:
+    """Yield the changes since a moment, those of the newest transaction first, ``most`` or so."""
+    column = "dated" if is_dated else "'[]'"
+    rows = db.execute(
+        f"SELECT time, changes, {column} FROM change WHERE time >= ? ORDER BY seq DESC",  # noqa: S608 - constants
+        (since,),
+    )
+    for time, changes, dates in rows:
+        entries, dated = _decode_entries(changes), _decode_dates(dates)
+        for entry, date in zip_longest(entries, dated[: len(entries)]):
+            yield Arrival(time, entry[0], entry[1], entry[3], date)
+        most -= len(entries)
+        if most <= 0:
+            return
 
 
 def bounds(db: sqlite3.Connection) -> tuple[int, int]:

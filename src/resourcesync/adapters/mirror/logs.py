@@ -4,11 +4,12 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from typing import Any
 
 from resourcesync.adapters.mirror import change_log, link_log, proofs
-from resourcesync.ports.changes import Logged
+from resourcesync.ports.changes import Arrival, Logged
 from resourcesync.ports.linking import PatchRow
-from resourcesync.ports.mirror import SeenDocument
+from resourcesync.ports.mirror import RunRow, SeenDocument
 
 
 class MirrorLogs(ABC):
@@ -17,6 +18,7 @@ class MirrorLogs(ABC):
     _db: sqlite3.Connection
     _has_changes: bool
     _has_links: bool
+    _has_dates: bool
 
     @abstractmethod
     def _guard(self) -> AbstractContextManager[None]:
@@ -43,6 +45,53 @@ class MirrorLogs(ABC):
         """Return the number after which all changes of ``moment`` and later stand."""
         with self._guard():
             return change_log.before_moment(self._db, moment) if self._has_changes else 0
+
+    def arrivals(self, since: int, most: int) -> list[Arrival]:
+        """Return about the ``most`` newest changes since a moment, newest transaction first."""
+        with self._guard():
+            if not self._has_changes:
+                return []
+            rows = change_log.read_arrivals(self._db, since, most, is_dated=self._has_dates)
+            return list(rows)
+
+    def runs(self, since: int, most: int) -> list[RunRow]:
+        """Return the newest runs that ended since a moment, the newest first."""
+        with self._guard():
+            rows = self._db.execute(
+                "SELECT run, started, ended, mode, outcome, counts FROM run WHERE ended >= ?"
+                " ORDER BY ended DESC, rowid DESC LIMIT ?",
+                (since, most),
+            ).fetchall()
+        return [_run(*row) for row in rows]
+
+    def run_called(self, run: str) -> RunRow | None:
+        """Return a run by its id; ``None`` when it is not remembered."""
+        with self._guard():
+            row = self._db.execute(
+                "SELECT run, started, ended, mode, outcome, counts FROM run WHERE run = ?", (run,)
+            ).fetchone()
+        return None if row is None else _run(*row)
+
+    def causes(self) -> list[tuple[str, int, str, str]]:
+        """Return why what is listed is not here: code, how many, a URI and a reason of them.
+
+        The code is empty for what was not tried yet. Most first, at most 100.
+        """
+        with self._guard():
+            return self._db.execute(
+                "SELECT code, count(*), min(loc), reason FROM pending WHERE task = 'fetch'"
+                " GROUP BY code ORDER BY count(*) DESC, code LIMIT 100"
+            ).fetchall()
+
+    def documents(self, limit: int) -> list[SeenDocument]:
+        """Return the Change Lists that were read, those read last first; also open ones."""
+        with self._guard():
+            rows = self._db.execute(
+                "SELECT uri, from_, until, entries, prefix, etag, last_modified FROM document"
+                " ORDER BY read DESC LIMIT ?",
+                (limit,),
+            ).fetchall()
+        return [SeenDocument._make(row) for row in rows]
 
     def oldest_proofs(self) -> Iterator[tuple[str, int]]:
         """Yield URIs and when each was proven, longest ago first; what was never: installed."""
@@ -84,3 +133,8 @@ class MirrorLogs(ABC):
         """Return what became of the last patch of a copy; ``None`` when there was none."""
         with self._guard():
             return link_log.patched(self._db, uri) if self._has_links else None
+
+
+def _run(*row: Any) -> RunRow:
+    names = ("run", "started", "ended", "mode", "outcome", "counts")
+    return RunRow(**dict(zip(names, row, strict=True)))

@@ -65,9 +65,16 @@ CREATE TABLE patched (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: Final = (_FIRST, _CHANGES, _PLACES, _LINKS)
+# How the Source dates what came, and an order in which the last runs are found at once.
+_DATES: Final = """
+ALTER TABLE change ADD COLUMN dated TEXT NOT NULL DEFAULT '[]';
+CREATE INDEX run_ended ON run (ended);
+"""
+
+MIGRATIONS: Final = (_FIRST, _CHANGES, _PLACES, _LINKS, _DATES)
 SCHEMA_VERSION: Final = len(MIGRATIONS)
 LINKS_SINCE: Final = MIGRATIONS.index(_LINKS) + 1
+DATES_SINCE: Final = MIGRATIONS.index(_DATES) + 1
 
 
 def migration(version: int) -> str:

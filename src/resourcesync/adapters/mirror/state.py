@@ -19,6 +19,7 @@ from resourcesync.adapters.mirror import change_log, link_log, proofs
 from resourcesync.adapters.mirror.logs import MirrorLogs
 from resourcesync.adapters.mirror.schema import (
     APPLICATION_ID,
+    DATES_SINCE,
     LINKS_SINCE,
     SCHEMA_VERSION,
     migration,
@@ -38,7 +39,7 @@ from resourcesync.ports.mirror import (
 # Its own constructor is Python code; these are made by the million.
 _new_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)
 _PAGE: Final = 2_000
-_KEPT_RUNS: Final = 1_000
+_KEPT_RUNS: Final = 10_000
 _KEPT_DOCUMENTS: Final = 100_000
 _NOTHING: Final = Step()
 
@@ -85,6 +86,7 @@ class SqliteMirrorState(MirrorLogs):
                 self._open(read_only=read_only)
                 self._has_changes = self._version() > 1
                 self._has_links = self._version() >= LINKS_SINCE
+                self._has_dates = self._version() >= DATES_SINCE
                 self._writer = None if read_only else change_log.ChangeWriter(self._db)
         except BaseException:
             self._db.close()
@@ -364,15 +366,14 @@ class SqliteMirrorState(MirrorLogs):
             )
 
     def add_run(self, row: RunRow) -> None:
-        """Remember a run; only the newest 1,000 are kept."""
+        """Remember a run; only the newest 10,000 are kept: a week of one each minute."""
         with self._transaction() as db:
             db.execute(
                 "INSERT OR REPLACE INTO run VALUES (?,?,?,?,?,?)",
                 (row.run, row.started, row.ended, row.mode, row.outcome, row.counts),
             )
             db.execute(
-                "DELETE FROM run WHERE rowid NOT IN"
-                " (SELECT rowid FROM run ORDER BY ended DESC LIMIT ?)",
+                "DELETE FROM run WHERE rowid <= (SELECT max(rowid) FROM run) - ?",
                 (_KEPT_RUNS,),
             )
             change_log.forget_old(db, row.ended)
