@@ -288,3 +288,16 @@ def test_a_file_that_comes_back_is_a_version_of_its_own_and_stays(tmp_path: Path
         life.publish()
     assert b"back" in life.kept().values()
     life.check()
+
+
+def test_what_lists_in_archives_tell_of_stays_too(tmp_path: Path) -> None:
+    month = 30 * 86_400
+    life = Life(tmp_path, 0, keep=3_600, rotate=3_600, rebase_every=3_600, archive=month)
+    for number in range(7):
+        (tmp_path / "c.txt").write_text(f"version {number}")
+        life.clock.advance(hours=60)
+        life.publish()
+
+    life.check()
+    kept = life.kept().values()
+    assert all(f"version {number}".encode() in kept for number in range(7))

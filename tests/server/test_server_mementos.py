@@ -226,3 +226,25 @@ def test_a_long_timemap_is_sent_piece_by_piece(
 
     assert answer.body == whole.body
     assert (whole.chunks, answer.chunks) == (1, 2)
+
+
+@pytest.mark.parametrize("modified", [1_000_000_000, 2_000_000_000])
+def test_a_version_with_a_time_that_cannot_be_has_the_moment_at_which_it_was_seen(
+    tmp_path: Path, modified: int
+) -> None:
+    clock = ManualClock()
+    clock.advance(seconds=0.7)
+    for number in range(2):
+        (tmp_path / "a.txt").write_text(f"version {number}")
+        if number:
+            os.utime(tmp_path / "a.txt", (modified, modified))
+        publish_tree(tmp_path, {"url": BASE, "versions": True}, clock=clock)
+        clock.advance(hours=1)
+    app = serving.find_tree(tmp_path).application(clock)
+    (_, one, early), (_, two, late) = listed(app, "a.txt")
+
+    moments = [parse_http_date(it) or 0 for it in (early, late)]
+    assert moments[1] - moments[0] == HOUR
+    for uri, moment in ((one, early), (two, late)):
+        answer = get(app, GATE + "a.txt", {"accept-datetime": moment})
+        assert answer.fields["location"] == uri

@@ -71,6 +71,7 @@ def refuse() -> Callable[..., None]:
     [
         patches(fail),
         patches(swap, fail),
+        patches(write(b"old>bad")),
         patches(write(b"old>other")),
         patches(write(b"old>new and far more")),
         patches(write(b"old>new" + b" " * len(NEW))),
