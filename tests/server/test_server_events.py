@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ class Log:
             self.entries.append((n, change))
 
     def last(self) -> tuple[int, int]:
+        self.asked += 1
         if self.broken:
             raise StorageError("the disk is gone")
         return self.place(len(self.entries))
@@ -56,14 +58,12 @@ class Log:
         if not number:
             return 0, 0
         time = self.entries[number - 1][1].time
-        assert time is not None
-        return number, to_microseconds(time)
+        return number, to_microseconds(time) if time else 0
 
     def id(self, number: int) -> str:
         return "{}-{}".format(*self.place(number))
 
     def after(self, number: int, most: int) -> list[tuple[int, Change]] | None:
-        self.asked += 1
         if self.broken:
             raise StorageError("the disk is gone")
         if not self.forgotten <= number <= len(self.entries):
@@ -240,6 +240,40 @@ def test_a_log_that_is_begun_anew_ends_the_streams_and_is_never_taken_for_the_ol
         async with following(events, last_event_id=old) as [client]:
             await client.until(lambda c: bool(c.events))
             assert client.events[0][0] == "reset"
+
+    run(main)
+
+
+def test_a_log_that_is_another_one_of_equal_length_is_noticed() -> None:
+    log = Log(5)
+
+    async def main() -> None:
+        async with following(Events(log, pace=QUICK)) as [client]:
+            later = replace(log.entries[4][1], time=START + timedelta(days=1))
+            log.entries[4] = (5, later)
+            await client.until(lambda c: c.ended)
+            assert client.events == []
+
+    run(main)
+
+
+def test_streams_end_when_nobody_looks_any_more() -> None:
+    log = Log()
+
+    async def main() -> None:
+        events = Events(log, pace=QUICK)
+        async with following(events) as [client]:
+            log.entries.append((1, Change(kind=ChangeKind.CREATED, resource=Resource(uri="x"))))
+            with pytest.raises(AssertionError, match="its time"):
+                await asyncio.wait_for(asyncio.shield(found(events)), 5)
+            await client.until(lambda c: c.ended)
+        del log.entries[:]
+        async with following(events) as [client]:
+            assert client.status == 200
+
+    async def found(events: Events) -> None:
+        assert events._looking is not None
+        await events._looking
 
     run(main)
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from resourcesync.errors import ConfigurationError
 from resourcesync.server import running
 from resourcesync.server.guarding import Guard, Limits
 from resourcesync.server.joining import JoiningTransport
@@ -105,6 +106,14 @@ def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_ful
     )
 
     assert seen == [(503, 299)]
+
+
+def test_two_applications_need_two_ports(app: ASGIApp) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+
+    with pytest.raises(ConfigurationError, match="a port of its own"):
+        serve_forever(app, "127.0.0.1", port, on_ready=print, aside=Aside(app, "127.0.0.2", port))
 
 
 class Noted:

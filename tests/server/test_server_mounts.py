@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
 from pathlib import Path
 
 import pytest
@@ -162,6 +162,24 @@ def test_nothing_is_served_when_a_mounted_application_cannot_start(served: Serve
 
     assert log == ["one starts", "one ends"]
     assert caught.value.evidence == (("said", "no disk"),)
+
+
+def test_any_server_is_told_that_a_mounted_application_cannot_start(served: Served) -> None:
+    told: list[dict[str, object]] = []
+
+    async def receive() -> dict[str, object]:
+        return {"type": "lifespan.startup"}
+
+    async def send(message: MutableMapping[str, object]) -> None:
+        told.append(dict(message))
+
+    async def drive() -> None:
+        with pytest.raises(StorageError):
+            await make(served, two=fail)({"type": "lifespan"}, receive, send)
+
+    asyncio.run(drive())
+
+    assert told == [{"type": "lifespan.startup.failed", "message": "the register is gone"}]
 
 
 def test_an_application_that_does_not_end_is_cut_off(

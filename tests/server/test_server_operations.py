@@ -167,7 +167,9 @@ def test_the_robots_txt_of_the_tree_goes_first(tree: Tree) -> None:
 
     (tree.root / "robots.txt").write_text("mine")
 
-    assert ask(tree.application(SystemClock()), "/robots.txt").body == b"mine"
+    answer = ask(tree.application(SystemClock()), "/robots.txt")
+    assert answer.body == b"mine"
+    assert "link" not in answer.fields
 
 
 def test_a_tree_without_a_catalogue_has_a_page_and_no_stream(tree: Tree) -> None:

@@ -28,7 +28,7 @@ from typing import Final, final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
 from resourcesync.server.exchange import Exchange, Headers, Request, refuse, refuse_request
@@ -47,6 +47,7 @@ _MOST_PLACES: Final = 4096
 _REMEMBERED: Final = 256
 """Bytes of a path up to which its place is kept: 4096 of them take a few megabytes."""
 _WELL_KNOWN: Final = tuple(os.fsencode(WELL_KNOWN_PATH).strip(b"/").split(b"/"))
+_ROBOTS: Final = (b"robots.txt",)
 _NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
 _KINDS: Final = {
     b".xml": (b"content-type", b"application/xml"),
@@ -131,7 +132,7 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as ASGI 3 asks."""
         if scope["type"] == "lifespan":
-            await self._live(scope, receive, send)
+            await self._live(receive, send)
             return
         path = path_within(scope)
         mounted = self._mounts.find(scope, path)
@@ -165,12 +166,19 @@ class Application:
         async with self._mounts.lifespan():
             yield
 
-    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
-        del scope
+    async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
-        async with self.lifespan():
-            await send({"type": "lifespan.startup.complete"})
-            await receive()
+        is_started = False
+        try:
+            async with self.lifespan():
+                is_started = True
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+        except ResourceSyncError as error:
+            if not is_started:
+                # A server may take an error alone for an application that knows no lifespan.
+                await send({"type": "lifespan.startup.failed", "message": error.message})
+            raise
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, exchange: Exchange) -> None:
@@ -223,7 +231,9 @@ class Application:
     def _locate_resource(self, names: Names) -> Place:
         media_type = self._media_type(_path_of(names))
         kind = ((b"content-type", media_type.encode("ascii")),) if media_type else ()
-        headers = (*kind, *self._link_field(names, self._link), _NOSNIFF)
+        # robots.txt may be of the publisher, which lists it nowhere: nothing covers it then.
+        covered = () if names == _ROBOTS else (self._link,)
+        headers = (*kind, *self._link_field(names, *covered), _NOSNIFF)
         return Place(folder=self._tree, names=names, headers=headers)
 
     def _link_field(self, names: Names, *own: str) -> Headers:

@@ -188,7 +188,7 @@ class Events:
         # An id alone is no event, but is where a client goes on that loses the stream early.
         await exchange.go_on(retry + b"id: %d-%d\n\n" % position, more=True)
         has_caught_up = asked is None
-        while not gone.done() and not self._is_stopping():
+        while not gone.done() and not self._is_over():
             wake.clear()
             if position == self._last:
                 has_caught_up = True
@@ -240,6 +240,10 @@ class Events:
         assert self._limiter is not None
         return await to_thread.run_sync(question, *about, limiter=self._limiter)
 
+    def _is_over(self) -> bool:
+        """Whether nobody looks any more: the server stops, or something went wrong."""
+        return self._is_stopping() or self._looking is None or self._looking.done()
+
     def _is_stopping(self) -> bool:
         return self._stopping is not None and self._stopping.is_set()
 
@@ -257,20 +261,22 @@ class Events:
             self._looking = asyncio.create_task(self._look())
 
     async def _look(self) -> None:
-        """Look for changes as long as anybody follows."""
-        while self._clients and not self._is_stopping():
-            await self._pause()
-            try:
-                while self._clients and await self._look_once():
-                    pass
-            except ResourceSyncError as error:
-                _LOG.warning("no changes can be told now: %s", error)
-        for wake in self._clients:
-            wake.set()
+        """Look for changes as long as anybody follows; the streams end with it."""
+        try:
+            while self._clients and not self._is_stopping():
+                await self._pause()
+                try:
+                    while self._clients and await self._look_once():
+                        pass
+                except ResourceSyncError as error:
+                    _LOG.warning("no changes can be told now: %s", error)
+        finally:
+            for wake in self._clients:
+                wake.set()
 
     async def _look_once(self) -> bool:
         """Tell of the changes that are new; say whether there may be more."""
-        found = await to_thread.run_sync(self._log.after, self._last[0], _MOST_EVENTS)
+        found = await to_thread.run_sync(self._find_new, self._last)
         if found is None:
             # Begun anew: who comes back is told so.
             self._forget()
@@ -285,6 +291,12 @@ class Events:
             if number % _SLICE == _SLICE - 1:
                 await asyncio.sleep(0)  # requests for documents have their turn
         return found is not None and len(found) == _MOST_EVENTS
+
+    def _find_new(self, last: _Place) -> Sequence[tuple[int, Change]] | None:
+        """Return what is new after ``last``; ``None`` when it is no longer in the log."""
+        if self._log.last() == last:
+            return ()
+        return self._log.after(last[0], _MOST_EVENTS) if self._log.has(*last) else None
 
     def _keep(self, batch: _Batch) -> None:
         self._batches[self._last] = batch

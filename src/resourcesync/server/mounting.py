@@ -156,13 +156,21 @@ class _Life:
         self._told.put_nowait({"type": "lifespan.startup"})
         message = await self._listen()
         if message is not None and message["type"] == "lifespan.startup.failed":
-            await self.end()
+            await self._finish()
+            if isinstance(error := self._failure(), ResourceSyncError):
+                raise error
             raise ConfigurationError(
                 "an application that is served cannot start",
                 evidence=(("said", str(message.get("message", ""))),),
             )
 
     async def end(self) -> None:
+        await self._finish()
+        if (error := self._failure()) is not None:
+            _LOG.warning("an application did not end in order: %r", error)
+
+    async def _finish(self) -> None:
+        """Wait for the task's end, but not for ever."""
         assert self._task is not None
         self._told.put_nowait({"type": "lifespan.shutdown"})
         _, late = await asyncio.wait((self._task,), timeout=_PATIENCE)
@@ -170,8 +178,11 @@ class _Life:
             _LOG.warning("an application does not end, so it is cut off")
             self._task.cancel()
             await asyncio.wait((self._task,))
-        if not self._task.cancelled() and (error := self._task.exception()) is not None:
-            _LOG.warning("an application did not end in order: %r", error)
+
+    def _failure(self) -> BaseException | None:
+        """Return what the task ended with, if that is an error."""
+        assert self._task is not None
+        return None if self._task.cancelled() else self._task.exception()
 
     async def _run(self, scope: Scope) -> None:
         await self._application(scope, self._told.get, self._said.put)
@@ -184,7 +195,7 @@ class _Life:
         if heard.done():
             return heard.result()
         heard.cancel()
-        error = None if self._task.cancelled() else self._task.exception()
+        error = self._failure()
         if isinstance(error, ResourceSyncError):
             raise error
         _LOG.debug("an application knows no lifespan: %r", error)

@@ -82,6 +82,9 @@ def serve_forever(
         configuration = _Configuration(app, limits)
         if aside is not None:
             second = stack.enter_context(_listen(aside.host, aside.port))
+            if second.getsockname()[1] == listeners[0].getsockname()[1]:
+                # What came in where is told by the port.
+                raise ConfigurationError("the second application needs a port of its own")
             listeners.append(second)
             configuration = _Configuration(_Beside(app, aside.app, second), limits)
             configuration.spared = second.getsockname()[1]
