@@ -67,6 +67,7 @@ def test_bytes_that_are_others_are_not_kept(
 ) -> None:
     assert not keep(store, body, length=len(BODY))
 
+    assert not keep(store, BODY, length=len(BODY) - 1)
     assert read(store) is None
     assert files(tmp_path) == {}
 
