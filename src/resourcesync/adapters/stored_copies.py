@@ -31,7 +31,59 @@ _MOST_SET_ASIDE: Final = 100_000
 Stage = Callable[[Sequence[str], str], Staged]
 
 
-class StoredCopies:
+class StoredLook:
+    """A look at copies in a store.
+
+    Args:
+        store: It.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def _look(self, path: str) -> Stored | None:
+        with asking(f"looking at {path}"):
+            there = self._store.look(path)
+            if there is None:
+                return None
+            version, length = there
+            return Stored(_checked(version), int(length))
+
+    def signature(self, path: str) -> str | None:
+        """Return the version of the copy at ``path``, or ``None`` when there is none."""
+        there = self._look(path)
+        return None if there is None else there.version
+
+    def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
+        """Read a copy; return its length and digests, or ``None`` when there is none."""
+        with asking(f"reading {path}"):
+            blocks = self._blocks(path)
+            if blocks is None:
+                return None
+            named = [(it, hashlib.new(it.replace("-", ""))) for it in algorithms]
+            length = 0
+            for block in blocks:
+                length += len(block)
+                for _, hasher in named:
+                    hasher.update(block)
+            return length, tuple(Digest(name, hasher.hexdigest()) for name, hasher in named)
+
+    def reading(self, path: str) -> Iterator[bytes] | None:
+        """Open a copy and return its bytes, in pieces of 1 MiB; ``None`` when there is none.
+
+        Raises:
+            StorageError: They cannot be read; also while they are.
+        """
+        with asking(f"reading {path}"):
+            blocks = self._blocks(path)
+        return None if blocks is None else _asked_for(blocks, path)
+
+    def _blocks(self, path: str) -> Iterator[bytes] | None:
+        stream = self._store.open(path)
+        return None if stream is None else _read(stream)
+
+
+class StoredCopies(StoredLook):
     """Copies in a store.
 
     Args:
@@ -41,7 +93,7 @@ class StoredCopies:
     """
 
     def __init__(self, store: Store, stage: Stage, clock: Clock) -> None:
-        self._store = store
+        super().__init__(store)
         self._stage = stage
         self._clock = clock
         self._made_way: list[tuple[str, str]] = []
@@ -221,37 +273,6 @@ class StoredCopies:
         """Look at many copies: a store has nothing that could be held meanwhile."""
         yield self
 
-    def _look(self, path: str) -> Stored | None:
-        with asking(f"looking at {path}"):
-            there = self._store.look(path)
-            if there is None:
-                return None
-            version, length = there
-            return Stored(_checked(version), int(length))
-
-    def signature(self, path: str) -> str | None:
-        """Return the version of the copy at ``path``, or ``None`` when there is none."""
-        there = self._look(path)
-        return None if there is None else there.version
-
-    def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
-        """Read a copy; return its length and digests, or ``None`` when there is none."""
-        with asking(f"reading {path}"):
-            blocks = self._blocks(path)
-            if blocks is None:
-                return None
-            named = [(it, hashlib.new(it.replace("-", ""))) for it in algorithms]
-            length = 0
-            for block in blocks:
-                length += len(block)
-                for _, hasher in named:
-                    hasher.update(block)
-            return length, tuple(Digest(name, hasher.hexdigest()) for name, hasher in named)
-
-    def _blocks(self, path: str) -> Iterator[bytes] | None:
-        stream = self._store.open(path)
-        return None if stream is None else _read(stream)
-
     def set_aside(self, path: str) -> list[str]:
         """Return the names in the quarantine of what was set aside from ``path``, newest last."""
         found = []
@@ -274,6 +295,11 @@ class StoredCopies:
                 if not isinstance(key, str) or not key.startswith(prefix):
                     raise StorageError(f"the store listed {key!r:.100}, which was not asked for")
                 yield key
+
+
+def _asked_for(blocks: Iterator[bytes], path: str) -> Iterator[bytes]:
+    with asking(f"reading {path}"):
+        yield from blocks
 
 
 def _read(stream: BinaryIO) -> Iterator[bytes]:

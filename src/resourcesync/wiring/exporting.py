@@ -1,10 +1,9 @@
 """A mirror's copies leave it: read once, held against its memory, written beside and named."""
 
 import hashlib
-import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from resourcesync.adapters.mirror.folder import STATE_FILE
 from resourcesync.adapters.mirror.looking import Look
 from resourcesync.adapters.mirror.snapshot import StateSnapshot
 from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.adapters.stored_copies import StoredLook
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.reports import Finding, FindingKind
 from resourcesync.documents.packages.checking import running_digest
@@ -25,7 +25,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.exporting import Exporter, ExportOptions
 from resourcesync.ports.mirror import Copy, Task
-from resourcesync.wiring import plugins
+from resourcesync.wiring import plugins, stores
 from resourcesync.wiring.mirrors import is_mirror, not_a_mirror
 
 _ALL: Final = (1 << 63) - 1
@@ -126,13 +126,8 @@ def _check_place(folder: Path, out: Path) -> None:
 @contextmanager
 def _holdings(folder: Path, report: Reporter, clock: Clock) -> Iterator["_Holdings"]:
     state_file = folder / OWN_FOLDER / STATE_FILE
-    with StateSnapshot(state_file) as state:
-        root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            with closing(Look(root)) as look:
-                yield _Holdings(folder, state, look, report, clock)
-        finally:
-            os.close(root)
+    with StateSnapshot(state_file) as state, stores.looking(folder) as look:
+        yield _Holdings(folder, state, look, report, clock)
 
 
 class _DamagedError(Exception):
@@ -143,7 +138,12 @@ class _Holdings:
     """The copies of one moment (``ports.exporting.Holdings``), each held against the memory."""
 
     def __init__(
-        self, folder: Path, state: StateSnapshot, look: Look, report: Reporter, clock: Clock
+        self,
+        folder: Path,
+        state: StateSnapshot,
+        look: Look | StoredLook,
+        report: Reporter,
+        clock: Clock,
     ) -> None:
         memory = Memory(state)
         identity, found = memory.identity, memory.found

@@ -90,7 +90,8 @@ class Network:
         home = origin_of(source) if source else ""
         origins = (home, *map(origin_of, self.allow_origins))
         trusted = frozenset(it for it in origins if it.startswith(_HTTP))
-        if home and home not in trusted and self.headers:
+        has_secret = any(told.fields for told in self.credentials if not told.origin)
+        if home and home not in trusted and (self.headers or has_secret):
             raise ConfigurationError(
                 f"header fields are for http and https; the Source is {home}",
                 hint="see the documentation of its transport for where it finds its secrets",

@@ -8,20 +8,21 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from resourcesync import config
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.folder import MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.looking import Look
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.storing import Store, StoreFactory
 from resourcesync.wiring import plugins
 
 if TYPE_CHECKING:
-    from resourcesync.adapters.stored_copies import StoredCopies
+    from resourcesync.adapters.stored_copies import StoredCopies, StoredLook
 
 _FILE: Final = "store"
 _MOST_BYTES: Final = 4_096
@@ -142,6 +143,27 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
     with copies.held(f"pid {os.getpid()} on {os.uname().nodename}"):
         copies.check(mirror.state)
         yield copies
+
+
+@contextmanager
+def looking(folder: Path) -> Iterator["Look | StoredLook"]:
+    """Look at the copies of a mirror, in its folder or in its store; a pull may go on meanwhile.
+
+    Raises:
+        ConfigurationError: There is no plug-in for its store, or it cannot be used.
+    """
+    address = store_of(folder)
+    if address:
+        from resourcesync.adapters.stored_copies import StoredLook  # noqa: PLC0415 - seldom
+
+        yield StoredLook(_open(address))
+        return
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with closing(Look(root)) as look:
+            yield look
+    finally:
+        os.close(root)
 
 
 def _open(address: str) -> Store:
