@@ -38,8 +38,8 @@ class Life:
         self._chance = random.Random(seed)
         self._chosen: dict[str, object] = {"url": BASE, "versions": True}
         self._chosen |= chosen
-        (root / "e.txt").write_text("always there")
-        self.change()
+        for name in (*NAMES, "e.txt"):
+            (root / name).write_text(self._text(name))
 
     def change(self) -> None:
         """Write and delete some files."""
