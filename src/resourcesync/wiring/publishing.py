@@ -122,49 +122,92 @@ def publish_tree(
         documents = FolderDocuments(root / settings.out)
         if read_record(catalogue) is None or settings.out != known.out:
             _refuse_foreign(documents)
-        anew = settings.entries != known.entries
-        past = _past(root, settings, catalogue, clock)
-        originals, contents = _originals(root, settings, clock, past)
-        publisher = publisher_of(catalogue, documents, settings, clock)
         if settings.robots:
             robots.check(root / settings.out, settings.url)
-        now = clock.now()
-        step = check_clock(catalogue, now, asked.step)
+        tree = _Tree(root, settings, catalogue, documents, clock)
+        return tree.publish(asked, anew=settings.entries != known.entries)
+
+
+class _Tree:
+    """A tree, and all that publishing it needs."""
+
+    def __init__(
+        self,
+        root: Path,
+        settings: Settings,
+        catalogue: Catalogue,
+        documents: FolderDocuments,
+        clock: Clock,
+    ) -> None:
+        self._root = root
+        self._settings = settings
+        self._catalogue = catalogue
+        self._documents = documents
+        self._clock = clock
+        self._past = _past(root, settings, catalogue, clock)
+        self._originals, self._contents = _originals(root, settings, clock, self._past)
+        self._publisher = publisher_of(catalogue, documents, settings, clock)
+
+    def publish(self, asked: Asked, *, anew: bool) -> Published:
+        """Look at the tree; unless in a dry run, write what follows."""
+        now = self._clock.now()
+        step = check_clock(self._catalogue, now, asked.step)
         found = scan(
-            originals,
-            catalogue,
+            self._originals,
+            self._catalogue,
             now,
             anew=anew,
             allow_empty=asked.allow_empty,
-            settle=past.settle,
+            settle=self._past.settle,
         )
         done, dumped, told = Publication(), None, None
         if not asked.dry_run:
-            catalogue.write_notes({NOTE: msgspec.json.encode(settings).decode()})
+            note = msgspec.json.encode(self._settings).decode()
+            self._catalogue.write_notes({NOTE: note})
             try:
-                if asked.dumps is not None:
-                    dumped = _dump(asked.dumps, settings, catalogue, documents, contents, clock)
+                dumped = self._dump(asked.dumps)
             finally:  # the lists go on, also where something could not be packed
-                done = publisher.publish(step, anew=anew, now=now)
-            past.conclude(packed=asked.dumps is not None and asked.dumps.changes)
-            if settings.robots:
-                robots.write(root / settings.out, publisher.sitemap_uri)
-            if settings.hubs:
-                from resourcesync.wiring import notifying  # noqa: PLC0415 - few have hubs
-
-                told = notifying.notify_after(
-                    catalogue, documents, settings, clock, root / CATALOGUE
-                )
+                done = self._publisher.publish(step, anew=anew, now=now)
+            self._past.conclude(packed=asked.dumps is not None and asked.dumps.changes)
+            told = self._tell()
+        omissions = filter(_is_told, self._originals.omissions())
         return Published(
-            settings=settings,
+            settings=self._settings,
             scan=found,
             publication=done,
-            omissions=tuple(islice(filter(_is_told, originals.omissions()), _SHOWN_OMISSIONS)),
+            omissions=tuple(islice(omissions, _SHOWN_OMISSIONS)),
             dry_run=asked.dry_run,
             dumped=dumped,
-            kept=past.kept,
+            kept=self._past.kept,
             notified=told,
         )
+
+    def _dump(self, asked: "DumpsAsked | None") -> "Dumped | None":
+        if asked is None:
+            return None
+        from resourcesync.wiring import dumping  # noqa: PLC0415 - few need it
+
+        plan = read_plan(self._catalogue)
+        packing = self._settings.packing
+        if plan is not None and plan.base_uri != Naming(base_uri=self._settings.url).base_uri:
+            # Lists that start over go on from no dump that is older.
+            self._publisher.publish()
+        with self._contents as bytes_of:
+            return dumping.dump(
+                asked, packing, self._catalogue, self._documents, bytes_of, self._clock
+            )
+
+    def _tell(self) -> "Notified | None":
+        """Tell robots and hubs what is public now."""
+        settings = self._settings
+        if settings.robots:
+            robots.write(self._root / settings.out, self._publisher.sitemap_uri)
+        if not settings.hubs:
+            return None
+        from resourcesync.wiring import notifying  # noqa: PLC0415 - few have hubs
+
+        path = self._root / CATALOGUE
+        return notifying.notify_after(self._catalogue, self._documents, settings, self._clock, path)
 
 
 def _past(root: Path, settings: Settings, catalogue: Catalogue, clock: Clock) -> Past:
@@ -175,24 +218,6 @@ def _past(root: Path, settings: Settings, catalogue: Catalogue, clock: Clock) ->
     from resourcesync.wiring.kept_past import KeptPast  # noqa: PLC0415 - few keep versions
 
     return KeptPast(root, settings.past, names, catalogue, clock)
-
-
-def _dump(
-    asked: "DumpsAsked",
-    settings: Settings,
-    catalogue: Catalogue,
-    documents: FolderDocuments,
-    contents: "AbstractContextManager[Contents]",
-    clock: Clock,
-) -> "Dumped":
-    from resourcesync.wiring import dumping  # noqa: PLC0415 - few need it
-
-    plan = read_plan(catalogue)
-    if plan is not None and plan.base_uri != Naming(base_uri=settings.url).base_uri:
-        # Lists that start over go on from no dump that is older.
-        publisher_of(catalogue, documents, settings, clock).publish()
-    with contents as bytes_of:
-        return dumping.dump(asked, settings.packing, catalogue, documents, bytes_of, clock)
 
 
 def _originals(
