@@ -1,6 +1,7 @@
 """What a hub does when time passes: nothing is real here but what it remembers."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,13 @@ def test_a_wish_that_stays_open_is_forgotten_after_ten_minutes(loop: Loop) -> No
 
 def test_an_answer_that_cannot_be_used_is_no_confirmation(loop: Loop) -> None:
     loop.answer = lambda it: Failure(request=it, error=BadResponseError("too long", uri=it.uri))
+    loop.wish(ONE)
+    assert loop.turn() == [ONE]
+    assert (loop.store.count_intents(), loop.store.count_subscriptions()) == (0, 0)
+
+
+def test_a_challenge_that_is_repeated_with_a_refusal_is_one(loop: Loop) -> None:
+    loop.answer = lambda it: replace(agreed(it), status=404)
     loop.wish(ONE)
     assert loop.turn() == [ONE]
     assert (loop.store.count_intents(), loop.store.count_subscriptions()) == (0, 0)
