@@ -372,37 +372,3 @@ def test_an_export_that_is_to_be_served_is_judged_from_its_source_description(
     assert len(judged) == 3
     assert found[-1]["judged_alone"] == 0
     assert (code, found[-1]["errors"]) == (0, 0)
-
-
-@pytest.mark.parametrize("form", ["zip", "bagit"])
-def test_only_what_came_since_is_exported(
-    form: str, source: TinySource, museum: str, said: Said
-) -> None:
-    with sqlite3.connect(Path(museum, ".resourcesync/state.db")) as db:  # a day ago
-        db.execute("UPDATE copy SET installed = installed - 86400000000")
-    source.offer({**FILES, "/new.txt": b"new", "/objects/0003.txt": b"newer"}, at=LATER)
-    assert run(["pull", museum]) == 0
-    said.readouterr()
-
-    assert export(form, "news.zip", "--since", "-1h", "--json") == 0
-
-    end = rows(said)[-1]
-    assert (end["copies"], end["since"] is None) == (2, False)
-    with zipfile.ZipFile("news.zip") as package:
-        held = {name: package.read(name) for name in package.namelist()}
-    assert {b"new", b"newer"} <= set(held.values())
-    assert b"object 1\n" not in held.values()
-    assert export(form, "all.zip", "--since", "-2d") == 0
-    assert "13 resources that came since " in said.readouterr().out
-
-
-def test_where_nothing_came_since_nothing_is_written(museum: str, said: Said) -> None:
-    with sqlite3.connect(Path(museum, ".resourcesync/state.db")) as db:
-        db.execute("UPDATE copy SET installed = installed - 86400000000")
-
-    assert export("zip", "news.zip", "--since", "-1h") == 0
-
-    out = said.readouterr().out
-    assert "0 resources that came since " in out
-    assert "nothing was written" in out
-    assert not Path("news.zip").exists()

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.errors import PackageError, SourceNotFoundError
-from resourcesync.ports import Request
+from resourcesync.errors import SourceNotFoundError
 from tests.support.documents import document
 from tests.support.dump_world import (
     AT,
@@ -18,8 +17,6 @@ from tests.support.dump_world import (
     md,
     zipped,
 )
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE
 
 
 @pytest.fixture
@@ -249,29 +246,6 @@ def test_a_dump_that_stands_for_the_list_must_be_whole(world: DumpWorld) -> None
     with pytest.raises(Exception, match="neither ZIP nor tar"):
         world.pull()
     assert world.files() == {}
-
-
-@pytest.mark.parametrize("heals", [True, False])
-def test_a_package_that_comes_cut_short_is_asked_for_once_more_past_all_caches(
-    world: DumpWorld, *, heals: bool
-) -> None:
-    told = many(100)
-    body = zipped(told)
-    world.dump(Packed(name="0.zip", body=body))
-    asked: list[bool] = []
-
-    def cut(request: Request) -> Answer:
-        asked.append(request.uncached)
-        return Answer(body=body if heals and request.uncached else body[: len(body) // 2])
-
-    world.answers[f"{BASE}0.zip"] = cut
-    if heals:
-        assert world.pull().state is MirrorState.IN_SYNC
-    else:
-        with pytest.raises(PackageError):
-            world.pull()
-        assert world.files() == {}
-    assert asked == [False, True]
 
 
 # --- changes ---

@@ -43,6 +43,10 @@ EXAMPLE: Final = """\
 #max_lag = "26h"                # for `resourcesync status --check`
 #auth = "museum"
 
+#[log]
+#file = "resourcesync.log"      # from the folder of this file, if it is no whole path
+#format = "json"                # or text
+
 # A secret is never written here, only where it is:
 # { env = "…" }, { file = "…" }, { credential = "…" } or { command = ["…"] }.
 #[auth.museum]

@@ -79,6 +79,10 @@ def _tables() -> Schema:
             },
             "additionalProperties": False,
         },
+        "log": {
+            "description": "Where and how notes are kept, for commands that read this file.",
+            **_table(configured.LOG_KEYS),
+        },
         "watch": {
             "description": "How `resourcesync watch` works.",
             **_table(SERVICE_KEYS),

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from resourcesync.wiring.credentials import Credentials
     from resourcesync.wiring.mirrors import Network
 
-TABLES: Final = ("defaults", "mirror", "source", "auth", "watch")
+TABLES: Final = ("defaults", "mirror", "source", "auth", "watch", "log")
 
+LOG_KEYS: Final = {
+    "file": click.Option(["--file"]),
+    "format": click.Option(["--format"], type=click.Choice(["text", "json"])),
+}
 NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 _LIMITS: Final = {
     "max_lag": click.Option(["--max-lag"], type=options.DURATION),
@@ -98,6 +102,7 @@ class Configuration:
             raise error
         self.defaults: Mapping[str, Setting] = self._settings(("defaults",), DEFAULT_KEYS)
         self.service: Mapping[str, Setting] = self._settings(("watch",), SERVICE_KEYS)
+        self.log: Mapping[str, Setting] = self._settings(("log",), LOG_KEYS)
         self.names: tuple[str, ...] = tuple(self._table("mirror"))
 
     def _table(self, *names: str) -> Mapping[str, object]:
@@ -310,7 +315,11 @@ def load(named: Path | None) -> Configuration:
     Raises:
         ConfigurationError: It cannot be used.
     """
-    return Configuration(files.find(named))
+    configuration = Configuration(files.find(named))
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[options.LOG] = {key: it.value for key, it in configuration.log.items()}
+    return configuration
 
 
 def network_of(values: Mapping[str, Any], credentials: "tuple[Credentials, ...]" = ()) -> "Network":
@@ -346,6 +355,7 @@ def _shared_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
             yield error
     yield from mistakes(file, ("defaults",), DEFAULT_KEYS)
     yield from mistakes(file, ("watch",), SERVICE_KEYS)
+    yield from mistakes(file, ("log",), LOG_KEYS)
 
 
 def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, Setting]]:

@@ -60,7 +60,7 @@ def read_setting(
         value = converted(keys[key], written)
     except ConfigurationError as error:
         raise file.wrong(table, key, error.message, hint=error.hint) from None
-    if key == "ca_file":
+    if key == "ca_file" or (table, key) == (("log",), "file"):
         value = _beside(file, table, key, value)
     return Setting(value=value, written=written, origin=file.place(table, key))
 

@@ -98,17 +98,7 @@ def _ended(done: "Exported", folder: Path, out: Path, since: datetime | None) ->
         "damaged": done.damaged,
     }
     if done.damaged:
-        copies = words.counted(done.damaged, "resource")
-        are = "is" if done.damaged == 1 else "are"
-        lines = (
-            Line(
-                f"{copies} of {folder} {are} not as fetched; nothing was written", "Refused", QUIET
-            ),
-            # Without an audit that reads, a repair looks at sizes and times only.
-            Line(f"  next   resourcesync audit {folder}"),
-            Line(f"         resourcesync repair {folder} --from-audit last, then export again"),
-        )
-        return Outcome(exit=ExitCode.FINDINGS, closing=lines, fields=fields)
+        return Outcome(exit=ExitCode.FINDINGS, closing=_refused(done, folder), fields=fields)
     as_of = "" if done.as_of is None else f", state as of {words.moment(done.as_of)}"
     copies = words.counted(done.copies, "resource")
     if since is not None:
@@ -131,3 +121,15 @@ def _ended(done: "Exported", folder: Path, out: Path, since: datetime | None) ->
         missing = words.counted(done.missing, "listed resource")
         more = (Line(f"          {missing} not in it: not here as listed (resourcesync status)"),)
     return Outcome(closing=(line, *more), fields=fields)
+
+
+def _refused(done: "Exported", folder: Path) -> tuple[Line, ...]:
+    """Say that copies are damaged, and what mends them."""
+    copies = words.counted(done.damaged, "resource")
+    are = "is" if done.damaged == 1 else "are"
+    return (
+        Line(f"{copies} of {folder} {are} not as fetched; nothing was written", "Refused", QUIET),
+        # Without an audit that reads, a repair looks at sizes and times only.
+        Line(f"  next   resourcesync audit {folder}"),
+        Line(f"         resourcesync repair {folder} --from-audit last, then export again"),
+    )

@@ -3,8 +3,9 @@
 import importlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Final, NoReturn
 
 import click
@@ -215,13 +216,17 @@ def _misuse(problem: Problem, arguments: Sequence[str], environment: config.Envi
 
 def _conduct(job: Job, environment: config.Environment, arguments: Sequence[str]) -> ExitCode:
     """Carry out a job and say how it ended."""
-    with _screen(job, environment) as screen:
+    with _screen(job, environment) as screen, ExitStack() as held:
+        note: Callable[[str], None] = _note_nothing
         try:
             screen.start(job.fields)
+            note = _log(job, held)
+            note(f"{job.command} begins")
             outcome = job.work(screen)
         except ResourceSyncError as error:
             problem = problem_of(error)
             screen.problem(problem)
+            note(f"error[{problem.code}]: {problem.message}")
             outcome = Outcome(exit=problem.exit)
             _show_traceback(environment)
         except KeyboardInterrupt as stop:
@@ -233,8 +238,24 @@ def _conduct(job: Job, environment: config.Environment, arguments: Sequence[str]
             screen.problem(problem)
             outcome = Outcome(exit=problem.exit)
             _show_traceback(environment)
+        note(f"{job.command} ends with exit {int(outcome.exit)}")
         screen.end(outcome)
         return outcome.exit
+
+
+def _log(job: Job, held: ExitStack) -> Callable[[str], None]:
+    """Return what notes a line of ours in the log, where one is kept."""
+    output = job.output
+    if output.log_file is None:
+        return _note_nothing
+    from resourcesync.cli.log_file import keeping_log  # noqa: PLC0415 - help stays quick
+
+    form = output.log_format or "text"
+    return held.enter_context(keeping_log(Path(output.log_file), form, verbose=output.verbose))
+
+
+def _note_nothing(_: str) -> None:
+    """Keep no log."""
 
 
 @contextmanager

@@ -1,9 +1,10 @@
 """Options that commands share, and the types of their values."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import click
 
@@ -15,6 +16,9 @@ from resourcesync.errors import ConfigurationError
 
 V = TypeVar("V")
 Decorator = Callable[[Callable[..., Job]], Callable[..., Job]]
+
+LOG: Final = "resourcesync.log"
+"""Under this name a command's context has what `[log]` of the configuration file says."""
 
 option = functools.partial(click.option, show_envvar=True)
 """``click.option`` whose help names the environment variable."""
@@ -173,6 +177,28 @@ def json_option() -> Decorator:
     return option("--json", is_flag=True, help="Write one JSON object per line, and no text.")
 
 
+_LOG_FILE: Final = option(
+    "--log-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Append what is noted on the way; never needed to know the outcome.",
+)
+_LOG_FORMAT: Final = option(
+    "--log-format", type=click.Choice(["text", "json"]), help="How; text unless chosen."
+)
+
+
+def _logged(job: Job, *, log_file: Path | None, log_format: Any, **_: Any) -> Job:
+    """Return a job with the log that was chosen, or that the configuration file names."""
+    known: Mapping[str, Any] = click.get_current_context().meta.get(LOG, {})
+    output = replace(
+        job.output,
+        log_file=log_file or known.get("file"),
+        log_format=log_format or known.get("format"),
+    )
+    return replace(job, output=output)
+
+
 def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
     """Give a command the options of how it speaks, handed over as ``output``."""
 
@@ -198,9 +224,11 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
         show_default=True,
         help="Colour words; NO_COLOR, FORCE_COLOR and TERM=dumb are obeyed.",
     )
+    @_LOG_FILE
+    @_LOG_FORMAT
     @functools.wraps(function)
     def speaking(**values: Any) -> Job:
         chosen = {name: values.pop(name) for name in OutputOptions.__dataclass_fields__}
-        return function(output=OutputOptions(**chosen), **values)
+        return _logged(function(output=OutputOptions(**chosen), **values), **chosen)
 
     return speaking

@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Literal, Protocol, TextIO
 
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_cut_here
@@ -35,6 +36,8 @@ class OutputOptions:
         verbose: 1 adds a line per resource.
         progress: How progress is shown.
         color: Whether words are coloured.
+        log_file: Where the library's notes are appended; ``None`` for nowhere.
+        log_format: ``text`` or ``json``; ``None`` takes what the configuration file says.
     """
 
     json: bool = False
@@ -42,6 +45,8 @@ class OutputOptions:
     verbose: int = 0
     progress: ProgressStyle = "auto"
     color: ColorStyle = "auto"
+    log_file: Path | None = None
+    log_format: Literal["text", "json"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

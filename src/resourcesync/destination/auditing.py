@@ -115,7 +115,7 @@ class Audit:
             self._bad, self._counts.read = proven.bad, proven.read
             self._method = "lists"
             self._looks_around = rolling is None
-        memory = self._pull.memory
+        memory, counts = self._pull.memory, self._counts
         at = memory.through
         with ExitStack() as held:
             rows = self._remembered()
@@ -125,7 +125,6 @@ class Audit:
             self._compare(rows, look)
         self._doubts.flush()
         self._look_for_foreign_files()
-        counts = self._counts
         self._remember_proof()
         return AuditReport(
             run=run,
