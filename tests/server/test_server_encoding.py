@@ -135,6 +135,16 @@ def test_a_document_is_compressed_once_for_each_state(
     assert gzip.decompress(second.body) == XML[:-5]
 
 
+def test_nothing_is_compressed_for_who_has_it_already(
+    root: Path, app: ASGIApp, monkeypatch: pytest.MonkeyPatch, without_zstd: None
+) -> None:
+    known = ask(app, LIST, fields={"accept-encoding": "gzip"}).fields["etag"]
+    monkeypatch.delattr(encoding, "_compress")
+
+    asked = {"accept-encoding": "gzip", "if-none-match": known}
+    assert ask(application(root, settled()), LIST, fields=asked).status == 304
+
+
 def test_a_document_that_changes_while_it_is_compressed_is_never_a_mixture(
     root: Path, monkeypatch: pytest.MonkeyPatch, without_zstd: None
 ) -> None:

@@ -227,9 +227,7 @@ class Events:
     async def _catch_up(self, position: _Place) -> _Batch:
         """Return what follows ``position``, up to where all the others are."""
         last = self._last
-        found = None
-        if _NOWHERE < position < last:
-            found = await self._ask(self._log.after, position[0], _MOST_EVENTS)
+        found = await self._ask(self._log.after, position[0], _MOST_EVENTS)
         known = [entry for entry in found or () if entry[0] <= last[0]]
         if not known:
             return _Batch(last, b"event: reset\nid: %d-%d\ndata: {}\n\n" % last)
