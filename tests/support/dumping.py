@@ -24,6 +24,13 @@ from resourcesync.source.scan import scan
 BASE = "http://source.example/"
 
 
+class _Dripping(BytesIO):
+    """A file that gives fewer bytes than are asked for, as a disk may."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(min(size, 7) if size else size)
+
+
 class _Contents(PresentContents):
     """The present contents; some of them are another thing each time they are looked at."""
 
@@ -36,7 +43,8 @@ class _Contents(PresentContents):
         if resource.uri in self._restless:
             self._looks += 1
             return BytesIO(f"look {self._looks}".encode())
-        return super().open(resource)
+        stream = super().open(resource)
+        return None if stream is None else _Dripping(stream.read())
 
 
 class DumpedSource:

@@ -286,6 +286,8 @@ def test_a_size_that_no_package_may_have_is_refused(size: dict[str, int]) -> Non
         ("http://h/a/b.html?q=1#f", "-b.html"),
         ("http://h/a%20%C3%BC/..%2Fx", "-x"),
         ("http://h/d/", "-d"),
+        ("http://h/a.b?q=/other", "-a.b"),
+        ("http://h/a.b#/other", "-a.b"),
         ("http://h/" + "n" * 99 + ".pdf", "-" + "n" * 60 + ".pdf"),
         ("http://h/...", ""),
         ("urn:x", "-urn-x"),
