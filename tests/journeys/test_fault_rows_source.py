@@ -9,6 +9,7 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import FindingKind, MirrorState, Mode
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.ports import Request
+from resourcesync.wiring.mirrors import read_status
 from tests.support.loose_world import LooseWorld
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
@@ -165,10 +166,15 @@ def test_a_pull_asks_closed_lists_again_once_a_day_and_finds_what_was_changed(
     world.pull()
     assert len(world.fetcher.asked) <= len(asked), "asked more than once a day"
     world.clock.advance(hours=25)
+    world.answers[f"{BASE}resourcesync/resourcelist.xml"] = SourceUnavailableError("down", uri="")
+    with pytest.raises(SourceUnavailableError):
+        world.pull()
+    assert world.told("warning")[0]["code"] == "rewritten"
+    assert read_status(world.folder).state is not MirrorState.IN_SYNC
+    world.answers.clear()
 
     report = world.pull()
 
-    assert world.told("warning")[0]["code"] == "rewritten"
     assert report.mode is Mode.BASELINE
     assert world.in_sync()
     world.clock.advance(hours=25)

@@ -31,6 +31,8 @@ def closed_list_changed(pull: Pull) -> str:
     """
     memory = Memory(pull.state)
     asked = memory.closed_asked_at
+    if pull.discovered.change_list is None:
+        return ""  # a dump stands for the lists: its packages are too large to be asked again
     if pull.options.dry_run or (asked is not None and 0 <= pull.now - asked < DAY):
         return ""
     memory.write(closed_asked_at=pull.now)

@@ -104,6 +104,7 @@ class Incremental:
                     "rewritten",
                     f"the Source changed a closed Change List, {changed}: doing a baseline",
                 )
+                self._pull.memory.write(baseline_due=True)  # also where it cannot be done now
                 return self._from_baseline(gap=False)
             return self._apply(history, held)
 
