@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.catalogue import database
+from resourcesync.adapters.hub import followers, subscriptions
 from resourcesync.adapters.mirror import schema
 from resourcesync.validator.rule import Level
 from resourcesync.validator.rules import FAMILIES, RULES
@@ -54,7 +55,11 @@ def test_a_page_has_one_title_and_it_comes_first(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("page", "scripts"),
-    [("state-schema", [*schema.MIGRATIONS]), ("catalogue-schema", [*database._MIGRATIONS])],
+    [
+        ("state-schema", [*schema.MIGRATIONS]),
+        ("catalogue-schema", [*database._MIGRATIONS]),
+        ("push-schema", [*subscriptions._SCHEMA, *followers._SCHEMA]),
+    ],
 )
 def test_every_table_and_column_of_a_store_is_explained(page: str, scripts: list[str]) -> None:
     text = (DOCS / "reference" / f"{page}.md").read_text("utf-8")

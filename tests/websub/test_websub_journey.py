@@ -49,7 +49,7 @@ def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
 
         assert done.notified is not None
         assert done.notified.problems == ()
-        assert seconds < 3.0
+        assert seconds < 8.0  # without the hub: not at all
         mine.leave("museum")
         mine.tick()
         wait_until(lambda: store.followers() == [])
