@@ -32,11 +32,15 @@ class _Dripping(BytesIO):
 
 
 class _Contents(PresentContents):
-    """The present contents; some of them are another thing each time they are looked at."""
+    """The present contents; some of them are another thing each time they are looked at.
+
+    Every second one is given in drops.
+    """
 
     def __init__(self, originals: MemoryOriginals, restless: set[str]) -> None:
         super().__init__(originals)
         self._restless = restless
+        self._drips = False
         self._looks = 0
 
     def open(self, resource: Resource) -> BinaryIO | None:
@@ -44,7 +48,8 @@ class _Contents(PresentContents):
             self._looks += 1
             return BytesIO(f"look {self._looks}".encode())
         stream = super().open(resource)
-        return None if stream is None else _Dripping(stream.read())
+        self._drips = not self._drips
+        return _Dripping(stream.read()) if stream is not None and self._drips else stream
 
 
 class DumpedSource:

@@ -214,8 +214,15 @@ def test_a_file_that_changed_since_it_was_listed_goes_in_as_it_is_now(
 ) -> None:
     source.put("3.txt", "written after the scan")
     source.remove("4.txt")
-    grown = source.originals.contents()[BASE + "5.txt"].decode() + ", and more"
-    source.put("5.txt", grown)
+
+    source.dump()
+
+    assert contents(source) == source.originals.contents()
+
+
+@pytest.mark.parametrize("name", ["8.txt", "9.txt"])
+def test_a_file_that_only_grew_goes_in_whole(source: DumpedSource, name: str) -> None:
+    source.put(name, source.originals.contents()[BASE + name].decode() + ", and more")
 
     source.dump()
 
