@@ -286,11 +286,12 @@ def test_a_hub_that_leads_nowhere_is_left(world: World, location: str) -> None:
     assert world.follower().state is Following.WANTED
 
 
-def test_a_hub_may_confirm_before_it_answers(world: World) -> None:
+@pytest.mark.parametrize("status", [204, 500])
+def test_a_hub_may_confirm_before_it_answers_whatever_that_is(world: World, status: int) -> None:
     def answer(request: Request) -> tuple[int, dict[str, str]]:
         del request
         assert world.ask(world.follower().next_token).status == 200
-        return 204, {}
+        return status, {}
 
     world.hubs.answer = answer
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
