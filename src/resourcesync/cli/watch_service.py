@@ -4,7 +4,7 @@ import logging
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from pathlib import Path
 from random import Random
@@ -17,10 +17,11 @@ from resourcesync.cli.configured import Configuration
 from resourcesync.cli.configured_tables import Setting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.output import Outcome, Screen, problem_of
-from resourcesync.cli.pulling import Chosen, Target
+from resourcesync.cli.pulling import Arguments, Chosen, Target
 from resourcesync.cli.status_formats import Labels
 from resourcesync.cli.stopping import Interrupted
 from resourcesync.cli.watch_figures import WatchFigures
+from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.cli.watch_words import fields_of
 from resourcesync.cli.watch_work import Report, Watched, Work
 from resourcesync.cli.words import QUIET, Line
@@ -140,8 +141,7 @@ class Wish:
 def _defaults() -> dict[str, Any]:
     """Return what ``pull`` does when its command line says nothing."""
     context = pull_command.command.make_context("pull", [], resilient_parsing=True)
-    gone = {"places", "all", "config", "metrics_file", "json", "quiet", "verbose", "progress"}
-    return {name: it for name, it in context.params.items() if name not in gone | {"color"}}
+    return {it.name: context.params[it.name] for it in fields(Arguments)}
 
 
 class _Signals:
@@ -197,6 +197,7 @@ class _Service:
             lambda: self._intervals,
             lambda: {} if self._push is None else self._push.counts,
         )
+        self._pages = WatchPages(lambda: (self._wish.names, self._wish.configuration), self._clock)
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -215,17 +216,24 @@ class _Service:
                         callback=wish.callback,
                         listen=wish.listen,
                         folder=folder,
-                        on_hint=self.watch.hint,
+                        on_hint=self._hint,
                         clock=self._clock,
                     )
                 )
             if wish.admin is not None:
                 host, port = wish.admin
                 health = Operations(look=self._look, counts=[self._figures.figures])
-                app = Admin(self._figures.status, health)
+                from resourcesync.server.dashboard.app import Dashboard  # noqa: PLC0415 - if asked for
+
+                app = Admin(self._figures.status, Dashboard(self._pages, health))
                 server = stack.enter_context(ServerThread(app, host=host, port=port))
                 self._screen.report("admin", {"uri": server.uri})
             yield
+
+    def _hint(self, mirror: str) -> None:
+        """Take a notification: the mirror is due."""
+        self._pages.notice(mirror)
+        self.watch.hint(mirror)
 
     def _look(self) -> None:
         """See that the loop turns."""
@@ -314,6 +322,7 @@ class _Service:
         kind = done.errand.kind.value.replace(" ", "-")
         fields = fields_of(done, report, now, done.next if isfinite(done.next) else None)
         self._figures.count(kind, fields, done.seconds)
+        self._pages.count(kind, fields)
         self._screen.report(f"watch.{kind}", fields)
 
     @property
