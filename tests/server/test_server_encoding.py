@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import os
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,9 +38,11 @@ def app(root: Path) -> ASGIApp:
 
 
 @pytest.fixture
-def without_zstd(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_zstd(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gzip_alone = tuple(coding for coding in codings() if coding.name == "gzip")
     monkeypatch.setattr(encoding, "codings", lambda: gzip_alone)
+    choose.cache_clear()
+    yield
     choose.cache_clear()
 
 
@@ -64,7 +67,6 @@ def test_a_document_comes_in_gzip_where_the_client_takes_it(
 
 def test_a_document_comes_in_zstd_where_a_library_is_there(app: ASGIApp) -> None:
     zstd = pytest.importorskip("backports.zstd", reason="the extra zstd is not installed")
-    choose.cache_clear()
 
     packed = ask(app, LIST, fields={"accept-encoding": "gzip, deflate, br, zstd"})
 
