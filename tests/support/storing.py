@@ -96,6 +96,7 @@ class ShelfStore:
     def spoil(self, key: str, body: bytes, *, openly: bool = True) -> None:
         """Replace bytes behind the mirror's back; not ``openly``: as rot does, in its version."""
         there = self.look(key)
+        self.folder.mkdir(parents=True, exist_ok=True)
         version = secrets.token_hex(8) if openly or there is None else there.version
         self._file(key).write_bytes(f"{version}\n".encode() + body)
 

@@ -26,6 +26,7 @@ _MARKER_BYTES: Final = 64
 _BLOCK: Final = 1 << 20
 _LONGEST_VERSION: Final = 1_000
 _LEAF: Final = 100
+_CODE: Final = "store"
 _MOST_SET_ASIDE: Final = 100_000
 
 Stage = Callable[[Sequence[str], str], Staged]
@@ -160,16 +161,26 @@ class StoredCopies(StoredLook):
         return self._stage(algorithms, of)
 
     def stage_copy(self, path: str, algorithms: Sequence[str]) -> Staged | None:
-        """Start a copy with the bytes of another one; ``None`` when they cannot be read."""
+        """Start a copy with the bytes of another one; ``None`` when they cannot be read.
+
+        Raises:
+            StorageError: They cannot be kept.
+        """
         staged = self._stage(algorithms, "")
         try:
             with asking(f"reading {path}"):
-                for block in self._blocks(path) or ():
+                blocks = self._blocks(path)
+                for block in blocks or ():
                     staged.write(block)
-                return staged
-        except StorageError:
+        except StorageError as error:
+            staged.discard()
+            if error.code != _CODE:
+                raise
+            return None
+        if blocks is None:
             staged.discard()
             return None
+        return staged
 
     def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
         """Put a batch in place; return for each the version it has there, or its error."""
@@ -310,7 +321,7 @@ def _read(stream: BinaryIO) -> Iterator[bytes]:
 
 def _checked(version: object) -> str:
     if not isinstance(version, str) or not 0 < len(version) <= _LONGEST_VERSION:
-        raise StorageError(f"the store gave {version!r:.100} for a version", code="store")
+        raise StorageError(f"the store gave {version!r:.100} for a version", code=_CODE)
     return version
 
 
@@ -335,5 +346,5 @@ def asking(doing: str) -> Iterator[None]:
             f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
             evidence=(("kept", "all complete copies"),),
             hint="see that the store can be reached and written, then run the same command",
-            code="store",
+            code=_CODE,
         ) from error
