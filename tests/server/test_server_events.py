@@ -344,6 +344,26 @@ def test_a_log_that_cannot_be_read_is_no_end_and_no_reset() -> None:
     run(main)
 
 
+def test_a_log_that_fails_who_comes_back_cuts_the_stream_for_a_later_try() -> None:
+    log = Log(3)
+
+    async def main() -> None:
+        events = Events(log, pace=QUICK)
+        async with following(events):
+            client = Client(events, {"last-event-id": log.id(1)}, None)
+            client.open.clear()
+            await asyncio.sleep(0.05)  # its place was found; it does not take the first bytes yet
+            log.broken = True
+            client.open.set()
+            with pytest.raises(StorageError):
+                await asyncio.wait_for(client.task, 5)
+            assert client.status == 200
+            assert not client.ended
+            log.broken = False
+
+    run(main)
+
+
 def test_a_server_that_stops_ends_the_streams_at_once() -> None:
     async def main() -> None:
         stopping = asyncio.Event()

@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import os
+import resource
 import signal
 import socket
 import threading
@@ -114,6 +115,30 @@ def test_two_applications_need_two_ports(app: ASGIApp) -> None:
 
     with pytest.raises(ConfigurationError, match="a port of its own"):
         serve_forever(app, "127.0.0.1", port, on_ready=print, aside=Aside(app, "127.0.0.2", port))
+
+
+def test_a_server_may_open_the_files_that_its_connections_need(
+    app: ASGIApp, caplog: pytest.LogCaptureFixture
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def fail(_: str) -> None:
+        seen.append(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        raise BrokenPipeError
+
+    seen: list[int] = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+        for connections in (10, 100, 10**8):
+            limits = Limits(connections=connections)
+            with pytest.raises(BrokenPipeError):
+                serve_forever(app, "127.0.0.1", 0, on_ready=fail, limits=limits)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    # With 50 that are told to come back, and 100 for everything else.
+    assert seen == [220, 400, hard]
+    assert f"{hard} files may be open" in caplog.text
 
 
 class Noted:

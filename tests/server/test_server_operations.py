@@ -51,6 +51,17 @@ def test_a_source_that_cannot_be_served_is_not_ready_but_lives(tree: Tree, gone:
     assert ask(app, "/metrics").status == 503
 
 
+def test_a_list_that_cannot_be_read_is_told_of(tree: Tree) -> None:
+    path = tree.root / "resourcesync" / "capabilitylist.xml"
+    path.unlink()
+    path.mkdir()
+
+    answer = ask(tree.operations(), "/readyz")
+
+    assert answer.status == 503
+    assert b"cannot read" in answer.body
+
+
 def test_the_figures_are_those_of_the_source_and_of_what_was_served(tree: Tree) -> None:
     source = tree.application(SystemClock())
     app = tree.operations(source.figures)

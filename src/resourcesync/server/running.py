@@ -61,7 +61,8 @@ def serve_forever(
 ) -> None:
     """Serve ``app`` until SIGINT or SIGTERM, then end in order and return.
 
-    In another thread than the main one no signal is handled, so it does not return.
+    In another thread than the main one no signal is handled, so it does not return. The process
+    may open as many files afterwards as the connections may need, if it is allowed to.
 
     Args:
         app: The application.
@@ -99,7 +100,8 @@ def _allow_files(connections: int) -> None:
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return
     most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    with contextlib.suppress(ValueError, OSError):  # some systems have a limit beyond the limit
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     if most < needed:
         _LOG.warning("%d files may be open, %d connections may need %d", most, connections, needed)
 
