@@ -126,7 +126,8 @@ def _row(*cells: str) -> str:
     return line.getvalue()
 
 
-def _html(evidence: Evidence) -> Iterator[str]:
+def html_report(evidence: Evidence) -> Iterator[str]:
+    """Yield the parts of a page that needs nothing else."""
     report = evidence.report
     verdict = "In sync" if report.in_sync else "Not in sync"
     title = f"Audit of {_text(evidence.mirror)}"
@@ -245,7 +246,7 @@ def _premis_event(copy: Copy, bad: Finding | None, name: str, when: str) -> str:
 
 
 _WRITERS: Final[Mapping[str, Callable[[Evidence], Iterator[str]]]] = {
-    "html": _html,
+    "html": html_report,
     "json": _json,
     "csv": _csv,
     "bagit": _bagit,

@@ -305,7 +305,7 @@ def details(mirrors: Sequence[MirrorStatus]) -> list[Line]:
     """Return what is to be known of the mirrors that are not in sync."""
     lines: list[Line] = []
     for mirror in mirrors:
-        notes = _notes(mirror)
+        notes = notes_of(mirror)
         head = f"{mirror.folder}  "
         for note in notes:
             lines.append(Line(f"{head}{note}"))
@@ -313,7 +313,8 @@ def details(mirrors: Sequence[MirrorStatus]) -> list[Line]:
     return [Line(""), *lines] if lines else []
 
 
-def _notes(mirror: MirrorStatus) -> list[str]:
+def notes_of(mirror: MirrorStatus) -> list[str]:
+    """Return what is to be known of a mirror that is not in sync, and what to do."""
     notes = []
     if mirror.held and mirror.state is not MirrorState.STOPPED:
         notes.append(f"{words.counted(mirror.held, 'deletion')} not done; the next pull does it.")

@@ -70,7 +70,7 @@ def words(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
 
 def _line(kind: str, fields: Mapping[str, Any]) -> Line:
     moment = fields["time"].strftime("%Y-%m-%dT%H:%M:%SZ")
-    parts = [moment, fields["mirror"], *_what(kind, fields)]
+    parts = [moment, fields["mirror"], *what_of(kind, fields)]
     if fields["again"] is not None:
         parts.append(f"next {_clock(fields['again'], fields['time'])}")
     if fields["tries"]:
@@ -88,7 +88,8 @@ def _level(kind: str, fields: Mapping[str, Any]) -> int:
     return NORMAL if is_news else DETAIL
 
 
-def _what(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
+def what_of(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what an errand came to, in a few words."""
     if "code" in fields:
         yield f"{kind}: {fields['code']}: {fields['message']}"
         return

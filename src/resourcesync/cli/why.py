@@ -76,7 +76,7 @@ def _why(one: OneMirror, resource: str, screen: Screen, *, offline: bool) -> Out
         findings = partial(mirrors.last_findings, mirror)
         found = explain(destination.looking(asking=not offline), names, findings, offline=offline)
     code = ExitCode.OK if found.verdict.is_well else ExitCode.FINDINGS
-    lines = tuple(Line(text, label, QUIET) for label, text in _lines(found, mirror))
+    lines = tuple(Line(text, label, QUIET) for label, text in lines_of(found, mirror))
     return Outcome(exit=code, closing=lines, fields=fields_of(found))
 
 
@@ -109,7 +109,8 @@ def _below(path: Path, root: Path) -> str:
         return ""
 
 
-def _lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
+def lines_of(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
+    """Yield what is known of a resource, and what to do: labels and texts."""
     yield "Here", _here(found)
     yield from _source(found)
     yield from _linked(found)

@@ -26,7 +26,7 @@ from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.changes import Logged
 from resourcesync.ports.linking import PatchRow
-from resourcesync.ports.mirror import Copy, Fixity, Pending, Refused, Task, TrashRow
+from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Refused, Task, TrashRow
 
 Findings = Callable[[], Iterable[Finding]]
 _DISAGREEING: Final = frozenset({"hash-mismatch", "length-mismatch", CONTRADICTING})
@@ -208,7 +208,7 @@ def explain(pull: Pull, names: Sequence[str], findings: Findings, *, offline: bo
     identity = pull.memory.identity
     source = "" if identity is None else identity.source
     known = Explanation(source=source, uri=uri, path="" if "://" in name else _tidy(name))
-    _remember(pull, known)
+    recall(pull.state, known)
     if not offline and known.path.partition("/")[0] != _OWN_FOLDER:
         try:
             _ask(pull, known)
@@ -251,8 +251,9 @@ def _path_of(pull: Pull, uri: str) -> str:
     return "" if row is None else row.path
 
 
-def _remember(pull: Pull, known: Explanation) -> None:
-    state, uri = pull.state, known.uri
+def recall(state: MirrorState, known: Explanation) -> None:
+    """Add what the mirror's memory knows of a resource, by its URI."""
+    uri = known.uri
     known.copy = copy = state.copy(uri)
     pending = state.pending_of(uri)
     known.pending = None if pending is None or pending.task == Task.KEEP else pending

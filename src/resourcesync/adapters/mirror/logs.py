@@ -54,6 +54,21 @@ class MirrorLogs(ABC):
             rows = change_log.read_arrivals(self._db, since, most, is_dated=self._has_dates)
             return list(rows)
 
+    def changes_by(self, since: int, width: int) -> dict[int, int]:
+        """Return how many changes came in each interval since a moment, by its number from 0.
+
+        What came before the end of the first run, if that is remembered, does not count.
+        """
+        with self._guard():
+            if not self._has_changes:
+                return {}
+            rows = self._db.execute(
+                "SELECT (time - :since) / :width, sum(count) FROM change WHERE time >= :since"
+                " AND time > coalesce((SELECT ended FROM run WHERE rowid = 1), 0) GROUP BY 1",
+                {"since": since, "width": width},
+            )
+            return dict(rows.fetchall())
+
     def runs(self, since: int, most: int) -> list[RunRow]:
         """Return the newest runs that ended since a moment, the newest first."""
         with self._guard():

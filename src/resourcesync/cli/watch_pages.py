@@ -1,0 +1,198 @@
+"""What the pages of ``watch`` show: the same that ``status``, ``why`` and ``audit`` say."""
+
+import dataclasses
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from resourcesync.cli.audit_reports import Evidence, html_report
+from resourcesync.cli.audit_words import fields_of as audit_fields
+from resourcesync.cli.configured import Configuration
+from resourcesync.cli.output import Problem
+from resourcesync.cli.status import Check, look, notes_of
+from resourcesync.cli.status_formats import Limits, Seen, as_listed
+from resourcesync.cli.watch_words import what_of
+from resourcesync.cli.watch_work import Notes
+from resourcesync.cli.why import lines_of, named
+from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.ports import Clock
+from resourcesync.server.dashboard.views import Audited, Brief, Detail, Ended, Explained, Ran
+from resourcesync.wiring import mirror_views, mirrors, sets
+
+_KEPT: Final = 200
+_KEPT_NOTICES: Final = 2_000
+_DAYS: Final = 7
+
+
+class WatchPages:
+    """Reads what the pages show (``server.dashboard.views.Views``).
+
+    Args:
+        names: Gives the mirrors, and the configuration that names them.
+        clock: The time.
+    """
+
+    def __init__(
+        self, names: Callable[[], tuple[tuple[str, ...], Configuration]], clock: Clock
+    ) -> None:
+        self._names, self._clock = names, clock
+        self._ended: deque[Ended] = deque(maxlen=_KEPT)
+        self._count = 0
+        self._notices: dict[str, deque[datetime]] = {}
+
+    def notice(self, mirror: str) -> None:
+        """Note that a notification came for a mirror."""
+        noted = self._notices.setdefault(mirror, deque(maxlen=_KEPT_NOTICES))
+        noted.append(self._clock.now())
+
+    def count(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Note an errand that ended, by the fields of its event."""
+        self._ended.appendleft(
+            Ended(
+                time=fields["time"],
+                mirror=str(fields["mirror"]),
+                kind=kind,
+                exit=int(fields["exit"]),
+                text=", ".join(what_of(kind, fields)),
+            )
+        )
+        self._count += 1
+
+    def now(self) -> datetime:
+        """Return the present moment, UTC."""
+        return self._clock.now()
+
+    def mirrors(self) -> Sequence[Brief]:
+        """Return all mirrors; one that cannot be read says why."""
+        return [brief for brief, _ in self._each(self._names()[0])]
+
+    def mirror(self, name: str, days: int) -> Detail | None:
+        """Return one mirror and its last days."""
+        found = self._find(name)
+        if found is None:
+            return None
+        brief, folder = found
+        now = self._clock.now()
+        notices = tuple(self._notices.get(name, ()))
+        return mirror_views.read_detail(folder, brief, now - timedelta(days=days), now, notices)
+
+    def resource(self, name: str, resource: str) -> Explained | None:
+        """Return what is known of one resource."""
+        folder = self._folder(name)
+        if folder is None or not resource:
+            return None
+        known, history = mirror_views.read_resource(folder, named(resource, folder))
+        return Explained(uri=known.uri, lines=tuple(lines_of(known, folder)), history=history)
+
+    def run(self, name: str, run: str) -> Ran | None:
+        """Return one pull."""
+        folder = self._folder(name)
+        return None if folder is None else mirror_views.read_run(folder, run)
+
+    def audits(self) -> Sequence[Audited]:
+        """Return the last audits of all mirrors, the newest first; those that can be read."""
+        found: list[Audited] = []
+        for name, folder in self._folders():
+            try:
+                _, audits = mirror_views.read_audits(folder)
+            except (ResourceSyncError, OSError):  # the page of mirrors says so
+                continue
+            found += [
+                Audited(
+                    mirror=name,
+                    ended=from_microseconds(it.ended),
+                    method=it.method,
+                    report=it.report,
+                )
+                for it in audits
+            ]
+        return sorted(found, key=lambda it: it.ended, reverse=True)
+
+    def audit(self, name: str, run: str) -> str | None:
+        """Return the report of one audit, as ``audit --report html`` writes it."""
+        folder = self._folder(name)
+        if folder is None:
+            return None
+        source, audits = mirror_views.read_audits(folder)
+        kept = next((it for it in audits if it.report.run == run), None)
+        if kept is None:
+            return None
+        try:
+            findings = tuple(mirrors.findings_of(folder, run))
+        except ConfigurationError:  # it found nothing, or they are forgotten
+            findings = ()
+        report = dataclasses.replace(kept.report, findings=findings)
+        evidence = Evidence(
+            report=report,
+            mirror=name,
+            source=source,
+            method=kept.method,
+            when=from_microseconds(kept.ended),
+            copies=tuple,
+            fields=audit_fields(report, folder),
+        )
+        return "".join(html_report(evidence))
+
+    def ended(self) -> tuple[int, Sequence[Ended]]:
+        """Return how many runs ended, and the last of them, the newest first."""
+        return self._count, tuple(self._ended)
+
+    def _find(self, name: str) -> tuple[Brief, Path] | None:
+        """Return a mirror that is watched; ``None`` for any other."""
+        if self._folder(name) is None:
+            return None
+        return next(iter(self._each((name,))), None)
+
+    def _folder(self, name: str) -> Path | None:
+        return dict(self._folders()).get(name)
+
+    def _folders(self) -> Iterator[tuple[str, Path]]:
+        """Yield the mirrors that are watched, by name; those of a Source's sets by folder."""
+        names, configuration = self._names()
+        for name in names:
+            try:
+                folder = configuration.folder(name)
+                own = sets.each_mirror([folder])
+            except ResourceSyncError:  # the page of mirrors says so
+                continue
+            if own == (folder,):
+                yield name if name in configuration.names else str(folder), folder
+            else:
+                yield from ((str(it), it) for it in own)
+
+    def _each(self, names: Sequence[str]) -> Iterator[tuple[Brief, Path]]:
+        configuration = self._names()[1]
+        notes = Notes()
+        found = look(names, configuration, notes, Check(asked=False, limits=Limits()))
+        yield from ((_unread(it), Path()) for it in notes.problems)
+        for seen in found.seen:
+            name = seen.status.folder
+            folder = configuration.folder(name) if name in configuration.names else Path(name)
+            yield self._brief(seen, folder), folder
+
+    def _brief(self, seen: Seen, folder: Path) -> Brief:
+        status = seen.status
+        right, listed = as_listed(status)
+        notes = tuple(notes_of(status))
+        if seen.is_too_quiet:
+            notes = (*notes, "the Source says nothing new for long: see that it has not stopped.")
+        return Brief(
+            status=status,
+            lag=seen.lag,
+            right=right,
+            listed=listed,
+            notes=notes,
+            days=mirror_views.changes_by_day(folder, self._clock.now(), _DAYS),
+            max_lag=seen.limits.max_lag,
+        )
+
+
+def _unread(problem: Problem) -> Brief:
+    name = "".join(text for label, text in problem.evidence if label in {"mirror", "file"})
+    hint = (f"next   {problem.hint}",) if problem.hint else ()
+    status = MirrorStatus(folder=name or problem.code, source="", state=MirrorState.FAILING)
+    return Brief(status=status, trouble=problem.message, notes=(problem.message, *hint))

@@ -1,0 +1,196 @@
+"""The ASGI application that answers with the pages."""
+
+import asyncio
+import base64
+import hashlib
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, final
+from urllib.parse import parse_qs
+
+from anyio import CapacityLimiter, to_thread
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from resourcesync.errors import ResourceSyncError
+from resourcesync.server.dashboard.mirror_page import WINDOWS, mirror_page
+from resourcesync.server.dashboard.mirrors_page import mirrors_page
+from resourcesync.server.dashboard.other_pages import (
+    audits_page,
+    events_page,
+    missing_page,
+    resource_page,
+    run_page,
+)
+from resourcesync.server.dashboard.style import SCRIPT, STYLE
+from resourcesync.server.dashboard.views import Views
+from resourcesync.server.exchange import Exchange, Reply, Request, refuse, refuse_request
+from resourcesync.server.mounting import STOPPING, path_within
+
+_LOG: Final = logging.getLogger(__name__)
+
+_POLICY: Final = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_REPORT: Final = "default-src 'none'; style-src '{}'; base-uri 'none'; frame-ancestors 'none'"
+_SAFE: Final = (
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
+_FILES: Final = {
+    b"/style.css": (b"text/css; charset=utf-8", STYLE.encode()),
+    b"/events.js": (b"text/javascript; charset=utf-8", SCRIPT.encode()),
+}
+_STREAM: Final = b"/events.stream"
+_READERS: Final = 2
+_MOST_FOLLOWERS: Final = 20
+_MOST_QUERY: Final = 16_384
+_LOOK: Final = 1.0
+_HEARTBEATS: Final = 15
+
+_Query = dict[str, str]
+
+
+@final
+class Dashboard:
+    """The pages; what is none of them is left to another application.
+
+    Args:
+        views: Where they get what they show.
+        others: Answers all other paths.
+    """
+
+    def __init__(self, views: Views, others: ASGIApp) -> None:
+        self._views, self._others = views, others
+        self._limiter: CapacityLimiter | None = None
+        self._followers = 0
+        self._pages: dict[bytes, Callable[[_Query], str | None]] = {
+            b"": self._mirrors,
+            b"/": self._mirrors,
+            b"/mirror": self._mirror,
+            b"/resource": self._resource,
+            b"/run": self._run,
+            b"/audits": lambda _: audits_page(views.audits(), views.now()),
+            b"/events": lambda _: events_page(*views.ended(), views.now()),
+            b"/audit": lambda query: views.audit(_of(query, "name"), _of(query, "run")),
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as ASGI 3 asks."""
+        path = path_within(scope) if scope["type"] == "http" else None
+        if path is None or path not in {*self._pages, *_FILES, _STREAM}:
+            await self._others(scope, receive, send)
+            return
+        exchange = Exchange(Request.read(scope, path), receive, send)
+        refused = refuse_request(exchange.request)
+        if refused is not None:
+            await exchange.send(refused)
+        elif path == _STREAM:
+            await self._follow(exchange, scope.get("state", {}).get(STOPPING))
+        elif path in _FILES:
+            kind, body = _FILES[path]
+            await exchange.send(_reply(200, kind, body))
+        else:
+            await exchange.send(await self._answer(path, scope.get("query_string", b"")))
+
+    async def _answer(self, path: bytes, query: bytes) -> Reply:
+        if len(query) > _MOST_QUERY:
+            return refuse(414, "The query is too long.")
+        self._limiter = self._limiter or CapacityLimiter(_READERS)
+        return await to_thread.run_sync(self._make, path, query, limiter=self._limiter)
+
+    def _make(self, path: bytes, query: bytes) -> Reply:
+        """Make a page, in a thread."""
+        try:
+            found = self._pages[path](_read(query))
+        except ResourceSyncError as error:
+            _LOG.info("no page: %s", error)
+            why = f"{error.message}. {error.hint}" if error.hint else error.message
+            return _html(503, missing_page(why, self._views.now()))
+        if found is None:
+            return _html(404, missing_page("There is no such page.", self._views.now()))
+        return _html(200, found, _report_policy(found) if path == b"/audit" else _POLICY)
+
+    def _mirrors(self, _: _Query) -> str:
+        return mirrors_page(self._views.mirrors(), self._views.now())
+
+    def _mirror(self, query: _Query) -> str | None:
+        days = next((it for it in WINDOWS if str(it) == query.get("days")), 7)
+        found = self._views.mirror(_of(query, "name"), days)
+        return None if found is None else mirror_page(found, days)
+
+    def _resource(self, query: _Query) -> str | None:
+        name = _of(query, "name")
+        found = self._views.resource(name, _of(query, "resource"))
+        return None if found is None else resource_page(name, found, self._views.now())
+
+    def _run(self, query: _Query) -> str | None:
+        name = _of(query, "name")
+        found = self._views.run(name, _of(query, "run"))
+        return None if found is None else run_page(name, found, self._views.now())
+
+    async def _follow(self, exchange: Exchange, stopping: asyncio.Event | None) -> None:
+        """Tell, as Server-Sent Events, that a run ended, until the client goes."""
+        if self._followers >= _MOST_FOLLOWERS:
+            await exchange.send(refuse(503, "Too many follow already."))
+            return
+        kind = (b"content-type", b"text/event-stream")
+        self._followers += 1
+        try:
+            async with exchange.watched() as gone:
+                await exchange.start(Reply(status=200, headers=(kind, *_SAFE)))
+                known, silent = self._views.ended()[0], 0
+                while not gone.done() and not (stopping is not None and stopping.is_set()):
+                    await _pause(gone, stopping)
+                    count, silent = self._views.ended()[0], silent + 1
+                    if count != known or silent >= _HEARTBEATS:
+                        said = b":\n\n" if count == known else b"data: %d\n\n" % count
+                        await exchange.go_on(said, more=True)
+                        known, silent = count, 0
+                await exchange.go_on(b"", more=False)
+        finally:
+            self._followers -= 1
+
+
+async def _pause(gone: asyncio.Task[None], stopping: asyncio.Event | None) -> None:
+    """Wait a little; not when the client has gone, or the server stops."""
+    waits = {gone if stopping is None else asyncio.create_task(_set(stopping)), gone}
+    await asyncio.wait(waits, timeout=_LOOK, return_when=asyncio.FIRST_COMPLETED)
+    for task in waits - {gone}:
+        task.cancel()
+
+
+async def _set(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+def _of(query: _Query, name: str) -> str:
+    return query.get(name, "")
+
+
+def _read(query: bytes) -> _Query:
+    """Return the fields of a query; of several with one name, the first."""
+    with suppress(ValueError):
+        found = parse_qs(query.decode("latin-1"), errors="replace", max_num_fields=20)
+        return {name: values[0] for name, values in found.items()}
+    return {}
+
+
+def _report_policy(page: str) -> str:
+    """Return the policy of a report that brings its own style: that very style, and no other."""
+    style = page.partition("<style>")[2].partition("</style>")[0]
+    digest = hashlib.sha256(style.encode()).digest()
+    return _REPORT.format(f"sha256-{base64.b64encode(digest).decode()}")
+
+
+def _html(status: int, page: str, policy: str = _POLICY) -> Reply:
+    body = page.encode("utf-8", "backslashreplace")
+    field = (b"content-security-policy", policy.encode("ascii"))
+    return _reply(status, b"text/html; charset=utf-8", body, field)
+
+
+def _reply(status: int, kind: bytes, body: bytes, *more: tuple[bytes, bytes]) -> Reply:
+    length = (b"content-length", b"%d" % len(body))
+    return Reply(status=status, headers=((b"content-type", kind), length, *_SAFE, *more), body=body)

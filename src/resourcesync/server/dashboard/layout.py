@@ -1,0 +1,130 @@
+"""What all pages have in common: their frame, words for states, tables."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from resourcesync import __version__
+from resourcesync.destination.reports import MirrorState
+from resourcesync.model import wording
+from resourcesync.server.dashboard.markup import Markup, Piece, tag, together
+
+_PAGES: Final = (("Mirrors", "./"), ("Audits", "audits"), ("Events", "events"))
+_LOOKS: Final = {
+    MirrorState.IN_SYNC: "good",
+    MirrorState.BEHIND: "warn",
+    MirrorState.SYNCING: "calm",
+    MirrorState.NEW: "calm",
+    MirrorState.FAILING: "bad",
+    MirrorState.STOPPED: "bad",
+}
+
+
+def page(title: str, *body: Piece, now: datetime, here: str = "", script: bool = False) -> str:
+    """Return a whole page.
+
+    Args:
+        title: Of the page.
+        body: What stands in it.
+        now: The moment that it tells of.
+        here: Which of the pages of the menu it is.
+        script: Whether it follows what happens.
+    """
+    head = together(
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{title} | resourcesync"),
+        tag("link", rel="icon", href="data:,"),
+        tag("link", rel="stylesheet", href="style.css"),
+        tag("script", src="events.js", defer="") if script else None,
+    )
+    menu = [
+        tag("a", name, href=place, aria_current="page" if name == here else None)
+        for name, place in _PAGES
+    ]
+    top = tag(
+        "header",
+        tag(
+            "div",
+            tag("strong", "resourcesync"),
+            tag("nav", menu, aria_label="Pages"),
+            tag("time", wording.moment(now), datetime=wording.stamp(now)),
+        ),
+    )
+    skip = tag("a", "To the content", href="#content", class_="skip")
+    foot = tag("footer", f"resourcesync {__version__}. All times are UTC. This page only reads.")
+    whole = tag(
+        "html",
+        tag("head", head),
+        tag("body", skip, top, tag("main", *body, id="content"), foot),
+        lang="en",
+    )
+    return f"<!doctype html>\n{whole}\n"
+
+
+def pill(state: MirrorState) -> Markup:
+    """Return the word for a state, in its colour."""
+    return tag("span", state.value, class_=f"state {_LOOKS[state]}")
+
+
+def outcome(*, is_good: bool, word: str) -> Markup:
+    """Return a word for how something ended, in its colour."""
+    return tag("span", word, class_=f"state {'good' if is_good else 'bad'}")
+
+
+def table(heads: Sequence[str], rows: Iterable[Piece], *, id_: str | None = None) -> Markup:
+    """Return a table; on a small screen each row becomes a block.
+
+    Args:
+        heads: Of its columns; those that begin with ``#`` are of numbers.
+        rows: Its rows, as ``row`` makes them.
+        id_: By which the script finds its body.
+    """
+    cells = [
+        tag("th", head.lstrip("#"), class_="number" if head.startswith("#") else None)
+        for head in heads
+    ]
+    return tag(
+        "table", tag("thead", tag("tr", cells)), tag("tbody", list(rows), id=id_), class_="stack"
+    )
+
+
+def row(heads: Sequence[str], cells: Sequence[Piece]) -> Markup:
+    """Return a row of a ``table``; the first cell stands for the whole."""
+    drawn = [
+        tag(
+            "td",
+            cell,
+            class_="whole" if not number else "number" if head.startswith("#") else None,
+            data_label=head.lstrip("#") if number else None,
+        )
+        for number, (head, cell) in enumerate(zip(heads, cells, strict=True))
+    ]
+    return tag("tr", drawn)
+
+
+def facts(pairs: Iterable[tuple[str, Piece]]) -> Markup:
+    """Return labelled values, one below the other."""
+    rows = [tag("tr", tag("th", name, scope="row"), tag("td", value)) for name, value in pairs]
+    return tag("table", tag("tbody", rows))
+
+
+def card(*pieces: Piece, title: str = "", look: str = "") -> Markup:
+    """Return a part of a page."""
+    head = tag("h2", title) if title else None
+    return tag("section", head, *pieces, class_=f"card {look}".strip())
+
+
+def advice(notes: Sequence[str], *, is_bad: bool) -> Markup | None:
+    """Return what is to be known, and what to do about it."""
+    if not notes:
+        return None
+    drawn = [tag("p", command(note)) for note in notes]
+    return card(drawn, look="advice bad" if is_bad else "advice")
+
+
+def command(note: str) -> Piece:
+    """Return a note with the command in it, if any, written as one."""
+    before, mark, after = note.partition("resourcesync ")
+    return note if not mark else (before, tag("code", mark + after))

@@ -1,0 +1,73 @@
+"""HTML and SVG that cannot be broken by what is in them: everything is escaped, always.
+
+Only ``tag`` makes markup. Any other text becomes text in the page, with characters that could
+fool a reader made visible.
+"""
+
+from collections.abc import Iterable
+from html import escape
+from typing import Final, TypeAlias
+from urllib.parse import urlencode
+
+from resourcesync.model import wording
+
+_VOID: Final = frozenset({"input", "link", "meta"})
+
+
+class Markup(str):
+    """Text that is markup; only ``tag`` and ``together`` make it."""
+
+    __slots__ = ()
+
+
+Piece: TypeAlias = "str | int | Iterable[Piece] | None"
+"""What stands in an element: markup as it is, anything else as text; ``None`` is nothing."""
+
+
+def together(*pieces: Piece) -> Markup:
+    """Return pieces one after the other."""
+    return Markup("".join(map(_piece, pieces)))
+
+
+def tag(name: str, /, *pieces: Piece, **attributes: str | float | None) -> Markup:
+    """Return an element.
+
+    Args:
+        name: Of the element; never from outside.
+        pieces: What stands in it.
+        attributes: Their names with ``_`` for ``-``, a last ``_`` is left out; ``None`` is none.
+    """
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{_escape(_text(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    if name in _VOID:
+        return Markup(f"<{name}{written}>")
+    return Markup(f"<{name}{written}>{together(*pieces)}</{name}>")
+
+
+def address(page: str, **query: str | int) -> str:
+    """Return the address of another page of ours, relative to any page."""
+    pairs = {name: str(value).encode("utf-8", "surrogatepass") for name, value in query.items()}
+    return f"{page}?{urlencode(pairs)}" if query else page
+
+
+def _piece(piece: Piece) -> str:
+    if piece is None:
+        return ""
+    if isinstance(piece, Markup):
+        return piece
+    if isinstance(piece, str):
+        return _escape(piece)
+    if isinstance(piece, int):
+        return str(piece)
+    return "".join(map(_piece, piece))
+
+
+def _text(value: str | float) -> str:
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _escape(text: str) -> str:
+    return escape(wording.escape(text))

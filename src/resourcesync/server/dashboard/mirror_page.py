@@ -1,0 +1,291 @@
+"""The page of one mirror: is it in step, since when, at what cost?"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from math import ceil
+from statistics import median
+from typing import Final
+
+from resourcesync.destination.reports import MirrorState
+from resourcesync.model import wording
+from resourcesync.server.dashboard.layout import advice, card, page, pill, row, table
+from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
+from resourcesync.server.dashboard.mirrors_page import share
+from resourcesync.server.dashboard.plots import Plot, Series, bars, lines
+from resourcesync.server.dashboard.timeline import saying, timeline
+from resourcesync.server.dashboard.views import Cause, Detail, Ran
+
+WINDOWS: Final = (1, 7, 30)
+"""The days that may be looked at."""
+
+_HOUR: Final = timedelta(hours=1)
+_DAY: Final = timedelta(days=1)
+_STEPS: Final = {1: _HOUR, 7: 6 * _HOUR, 30: _DAY}
+_RUN_HEADS: Final = ("Pull", "State", "What", "#Requests", "#Received", "#Took")
+_CAUSE_HEADS: Final = ("Cause", "#Resources", "Reason", "One of them")
+_SHOWN_RUNS: Final = 20
+
+
+def mirror_page(it: Detail, days: int) -> str:
+    """Return the page.
+
+    Args:
+        it: The mirror.
+        days: Of how many days it tells.
+    """
+    status = it.brief.status
+    bad = status.state in {MirrorState.FAILING, MirrorState.STOPPED}
+    title = tag(
+        "div", tag("h1", it.brief.name), pill(status.state), _windows(it, days), class_="title"
+    )
+    return page(
+        it.brief.name,
+        title,
+        tag("p", _source(status.source), class_="muted"),
+        advice(it.brief.notes, is_bad=bad),
+        _numbers(it, days),
+        card(timeline(it), title="Timeline"),
+        tag("div", [card(one) for one in _plots(it, days)], class_="plots"),
+        _causes(it),
+        _find(it),
+        _runs(it),
+        now=it.until,
+        here="Mirrors",
+    )
+
+
+def _source(address_: str) -> Piece:
+    if not address_.startswith(("http://", "https://")):
+        return address_
+    return "follows ", tag("a", address_, href=address_, rel="noreferrer")
+
+
+def _windows(it: Detail, days: int) -> Markup:
+    links = [
+        tag(
+            "a",
+            "24 hours" if number == 1 else f"{number} days",
+            href=address("mirror", name=it.brief.name, days=number),
+            aria_current="true" if number == days else None,
+        )
+        for number in WINDOWS
+    ]
+    return tag("nav", links, class_="choice", aria_label="Window of time")
+
+
+def _numbers(it: Detail, days: int) -> Markup:
+    brief, status = it.brief, it.brief.status
+    lag = "-" if brief.lag is None else wording.age(brief.lag)
+    since = "never in sync" if status.in_sync_at is None else wording.moment(status.in_sync_at)
+    waits = _latencies(it)
+    late = f"95 % within {wording.duration(_p95(waits))}" if waits else "no dated change came"
+    cost = sum(ran.report.received for ran in it.runs if ran.report is not None)
+    of = f"of {wording.count(brief.listed)} listed"
+    shown = (
+        ("In sync", share(brief), f"{wording.count(status.pending)} not here as listed"),
+        ("Lag", lag, f"in sync at {since}" if status.in_sync_at else since),
+        ("Resources", wording.count(status.resources), of),
+        ("Latency, median", wording.duration(median(waits)) if waits else "-", late),
+        (
+            "Received" if days > 1 else "Received, 24 h",
+            wording.size(cost),
+            f"in {wording.counted(len(it.runs), 'pull')}",
+        ),
+    )
+    return tag(
+        "dl",
+        [
+            tag(
+                "div",
+                tag("dt", name),
+                tag("dd", tag("span", value, class_="value"), tag("span", more, class_="more")),
+            )
+            for name, value, more in shown
+        ],
+        class_="numbers",
+    )
+
+
+def _latencies(it: Detail) -> list[float]:
+    """Return how long changes waited that were made within the window, in seconds."""
+    return [
+        max((one.time - one.dated).total_seconds(), 0.0)
+        for one in it.changes
+        if one.dated is not None and one.dated >= it.since
+    ]
+
+
+def _p95(values: Sequence[float]) -> float:
+    return sorted(values)[max(ceil(len(values) * 0.95) - 1, 0)]
+
+
+def _plots(it: Detail, days: int) -> Iterator[Markup]:
+    step = _STEPS[days]
+    since = _begin(it.since, step)
+    count = ceil((it.until - since) / step)
+
+    def group(pairs: Iterable[tuple[datetime, float]]) -> list[list[float]]:
+        found: list[list[float]] = [[] for _ in range(count)]
+        for moment, value in pairs:
+            index = (moment - since) // step
+            if 0 <= index < count:
+                found[index].append(value)
+        return found
+
+    def plot(title: str, form: Callable[[float], str], *series: Series) -> Plot:
+        return Plot(title=title, since=since, step=step, series=series, form=form)
+
+    yield _latency(it, plot, group)
+    yield _in_sync(it, since, plot)
+    runs = [ran for ran in it.runs if not ran.is_first]
+    kinds = [
+        Series(name=kind, values=_sums(group(_counted(runs, kind))))
+        for kind in ("created", "updated", "deleted")
+    ]
+    every = "hour" if days == 1 else "6 hours" if step < _DAY else "day"
+    yield bars(plot(f"Changes per {every}", lambda value: wording.count(round(value)), *kinds))
+    yield _bytes(it, days)
+
+
+def _begin(moment: datetime, step: timedelta) -> datetime:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    return moment - (moment - epoch) % step
+
+
+def _counted(runs: Iterable[Ran], name: str) -> Iterator[tuple[datetime, float]]:
+    for ran in runs:
+        if ran.report is not None:
+            yield ran.ended, float(getattr(ran.report, name))
+
+
+def _sums(groups: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(map(sum, groups))
+
+
+_Grouped = Callable[[Iterable[tuple[datetime, float]]], list[list[float]]]
+
+
+def _latency(it: Detail, plot: Callable[..., Plot], group: _Grouped) -> Markup:
+    found = group(
+        (one.time, max((one.time - one.dated).total_seconds(), 0.0))
+        for one in it.changes
+        if one.dated is not None and one.dated >= it.since
+    )
+    middle = Series(name="median", values=tuple(median(one) if one else None for one in found))
+    late = Series(name="95 % within", values=tuple(_p95(one) if one else None for one in found))
+    drawn = plot("Latency of changes", wording.duration, middle, late)
+    # A bar of days above minutes would hide what is to be seen.
+    most = max((value for value in late.values if value is not None), default=0.0)
+    limit = it.brief.max_lag
+    if limit is not None and limit <= 4 * max(most, 1.0):
+        drawn = Plot(
+            title=drawn.title,
+            since=drawn.since,
+            step=drawn.step,
+            series=drawn.series,
+            form=drawn.form,
+            limit=limit,
+        )
+    return lines(drawn)
+
+
+def _in_sync(it: Detail, since: datetime, plot: Callable[..., Plot]) -> Markup:
+    step: timedelta = plot("", str).step
+    count = ceil((it.until - since) / step)
+    worst: list[float | None] = [None] * count
+    for ran in it.runs:
+        index = (ran.ended - since) // step
+        report = ran.report
+        if report is None or not report.listed or not 0 <= index < count:
+            continue
+        missing = report.pending + report.refused + report.held
+        value = 100.0 * max(report.listed - missing, 0) / report.listed
+        before = worst[index]
+        worst[index] = value if before is None else min(before, value)
+    least = min((value for value in worst if value is not None), default=99.0)
+    floor_ = max(0.0, 100.0 - _above(100.0 - least))
+
+    def form(value: float) -> str:
+        return f"{value:.4f}".rstrip("0").rstrip(".") + " %"
+
+    drawn = plot(
+        "In sync, the worst pull of each interval",
+        form,
+        Series(name="in sync", values=tuple(worst)),
+    )
+    return lines(drawn, floor_=floor_, ceiling=100.0)
+
+
+def _above(value: float) -> float:
+    """Return a round number that is a little more than a share that is missing, in percent."""
+    return next(it for it in (0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 20, 50, 100) if it >= value)
+
+
+def _bytes(it: Detail, days: int) -> Markup:
+    step = _HOUR if days == 1 else _DAY
+    since = _begin(it.since, step)
+    count = ceil((it.until - since) / step)
+    content, rest = [0.0] * count, [0.0] * count
+    for ran in it.runs:
+        index = (ran.ended - since) // step
+        if ran.report is not None and 0 <= index < count:
+            content[index] += min(ran.report.useful, ran.report.received)
+            rest[index] += max(ran.report.received - ran.report.useful, 0)
+    series = (
+        Series(name="content", values=tuple(content)),
+        Series(name="lists and retries", values=tuple(rest)),
+    )
+    every = "hour" if days == 1 else "day"
+    return bars(
+        Plot(
+            title=f"Bytes per {every}",
+            since=since,
+            step=step,
+            series=series,
+            form=lambda value: wording.size(round(value)),
+        )
+    )
+
+
+def _causes(it: Detail) -> Markup | None:
+    if not it.causes:
+        return None
+    rows = [row(_CAUSE_HEADS, list(_cause(it, cause))) for cause in it.causes]
+    return card(table(_CAUSE_HEADS, rows), title="Not here as listed, by cause")
+
+
+def _cause(it: Detail, cause: Cause) -> Iterator[Piece]:
+    yield tag("strong", cause.code or "not tried yet")
+    yield wording.count(cause.count)
+    yield cause.reason
+    place = address("resource", name=it.brief.name, resource=cause.uri)
+    yield tag("a", cause.uri, href=place)
+
+
+def _find(it: Detail) -> Markup:
+    form = tag(
+        "form",
+        tag("label", "Why is a resource here, or not? Its URI, or its path here:", for_="resource"),
+        tag("input", type="hidden", name="name", value=it.brief.name),
+        tag("input", id="resource", name="resource", required="", autocomplete="off"),
+        tag("button", "Explain"),
+        method="get",
+        action="resource",
+    )
+    return card(form, title="A resource")
+
+
+def _runs(it: Detail) -> Markup:
+    rows = [row(_RUN_HEADS, list(_run(it, ran))) for ran in it.runs[:_SHOWN_RUNS]]
+    what = "The last pulls" if len(it.runs) > _SHOWN_RUNS else "Pulls"
+    return card(table(_RUN_HEADS, rows) if rows else "None in this time.", title=what)
+
+
+def _run(it: Detail, ran: Ran) -> Iterator[Piece]:
+    place = address("run", name=it.brief.name, run=ran.run)
+    yield tag("a", wording.moment(ran.ended), href=place)
+    yield pill(MirrorState.FAILING if ran.report is None else ran.report.state)
+    yield saying(ran).partition("; ")[2] or saying(ran)
+    yield "-" if ran.report is None else wording.count(ran.report.requests)
+    yield "-" if ran.report is None else wording.size(ran.report.received)
+    yield wording.duration((ran.ended - ran.started).total_seconds())

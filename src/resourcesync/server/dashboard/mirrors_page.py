@@ -1,0 +1,98 @@
+"""The page of all mirrors: is anything wrong?"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from math import inf
+from typing import Final
+
+from resourcesync.destination.reports import MirrorState
+from resourcesync.model import wording
+from resourcesync.server.dashboard.layout import command, outcome, page, pill, row, table
+from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
+from resourcesync.server.dashboard.plots import spark
+from resourcesync.server.dashboard.views import Brief
+
+_HEADS: Final = (
+    "Mirror",
+    "State",
+    "#In sync",
+    "#Lag",
+    "#Resources",
+    "#Not here",
+    "Changes, 7 days",
+    "Last pull",
+)
+_ORDER: Final = (
+    MirrorState.STOPPED,
+    MirrorState.FAILING,
+    MirrorState.BEHIND,
+    MirrorState.NEW,
+    MirrorState.SYNCING,
+    MirrorState.IN_SYNC,
+)
+
+
+def mirrors_page(mirrors: Sequence[Brief], now: datetime) -> str:
+    """Return the page; the worst mirror comes first."""
+    ordered = sorted(mirrors, key=_badness)
+    rows = [part for it in ordered for part in _rows(it, now)]
+    body: Piece = tag("div", table(_HEADS, rows), class_="card")
+    if not mirrors:
+        body = tag("p", "No mirrors are kept here yet.", class_="card")
+    head = tag("h1", "Mirrors")
+    return page(
+        "Mirrors", head, tag("p", _sum(ordered), class_="muted"), body, now=now, here="Mirrors"
+    )
+
+
+def _badness(it: Brief) -> tuple[bool, int, float, str]:
+    lag = inf if it.lag is None else it.lag
+    return not it.trouble, _ORDER.index(it.status.state), -lag, it.name
+
+
+def _sum(mirrors: Sequence[Brief]) -> str:
+    unread = sum(bool(it.trouble) for it in mirrors)
+    counts = Counter(it.status.state for it in mirrors if not it.trouble)
+    parts = [f"{number} {state.value}" for state in _ORDER if (number := counts[state])]
+    parts = [f"{unread} cannot be read", *parts] if unread else parts
+    return f"{wording.counted(len(mirrors), 'mirror')}: {', '.join(parts)}." if parts else ""
+
+
+def _rows(it: Brief, now: datetime) -> Iterator[Markup]:
+    if it.trouble:
+        cells: list[Piece] = [tag("strong", it.name), outcome(is_good=False, word="not readable")]
+        yield row(_HEADS, [*cells, *["-"] * (len(_HEADS) - len(cells))])
+    else:
+        yield row(_HEADS, list(_cells(it, now)))
+    notes = it.notes or ((it.trouble,) if it.trouble else ())
+    if notes:
+        said = [tag("span", command(note), " ") for note in _brief(notes)]
+        yield tag("tr", tag("td", said, colspan=len(_HEADS)), class_="note")
+
+
+def _brief(notes: Sequence[str]) -> Sequence[str]:
+    """Return the first note, and the one that says what to do."""
+    fix = next((it for it in notes[1:] if "resourcesync " in it or it.startswith("next")), None)
+    return notes[:1] if fix is None else (notes[0], fix)
+
+
+def _cells(it: Brief, now: datetime) -> Iterator[Piece]:
+    status = it.status
+    yield tag("a", tag("strong", it.name), href=address("mirror", name=it.name))
+    yield pill(status.state)
+    yield share(it)
+    lag = "-" if it.lag is None else wording.age(it.lag)
+    is_late = it.max_lag is not None and (it.lag is None or it.lag > it.max_lag)
+    yield tag("span", lag, class_="state bad") if is_late else lag
+    yield wording.count(status.resources)
+    yield wording.count(status.pending)
+    yield spark(it.days, "Changes of the last 7 days")
+    ran = status.last_run
+    yield "never" if ran is None else f"{wording.age((now - ran).total_seconds())} ago"
+
+
+def share(it: Brief) -> str:
+    """Return which share is here as listed, where that is known."""
+    is_known = it.listed > 0 or it.status.state is MirrorState.IN_SYNC
+    return wording.share(it.right, it.listed) if is_known and it.status.is_counted else "-"

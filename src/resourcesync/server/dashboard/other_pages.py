@@ -1,0 +1,158 @@
+"""The pages of a resource, a pull, audits and events."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.model import wording
+from resourcesync.server.dashboard.layout import (
+    card,
+    command,
+    facts,
+    outcome,
+    page,
+    pill,
+    row,
+    table,
+)
+from resourcesync.server.dashboard.markup import Piece, address, tag
+from resourcesync.server.dashboard.views import Audited, Ended, Explained, Ran
+
+_HISTORY_HEADS: Final = ("Came here", "What", "Made, as the Source dates it")
+_AUDIT_HEADS: Final = ("Audit", "Mirror", "Result", "#Coverage", "#Accuracy", "#Findings", "Method")
+_EVENT_HEADS: Final = ("Ended", "Mirror", "What", "Result", "How it went")
+_COUNTS: Final = (
+    ("Listed", "listed"),
+    ("As listed before", "unchanged"),
+    ("Created", "created"),
+    ("Updated", "updated"),
+    ("Deleted", "deleted"),
+    ("Not here as listed", "pending"),
+    ("Entries that cannot be used", "refused"),
+    ("Deletions held back", "held"),
+    ("Proven by hash", "verified"),
+    ("Proven weakly", "weak"),
+    ("Not proven", "unverified"),
+    ("Made by patches", "patched"),
+    ("Requests", "requests"),
+)
+
+
+def resource_page(name: str, it: Explained, now: datetime) -> str:
+    """Return the page that explains one resource of a mirror."""
+    said = facts((label, command(text)) for label, text in it.lines)
+    rows = [
+        row(
+            _HISTORY_HEADS,
+            [
+                wording.moment(one.time),
+                one.kind,
+                "-" if one.dated is None else wording.moment(one.dated),
+            ],
+        )
+        for one in it.history
+    ]
+    past = card(table(_HISTORY_HEADS, rows), title="Changes here") if rows else None
+    return page(it.uri, _up(name), tag("h1", it.uri), card(said), past, now=now, here="Mirrors")
+
+
+def run_page(name: str, it: Ran, now: datetime) -> str:
+    """Return the page of one pull."""
+    report = it.report
+    state = MirrorState.FAILING if report is None else report.state
+    times: list[tuple[str, Piece]] = [
+        ("Began", wording.moment(it.started)),
+        ("Ended", wording.moment(it.ended)),
+        ("Took", wording.duration((it.ended - it.started).total_seconds())),
+        ("Pull", it.run),
+    ]
+    title = tag(
+        "div", tag("h1", f"Pull of {wording.moment(it.ended)}"), pill(state), class_="title"
+    )
+    if report is None:
+        failed = it.failed
+        why: list[tuple[str, Piece]] = [("Code", it.outcome)]
+        if failed is not None:
+            why += [("What happened", failed.message), ("Next", command(failed.hint))]
+        body = card(facts((label, text) for label, text in why if text), title="It could not go on")
+    else:
+        body = card(facts(_counts(report)), title="What it did")
+    return page(
+        f"Pull of {name}", _up(name), title, card(facts(times)), body, now=now, here="Mirrors"
+    )
+
+
+def _counts(report: RunReport) -> list[tuple[str, Piece]]:
+    pairs: list[tuple[str, Piece]] = [("How", report.mode.value)]
+    if report.as_of is not None:
+        pairs.append(("The Source as of", wording.moment(report.as_of)))
+    pairs += [
+        (label, wording.count(number))
+        for label, name in _COUNTS
+        if (number := getattr(report, name)) or name in {"listed", "requests"}
+    ]
+    useful = min(report.useful, report.received)
+    pairs.append(("Received", wording.size(report.received)))
+    pairs.append(("Of that, content", wording.size(useful)))
+    return pairs
+
+
+def audits_page(audits: Sequence[Audited], now: datetime) -> str:
+    """Return the page of all audits: can it be proven?"""
+    rows = [row(_AUDIT_HEADS, _audit(it)) for it in audits]
+    body: Piece = table(_AUDIT_HEADS, rows)
+    if not rows:
+        body = ("No audit is remembered yet. To audit: ", tag("code", "resourcesync audit MIRROR"))
+    return page("Audits", tag("h1", "Audits"), card(body), now=now, here="Audits")
+
+
+def _audit(it: Audited) -> list[Piece]:
+    report = it.report
+    findings = report.listed - report.accurate + report.extra + report.refused
+    return [
+        tag("a", wording.moment(it.ended), href=address("audit", name=it.mirror, run=report.run)),
+        tag("a", it.mirror, href=address("mirror", name=it.mirror)),
+        outcome(is_good=report.in_sync, word="in sync" if report.in_sync else "not in sync"),
+        "-" if report.is_begun else wording.share(report.present, report.listed),
+        wording.share(report.accurate, report.present),
+        wording.count(findings),
+        it.method,
+    ]
+
+
+def events_page(count: int, ended: Sequence[Ended], now: datetime) -> str:
+    """Return the page of what happened last."""
+    rows = [
+        row(
+            _EVENT_HEADS,
+            [
+                wording.moment(it.time),
+                tag("a", it.mirror, href=address("mirror", name=it.mirror)),
+                it.kind,
+                outcome(is_good=not it.exit, word="good" if not it.exit else f"exit {it.exit}"),
+                it.text,
+            ],
+        )
+        for it in ended
+    ]
+    more = f"{wording.counted(count, 'run')} ended since this service began."
+    body = card(table(_EVENT_HEADS, rows, id_="ended"))
+    return page(
+        "Events",
+        tag("h1", "Events"),
+        tag("p", more, class_="muted"),
+        body,
+        now=now,
+        here="Events",
+        script=True,
+    )
+
+
+def missing_page(what: str, now: datetime) -> str:
+    """Return the page that says that there is no such page, or why there is none."""
+    return page("Not here", tag("h1", "Not here"), card(command(what)), now=now)
+
+
+def _up(name: str) -> Piece:
+    return tag("p", tag("a", name, href=address("mirror", name=name)), " /", class_="muted")

@@ -1,0 +1,286 @@
+"""Plots, written by hand as SVG: each mark says its value, and a table stands below."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import ceil, floor, log10
+from typing import Final
+
+from resourcesync.model import wording
+from resourcesync.server.dashboard.markup import Markup, tag, together
+
+WIDTH: Final = 520
+HEIGHT: Final = 200
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 10, 12, 26
+_DAY: Final = timedelta(days=1)
+_MOST_LABELS: Final = 8
+_WEEK: Final = 7
+_STEPS: Final = (1, 2, 2.5, 5, 10)
+
+Form = Callable[[float], str]
+"""How a value is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Values over time.
+
+    Attributes:
+        name: Of the series.
+        values: One for each interval; ``None`` where nothing is known.
+    """
+
+    name: str
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """A plot.
+
+    Attributes:
+        title: What it shows.
+        since: When the first interval begins, UTC.
+        step: How long each is.
+        series: What is shown.
+        form: How values are written.
+        limit: A value that is not to be exceeded; ``None`` for none.
+    """
+
+    title: str
+    since: datetime
+    step: timedelta
+    series: tuple[Series, ...]
+    form: Form
+    limit: float | None = None
+
+    @property
+    def length(self) -> int:
+        """How many intervals there are."""
+        return max((len(it.values) for it in self.series), default=0)
+
+    def moment(self, index: int) -> datetime:
+        """When an interval begins."""
+        return self.since + self.step * index
+
+
+def nice(most: float, parts: int = 4) -> list[float]:
+    """Return the marks of an axis from 0 to ``most`` or a little more, at round numbers."""
+    if most <= 0:
+        return [0.0, 1.0]
+    rough = most / parts
+    power = 10.0 ** floor(log10(rough))
+    step = next(it * power for it in _STEPS if it * power >= rough * 0.999)
+    return [number * step for number in range(ceil(most / step - 1e-9) + 1)]
+
+
+def bars(plot: Plot) -> Markup:
+    """Return values as bars that stand on each other."""
+    sums = [
+        sum(it.values[index] or 0 for it in plot.series if index < len(it.values))
+        for index in range(plot.length)
+    ]
+    marks = nice(max(sums, default=0))
+    scale = _Scale(0.0, marks[-1])
+    width = (WIDTH - _LEFT - _RIGHT) / max(plot.length, 1)
+
+    def stack(index: int) -> Iterator[Markup]:
+        below = 0.0
+        for number, series in enumerate(plot.series):
+            value = series.values[index] or 0
+            if not value:
+                continue
+            top, bottom = scale.y(below + value), scale.y(below)
+            below += value
+            yield tag(
+                "rect",
+                tag("title", f"{_when(plot, index)}  {series.name}: {plot.form(value)}"),
+                x=_LEFT + width * index + width * 0.12,
+                y=top,
+                width=max(width * 0.76, 1.0),
+                height=max(bottom - top, 0.8),
+                class_=f"s{number}",
+            )
+
+    drawn = [stack(index) for index in range(plot.length)]
+    return _figure(plot, together(_grid(plot, scale, marks), _days(plot), drawn))
+
+
+def lines(plot: Plot, *, floor_: float | None = None, ceiling: float | None = None) -> Markup:
+    """Return values as lines.
+
+    Args:
+        plot: The plot.
+        floor_: The least value of the axis; ``None`` for 0.
+        ceiling: The greatest; ``None`` for what fits.
+    """
+    known = [value for it in plot.series for value in it.values if value is not None]
+    most = max([*known, plot.limit or 0], default=1)
+    least = floor_ or 0.0
+    top = ceiling if ceiling is not None else nice(most)[-1]
+    steps = nice(top - least)
+    marks = [it + least for it in steps if it + least <= top * 1.0001] or [least, top]
+    scale = _Scale(least, max(top, least + 1e-9))
+    drawn = [_line(plot, scale, number) for number in range(len(plot.series))]
+    limit = None
+    if plot.limit is not None and least <= plot.limit <= top:
+        y = scale.y(plot.limit)
+        title = tag("title", f"limit: {plot.form(plot.limit)}")
+        limit = tag("line", title, x1=_LEFT, x2=WIDTH - _RIGHT, y1=y, y2=y, class_="limit")
+    return _figure(plot, together(_grid(plot, scale, marks), _days(plot), limit, drawn))
+
+
+def spark(values: Sequence[int], what: str) -> Markup:
+    """Return a few numbers as small bars."""
+    most = max([*values, 1])
+    drawn = [
+        tag(
+            "rect",
+            tag("title", f"{len(values) - index - 1} days ago: {wording.count(value)}"),
+            x=index * 12 + 1,
+            y=24 - max(22 * value / most, 1.0),
+            width=9,
+            height=max(22 * value / most, 1.0),
+            class_="s0" if value else "none",
+        )
+        for index, value in enumerate(values)
+    ]
+    label = f"{what}: {', '.join(map(wording.count, values))}"
+    return tag(
+        "svg",
+        drawn,
+        class_="spark",
+        viewBox=f"0 0 {12 * len(values)} 24",
+        role="img",
+        aria_label=label,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    least: float
+    most: float
+
+    def y(self, value: float) -> float:
+        share = (value - self.least) / (self.most - self.least)
+        return HEIGHT - _BOTTOM - min(max(share, 0.0), 1.0) * (HEIGHT - _TOP - _BOTTOM)
+
+
+def _x(plot: Plot, index: float) -> float:
+    return _LEFT + (WIDTH - _LEFT - _RIGHT) * index / max(plot.length, 1)
+
+
+def _line(plot: Plot, scale: _Scale, number: int) -> Markup:
+    series = plot.series[number]
+    points = [
+        None if value is None else (_x(plot, index + 0.5), scale.y(value))
+        for index, value in enumerate(series.values)
+    ]
+    path, pen = "", "M"
+    for point in points:
+        if point is None:
+            pen = "M"
+            continue
+        path += f"{pen}{point[0]:.1f} {point[1]:.1f}"
+        pen = "L"
+    dots = [
+        tag(
+            "circle",
+            tag("title", f"{_when(plot, index)}  {series.name}: {plot.form(value)}"),
+            cx=point[0],
+            cy=point[1],
+            r=2.2 if plot.length <= 60 else 1.2,  # noqa: PLR2004 - as many as have room
+            class_=f"s{number}",
+        )
+        for index, (point, value) in enumerate(zip(points, series.values, strict=True))
+        if point is not None and value is not None
+    ]
+    return tag("g", tag("path", d=path, class_=f"line l{number}") if path else None, dots)
+
+
+def _grid(plot: Plot, scale: _Scale, marks: Sequence[float]) -> Markup:
+    return together(
+        [
+            (
+                tag(
+                    "line",
+                    x1=_LEFT,
+                    x2=WIDTH - _RIGHT,
+                    y1=scale.y(mark),
+                    y2=scale.y(mark),
+                    class_="grid",
+                ),
+                tag("text", plot.form(mark), x=_LEFT - 6, y=scale.y(mark) + 4, class_="end"),
+            )
+            for mark in marks
+        ]
+    )
+
+
+def days_between(since: datetime, until: datetime) -> list[tuple[datetime, str]]:
+    """Return moments to mark on an axis of time, with their labels."""
+    if until - since <= 2 * _DAY:
+        first = since.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        hours = [first + timedelta(hours=number) for number in range(1, 50)]
+        return [(it, it.strftime("%H:%M")) for it in hours if it < until and it.hour % 4 == 0]
+    first = since.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    count = (until - since).days + 2
+    every = max(1, ceil(count / _MOST_LABELS))
+    form = "%a %d" if count <= _WEEK + 2 else "%d %b"
+    days = [first + _DAY * number for number in range(1, count)]
+    return [(it, it.strftime(form)) for it in days[::every] if since <= it < until]
+
+
+def _days(plot: Plot) -> Markup:
+    until = plot.moment(plot.length)
+    span = (until - plot.since) / timedelta(seconds=1) or 1.0
+    room = WIDTH - _LEFT - _RIGHT
+    marks = []
+    for moment, label in days_between(plot.since, until):
+        x = _LEFT + room * ((moment - plot.since) / timedelta(seconds=1)) / span
+        marks.append(tag("line", x1=x, x2=x, y1=_TOP, y2=HEIGHT - _BOTTOM, class_="grid day"))
+        if x < WIDTH - 40:
+            marks.append(tag("text", label, x=x + 2, y=HEIGHT - 8))
+    return together(marks)
+
+
+def _figure(plot: Plot, drawn: Markup) -> Markup:
+    picture = tag(
+        "svg",
+        tag("title", plot.title),
+        drawn,
+        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        role="img",
+        aria_label=plot.title,
+        class_="plot",
+    )
+    return tag("figure", tag("figcaption", plot.title, _legend(plot)), picture, _table(plot))
+
+
+def _legend(plot: Plot) -> Markup | None:
+    if len(plot.series) == 1:
+        return None
+    keys = [
+        tag("span", tag("i", class_=f"key k{number}"), series.name)
+        for number, series in enumerate(plot.series)
+    ]
+    return tag("span", keys, class_="legend")
+
+
+def _table(plot: Plot) -> Markup:
+    head = tag("tr", tag("th", "From (UTC)"), [tag("th", it.name) for it in plot.series])
+    rows = []
+    for index in range(plot.length - 1, -1, -1):
+        values = [it.values[index] for it in plot.series]
+        if any(values):
+            cells = [tag("td", "-" if it is None else plot.form(it)) for it in values]
+            rows.append(tag("tr", tag("td", _when(plot, index)), cells))
+    body = tag("table", tag("thead", head), tag("tbody", rows))
+    return tag(
+        "details", tag("summary", "The numbers"), tag("div", body, class_="wide", tabindex="0")
+    )
+
+
+def _when(plot: Plot, index: int) -> str:
+    form = "%Y-%m-%d" if plot.step >= _DAY else "%Y-%m-%d %H:%M"
+    return plot.moment(index).strftime(form)

@@ -1,0 +1,276 @@
+"""The figures of the specification made live: lists, changes, notifications and pulls over time.
+
+Each change is joined to the pull that brought it: the slope is its latency, and a pull that was
+missed is seen at once.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from resourcesync.destination.reports import MirrorState
+from resourcesync.model import wording
+from resourcesync.server.dashboard.markup import Markup, address, tag
+from resourcesync.server.dashboard.plots import days_between
+from resourcesync.server.dashboard.views import Detail, Ran
+
+_WIDTH: Final = 1120
+_LEFT: Final = 128
+_RIGHT: Final = 14
+_LANES: Final = {"lists": 34, "changes": 88, "source": 142, "notices": 262, "pulls": 302}
+_NAMES: Final = {
+    "lists": "Resource Lists",
+    "changes": "Change Lists",
+    "source": "Changes",
+    "notices": "Notifications",
+    "pulls": "Pulls",
+}
+_HEIGHT: Final = 350
+_MOST: Final = 2_000
+_KINDS: Final = {"created": "s0", "updated": "s1", "deleted": "s2"}
+
+
+def timeline(it: Detail) -> Markup:
+    """Return the timeline of a mirror."""
+    x = _scale(it)
+    picture = tag(
+        "svg",
+        tag("title", "Timeline: lists, changes, notifications and pulls"),
+        tag("defs", _hatch()),
+        _frame(it, x),
+        tag("g", _joins(it, x), class_="joins"),
+        _resource_lists(it, x),
+        _change_lists(it, x),
+        _dots(it, x),
+        _awaited(it, x),
+        _notices(it, x),
+        _pulls(it, x),
+        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
+        role="img",
+        aria_label="Timeline; the same as a table below",
+        class_="timeline",
+    )
+    return tag(
+        "figure",
+        tag("div", picture, class_="wide", tabindex="0", role="group", aria_label="Timeline"),
+        _legend(it),
+        _table(it),
+    )
+
+
+def _scale(it: Detail) -> Callable[[datetime], float]:
+    span = max((it.until - it.since).total_seconds(), 1.0)
+
+    def x(moment: datetime) -> float:
+        share = (moment - it.since).total_seconds() / span
+        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * min(max(share, 0.0), 1.0)
+
+    return x
+
+
+def _hatch() -> Markup:
+    stripe = tag("path", d="M0 6L6 0", class_="hatching")
+    return tag("pattern", stripe, id="open", width=6, height=6, patternUnits="userSpaceOnUse")
+
+
+def _frame(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+    for lane, y in _LANES.items():
+        yield tag("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_="grid")
+        yield tag("text", _NAMES[lane], x=_LEFT - 12, y=y + 4, class_="end lane")
+    for moment, label in days_between(it.since, it.until):
+        at = x(moment)
+        yield tag("line", x1=at, x2=at, y1=14, y2=_HEIGHT - 26, class_="grid day")
+        yield tag("text", label, x=at + 3, y=_HEIGHT - 10)
+
+
+def _resource_lists(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+    y = _LANES["lists"]
+    for ran in it.runs:
+        report = ran.report
+        if report is None or report.mode != "baseline" or report.as_of is None:
+            continue
+        begin, end = x(report.as_of), x(ran.ended)
+        text = f"Resource List of {wording.moment(report.as_of)}, read {wording.moment(ran.ended)}"
+        yield tag(
+            "rect",
+            tag("title", text),
+            x=begin,
+            y=y - 9,
+            width=max(end - begin, 3.0),
+            height=18,
+            rx=2,
+            class_="list",
+        )
+
+
+def _change_lists(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+    y = _LANES["changes"]
+    for span in it.lists[:_MOST]:
+        end = span.until or it.until
+        if end < it.since or span.since > it.until:
+            continue
+        begin, width = x(span.since), max(x(end) - x(span.since), 2.0)
+        until = "open" if span.until is None else wording.moment(span.until)
+        yield tag(
+            "rect",
+            tag("title", f"Change List {wording.moment(span.since)} to {until}: {span.uri}"),
+            x=begin,
+            y=y - 9,
+            width=width,
+            height=18,
+            rx=2,
+            class_="list",
+            fill=None if span.until else "url(#open)",
+        )
+
+
+def _pairs(it: Detail) -> Iterator[tuple[datetime, datetime, str]]:
+    """Yield when each change was made and came; without a date it is told where it came."""
+    for change in it.changes:
+        if change.kind in _KINDS:
+            made = change.dated or change.time
+            yield max(made, it.since), change.time, change.kind
+
+
+def _joins(it: Detail, x: Callable[[datetime], float]) -> list[Markup]:
+    counts = Counter(
+        (round(x(made), 1), round(x(came), 1)) for made, came, _ in _pairs(it) if made <= came
+    )
+    top, bottom = _LANES["source"], _LANES["pulls"]
+    return [
+        tag("line", x1=begin, y1=top, x2=end, y2=bottom, class_="join")
+        for begin, end in list(counts)[:_MOST]
+    ]
+
+
+def _dots(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+    """Yield a dot for each change; those that fall together are one that is larger."""
+    groups: dict[tuple[int, str], list[tuple[datetime, datetime]]] = {}
+    for made, came, kind in _pairs(it):
+        groups.setdefault((round(x(made) / 3), kind), []).append((made, came))
+    shifts = {"created": -7, "updated": 0, "deleted": 7}
+    for (place, kind), found in list(groups.items())[:_MOST]:
+        made, came = found[0]
+        waited = wording.duration(max((came - made).total_seconds(), 0.0))
+        text = f"{wording.counted(len(found), 'resource')} {kind} {wording.moment(made)};"
+        yield tag(
+            "circle",
+            tag("title", f"{text} here after {waited}"),
+            cx=place * 3,
+            cy=_LANES["source"] + shifts[kind],
+            r=min(2.4 + len(found) ** 0.5 / 2, 7.0),
+            class_=_KINDS[kind],
+        )
+
+
+def _awaited(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+    y = _LANES["source"]
+    for change in it.awaited[:_MOST]:
+        begin = x(change.dated)
+        title = tag("title", f"Not here yet, made {wording.moment(change.dated)}: {change.uri}")
+        yield tag(
+            "g",
+            title,
+            tag("line", x1=begin, y1=y, x2=min(begin + 14, x(it.until)), y2=y + 44),
+            tag("circle", cx=begin, cy=y, r=3.2),
+            class_="awaited",
+        )
+
+
+def _notices(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+    y = _LANES["notices"]
+    for moment in it.notices[:_MOST]:
+        at = x(moment)
+        title = tag("title", f"Notification {wording.moment(moment)}")
+        yield tag("path", title, d=f"M{at - 4:.1f} {y - 7}h8l-4 8z", class_="s1")
+
+
+def _pulls(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+    """Yield a mark for each pull; of those that fall together, one that matters most."""
+    y = _LANES["pulls"]
+    places: dict[int, list[Ran]] = {}
+    for ran in it.runs:
+        if ran.ended >= it.since:
+            places.setdefault(round(x(ran.ended) / 3), []).append(ran)
+    for place, runs in places.items():
+        ran = max(runs, key=lambda one: (_badness(one), one.changes))
+        bad, tall = _badness(ran), 12 if ran.changes or _badness(ran) else 6
+        more = f" (and {len(runs) - 1} more)" if len(runs) > 1 else ""
+        text = f"Pull {wording.moment(ran.ended)}: {saying(ran)}{more}"
+        mark = tag(
+            "rect",
+            tag("title", text),
+            x=place * 3 - 1.2,
+            y=y - tall,
+            width=2.4,
+            height=2 * tall,
+            class_=("pull", "warn", "bad")[bad],
+        )
+        yield tag("a", mark, href=address("run", name=it.brief.name, run=ran.run), aria_label=text)
+
+
+def _badness(ran: Ran) -> int:
+    if ran.report is None:
+        return 2
+    return {MirrorState.IN_SYNC: 0, MirrorState.STOPPED: 2}.get(ran.report.state, 1)
+
+
+def saying(ran: Ran) -> str:
+    """Say how a pull went, in a few words."""
+    if ran.failed is not None:
+        return f"could not go on: {ran.failed.message or ran.failed.code}"
+    if ran.report is None:
+        return ran.outcome
+    parts = [
+        wording.counted(number, kind, kind)
+        for kind in _KINDS
+        if (number := getattr(ran.report, kind))
+    ]
+    if ran.report.failed:
+        parts.append(f"{wording.count(ran.report.failed)} failed")
+    return f"{ran.report.state.value}; {', '.join(parts) or 'nothing new'}"
+
+
+def _legend(it: Detail) -> Markup:
+    keys = [
+        *[(f"key k{number}", kind) for number, kind in enumerate(_KINDS)],
+        ("key open", "open list"),
+        ("key wait", "not here yet"),
+        ("key fail", "a pull that could not go on"),
+    ]
+    drawn = [tag("span", tag("i", class_=look), name) for look, name in keys]
+    cut = " Older changes are left out: there are too many." if it.is_cut else ""
+    hint = "Each line joins a change to the pull that brought it; the flatter it is, the later."
+    return tag("p", drawn, tag("span", hint + cut, class_="muted"), class_="legend")
+
+
+def _table(it: Detail) -> Markup:
+    heads = ("Change made (UTC)", "Came here", "After", "What", "Resource")
+    rows = [_row(it, number) for number in range(min(len(it.changes), 200))]
+    shown = tag("table", _heads(heads), tag("tbody", rows))
+    return tag(
+        "details",
+        tag("summary", "The last changes as a table"),
+        tag("div", shown, class_="wide", tabindex="0"),
+    )
+
+
+def _heads(names: Sequence[str]) -> Markup:
+    return tag("thead", tag("tr", [tag("th", name) for name in names]))
+
+
+def _row(it: Detail, number: int) -> Markup:
+    change = it.changes[number]
+    waited = ""
+    if change.dated is not None:
+        waited = wording.duration(max((change.time - change.dated) / timedelta(seconds=1), 0.0))
+    place = address("resource", name=it.brief.name, resource=change.uri)
+    return tag(
+        "tr",
+        tag("td", "" if change.dated is None else wording.moment(change.dated)),
+        tag("td", wording.moment(change.time)),
+        tag("td", waited),
+        tag("td", change.kind),
+        tag("td", tag("a", change.uri, href=place)),
+    )

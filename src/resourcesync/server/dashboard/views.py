@@ -1,0 +1,218 @@
+"""What the pages show: values, read elsewhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from resourcesync.destination.reports import AuditReport, FailedRun, MirrorStatus, RunReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """A pull that ended.
+
+    Attributes:
+        run: Its id.
+        started, ended: When, UTC.
+        outcome: ``ok``, the mirror's state, what it ran out of, or the code of an error.
+        report: What it counted; ``None`` when it could not go on.
+        failed: Why it could not go on.
+    """
+
+    run: str
+    started: datetime
+    ended: datetime
+    outcome: str
+    report: RunReport | None = None
+    failed: FailedRun | None = None
+
+    @property
+    def changes(self) -> int:
+        """How many changes it brought."""
+        it = self.report
+        return 0 if it is None else it.created + it.updated + it.deleted
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it brought the copy itself, and no changes of it."""
+        it = self.report
+        return it is not None and it.mode == "baseline" and it.created == it.resources > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change that came.
+
+    Attributes:
+        time: When it came, UTC.
+        kind: ``created``, ``updated`` or ``deleted``.
+        uri: Of what.
+        dated: When it was made, as the Source dates it; ``None``: it does not.
+    """
+
+    time: datetime
+    kind: str
+    uri: str
+    dated: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Awaited:
+    """A change that is not here yet: what it is of, and when it was made."""
+
+    uri: str
+    dated: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListSpan:
+    """A Change List that was read: its address and what it tells of; open without ``until``."""
+
+    uri: str
+    since: datetime
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Why some of what is listed is not here.
+
+    Attributes:
+        code: A stable word; empty when it was not tried yet.
+        count: How many.
+        uri: One of them.
+        reason: The reason of one, in a sentence.
+    """
+
+    code: str
+    count: int
+    uri: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """One mirror in the list of mirrors.
+
+    Attributes:
+        status: What it says of itself.
+        lag: Seconds since it was known to be in sync; ``None``: it never was.
+        right, listed: How many resources are here as listed, and of how many.
+        notes: What is to be known of it, and what to do.
+        days: How many changes came on each of the last days, the oldest first.
+        max_lag: The longest lag that is fine, in seconds.
+        trouble: Why it cannot be read; empty when it can.
+    """
+
+    status: MirrorStatus
+    lag: float | None = None
+    right: int = 0
+    listed: int = 0
+    notes: tuple[str, ...] = ()
+    days: tuple[int, ...] = ()
+    max_lag: float | None = None
+    trouble: str = ""
+
+    @property
+    def name(self) -> str:
+        """The mirror's name."""
+        return self.status.folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """One mirror, and what happened to it.
+
+    Attributes:
+        brief: As in the list.
+        since, until: The window of time that is told of, UTC.
+        runs: The pulls in it, the newest first.
+        changes: The changes in it, the newest first; not those of the first pull.
+        is_cut: Whether there were more changes.
+        lists: The Change Lists that were read.
+        awaited: Changes that are not here yet.
+        notices: When notifications came, as far as this service saw them.
+        causes: Why what is listed is not here.
+    """
+
+    brief: Brief
+    since: datetime
+    until: datetime
+    runs: tuple[Ran, ...] = ()
+    changes: tuple[Change, ...] = ()
+    is_cut: bool = False
+    lists: tuple[ListSpan, ...] = ()
+    awaited: tuple[Awaited, ...] = ()
+    notices: tuple[datetime, ...] = ()
+    causes: tuple[Cause, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """One resource, explained: labelled lines, and the changes of it, the newest first."""
+
+    uri: str
+    lines: tuple[tuple[str, str], ...]
+    history: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited:
+    """An audit of a mirror: which one, when it ended, what it compared, what it counted."""
+
+    mirror: str
+    ended: datetime
+    method: str
+    report: AuditReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A run of the service that ended: when, of which mirror, what it was, how it went."""
+
+    time: datetime
+    mirror: str
+    kind: str
+    exit: int
+    text: str
+
+
+class Views(Protocol):
+    """Where the pages get what they show. Each is called in a thread, and may take a while.
+
+    They raise a ``ResourceSyncError`` when a mirror cannot be read, and return ``None`` for what
+    is not there.
+    """
+
+    def now(self) -> datetime:
+        """Return the present moment, UTC."""
+        ...
+
+    def mirrors(self) -> Sequence[Brief]:
+        """Return all mirrors."""
+        ...
+
+    def mirror(self, name: str, days: int) -> Detail | None:
+        """Return one mirror and its last days."""
+        ...
+
+    def resource(self, name: str, resource: str) -> Explained | None:
+        """Return what is known of one resource, by its URI or path."""
+        ...
+
+    def run(self, name: str, run: str) -> Ran | None:
+        """Return one pull."""
+        ...
+
+    def audits(self) -> Sequence[Audited]:
+        """Return the last audits of all mirrors, the newest first."""
+        ...
+
+    def audit(self, name: str, run: str) -> str | None:
+        """Return the report of one audit: a page of its own."""
+        ...
+
+    def ended(self) -> tuple[int, Sequence[Ended]]:
+        """Return how many runs ended, and the last of them, the newest first."""
+        ...

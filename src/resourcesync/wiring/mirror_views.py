@@ -1,0 +1,221 @@
+"""What the pages show of a mirror, from its own memory; its files are looked at, never read.
+
+Nobody is kept from pulling meanwhile, and nothing is written.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.looking import Look
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.explaining import Explanation, recall
+from resourcesync.destination.mapping import normalise
+from resourcesync.destination.memory import KeptAudit, Memory
+from resourcesync.destination.reports import RunReport
+from resourcesync.destination.runs import read_failed
+from resourcesync.errors import OutOfScopeError
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.ports.changes import LoggedKind
+from resourcesync.ports.mirror import MirrorState, RunRow, Task
+from resourcesync.server.dashboard.views import (
+    Awaited,
+    Brief,
+    Cause,
+    Change,
+    Detail,
+    ListSpan,
+    Ran,
+)
+from resourcesync.wiring import mirrors, plugins
+
+_MOST_RUNS: Final = 10_000
+_MOST_CHANGES: Final = 20_000
+_MOST_LISTS: Final = 2_000
+_MOST_AWAITED: Final = 500
+_HISTORY: Final = 50
+_DAY: Final = timedelta(days=1)
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[SqliteMirrorState]:
+    """Open a mirror's memory for reading.
+
+    Raises:
+        ConfigurationError: The folder is no mirror.
+        StateError: The memory is damaged.
+    """
+    if not mirrors.is_mirror(folder):
+        raise mirrors.not_a_mirror(folder)
+    with SqliteMirrorState(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+        yield state
+
+
+def changes_by_day(folder: Path, now: datetime, days: int) -> tuple[int, ...]:
+    """Return how many changes came on each of the last days, the oldest first.
+
+    The first pull brought the copy itself: it does not count.
+    """
+    if not mirrors.is_mirror(folder):
+        return (0,) * days
+    with _reading(folder) as state:
+        width = _DAY // timedelta(microseconds=1)
+        found = state.changes_by(to_microseconds(now - days * _DAY), width)
+    return tuple(found.get(day, 0) for day in range(days))
+
+
+def read_detail(
+    folder: Path, brief: Brief, since: datetime, until: datetime, notices: Sequence[datetime]
+) -> Detail:
+    """Return what happened to a mirror in a window of time.
+
+    Args:
+        folder: Of the mirror.
+        brief: What is known already.
+        since: Where the window begins, UTC.
+        until: Where it ends.
+        notices: When notifications came.
+    """
+    if not mirrors.is_mirror(folder):
+        return Detail(brief=brief, since=since, until=until)
+    first = to_microseconds(since)
+    with _reading(folder) as state:
+        runs = tuple(map(_ran, state.runs(first, _MOST_RUNS)))
+        begin = first
+        if runs and runs[-1].is_first:
+            begin = to_microseconds(runs[-1].ended) + 1
+        arrivals = state.arrivals(begin, _MOST_CHANGES)
+        return Detail(
+            brief=brief,
+            since=since,
+            until=until,
+            runs=runs,
+            changes=tuple(
+                Change(
+                    time=from_microseconds(it.time), kind=it.kind, uri=it.uri, dated=_at(it.dated)
+                )
+                for it in arrivals
+                if it.kind != LoggedKind.TOUCHED
+            ),
+            is_cut=len(arrivals) >= _MOST_CHANGES,
+            lists=tuple(_lists(state)),
+            awaited=tuple(_awaited(state, first)),
+            notices=tuple(it for it in notices if since <= it <= until),
+            causes=tuple(
+                Cause(code=code, count=count, uri=uri, reason=reason)
+                for code, count, uri, reason in state.causes()
+            ),
+        )
+
+
+def _at(moment: int | None) -> datetime | None:
+    return None if moment is None else from_microseconds(moment)
+
+
+def _lists(state: SqliteMirrorState) -> Iterator[ListSpan]:
+    for it in state.documents(_MOST_LISTS):
+        if it.from_:
+            since = from_microseconds(it.from_)
+            yield ListSpan(uri=it.uri, since=since, until=_at(it.until))
+
+
+def _awaited(state: MirrorState, first: int) -> Iterator[Awaited]:
+    for row in islice(state.pending(Task.FETCH), _MOST_AWAITED):
+        if row.lastmod is not None and row.lastmod >= first:
+            yield Awaited(uri=row.loc, dated=from_microseconds(row.lastmod))
+
+
+def _ran(row: RunRow) -> Ran:
+    report = None
+    if row.mode:
+        try:
+            report = msgspec.json.decode(row.counts, type=RunReport)
+        except msgspec.MsgspecError:  # of a version that counted otherwise
+            report = None
+    return Ran(
+        run=row.run,
+        started=from_microseconds(row.started),
+        ended=from_microseconds(row.ended),
+        outcome=row.outcome,
+        report=report,
+        failed=read_failed(row),
+    )
+
+
+def read_run(folder: Path, run: str) -> Ran | None:
+    """Return one pull of a mirror; ``None`` when it is not remembered."""
+    with _reading(folder) as state:
+        row = state.run_called(run)
+    return None if row is None else _ran(row)
+
+
+def read_audits(folder: Path) -> tuple[str, tuple[KeptAudit, ...]]:
+    """Return the address of a mirror's Source, and its last audits, the oldest first."""
+    if not mirrors.is_mirror(folder):
+        return "", ()
+    with _reading(folder) as state:
+        memory = Memory(state)
+        identity = memory.identity
+        return "" if identity is None else identity.source, memory.audits
+
+
+def read_resource(folder: Path, names: Sequence[str]) -> tuple[Explanation, tuple[Change, ...]]:
+    """Return what is known here of one resource, and the changes of it, the newest first.
+
+    Nobody is asked, and its file is not read: that it is as it was put there follows from its
+    size and times.
+
+    Args:
+        folder: Of the mirror.
+        names: Its URI; or what may be its path in the mirror, the likeliest first.
+    """
+    with _reading(folder) as state:
+        identity = Memory(state).identity
+        uris = [_uri_of(state, name) for name in names]
+        uri = next((it for it in uris if state.copy(it) or state.pending_of(it)), uris[0])
+        known = Explanation(source="" if identity is None else identity.source, uri=uri)
+        if "://" not in names[uris.index(uri)]:
+            known.path = names[uris.index(uri)].removeprefix("./").removeprefix("/")
+        recall(state, known)
+        history = [
+            Change(time=from_microseconds(it.time), kind=it.kind, uri=it.uri)
+            for it in islice(state.changes_of(uri), _HISTORY)
+        ]
+    _look(folder, known)
+    findings = mirrors.last_findings(folder)
+    known.finding = next((it for it in findings if it.uri == uri), None)
+    return known, tuple(history)
+
+
+def _uri_of(state: MirrorState, name: str) -> str:
+    identity = Memory(state).identity
+    try:
+        if "://" in name or identity is None:
+            return normalise(name)
+        path = name.removeprefix("./").removeprefix("/")
+        return identity.mapping(plugins.mapper).uri(path) or name
+    except OutOfScopeError:
+        return name
+
+
+def _look(folder: Path, known: Explanation) -> None:
+    """Look whether the file is there, and has the size and times that were left."""
+    if not known.path:
+        return
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with closing(Look(root)) as look:
+            signature = look.signature(known.path)
+    finally:
+        os.close(root)
+    known.is_there = signature is not None
+    if known.copy is not None and signature is not None:
+        known.is_altered = signature != known.copy.signature
