@@ -112,7 +112,7 @@ class Life:
 seeds = st.integers(0, 2**32)
 
 
-@settings(max_examples=6, deadline=None, phases=PHASES)
+@settings(max_examples=4, deadline=None, phases=PHASES)
 @given(
     seed=seeds,
     keep=st.sampled_from([0, 3_600, 86_400]),
@@ -203,7 +203,7 @@ class Dying(FolderVersions):
         return deed()
 
 
-@settings(max_examples=12, deadline=None, phases=PHASES)
+@settings(max_examples=8, deadline=None, phases=PHASES)
 @given(seed=seeds, step=st.integers(1, 14), is_after=st.booleans())
 def test_a_run_that_is_killed_while_it_keeps_leaves_every_promise_true(
     tmp_path_factory: pytest.TempPathFactory, seed: int, step: int, is_after: bool
