@@ -233,7 +233,7 @@ def test_a_clock_that_is_set_back_before_a_restart_makes_no_lease_longer(tmp_pat
     assert again.store.count_subscriptions() == 0
 
 
-def test_only_so_many_are_told_at_a_time_and_half_of_them_are_late_ones(tmp_path: Path) -> None:
+def test_only_so_many_are_told_at_a_time_and_half_as_many_late_ones(tmp_path: Path) -> None:
     loop = Loop(tmp_path, at_once=8, per_host=2)
     for name in ("h", "new"):
         loop.joined(*(f"https://{name}{number}.example/" for number in range(20)))

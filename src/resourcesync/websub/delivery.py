@@ -2,8 +2,8 @@
 
 One loop in one thread does it all: ``requests`` gives what is to be sent now, ``settle`` takes how
 each ended. A receiver that is slow or away takes one place of many and is told later, with all
-that came meanwhile in one payload; those that failed last time never take more than half of the
-places, and those of one origin no more than a few.
+that came meanwhile in one payload; those that failed last time have places of their own, and those
+of one origin never more than a few.
 
 What was accepted and not delivered is in the store: a program that is killed anywhere goes on
 with it when it is started again. A receiver may get a payload twice, never none.

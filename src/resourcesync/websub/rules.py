@@ -24,7 +24,8 @@ class HubRules:
         per_peer: Requests to subscribe that one address may send in a minute.
         per_origin: Wishes in a minute for callbacks of one origin.
         pings: Plain pings in a minute, and submissions in a second.
-        at_once: Deliveries at a time; half of them for those whose last one failed.
+        at_once: Deliveries at a time to those whose last one arrived; half as many more go to the
+            others.
         per_host: Deliveries at a time to one origin.
     """
 

@@ -118,7 +118,7 @@ def open_hub(
     """
     store = FileHub(path)
     deliveries = Deliveries(store, clock, rules, chance=SystemRandom().random, challenge=new_token)
-    jobs = rules.at_once + _VERIFICATIONS
+    jobs = rules.at_once + rules.at_once // 2 + _VERIFICATIONS
     messenger = carrier(clock, jobs=jobs, per_host=rules.per_host, private=private)
     worker = HubWorker(deliveries, messenger)
     hub = Hub(store, clock, rules, look=look, wake=worker.wake)
