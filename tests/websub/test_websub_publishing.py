@@ -95,6 +95,7 @@ def test_the_lists_lead_to_the_channels_and_their_hubs(tree: Tree) -> None:
     tree.publish(hubs=())
     assert tree.channel("resourcesync/capabilitylist.xml") is None
     assert tree.channel(".well-known/resourcesync") is None
+    assert not list((tree.root / "resourcesync").glob("*notification.xml"))
 
 
 def test_each_topic_can_be_read_before_anything_was_told(tree: Tree) -> None:

@@ -18,7 +18,7 @@ from resourcesync.ports import Catalogue, Clock, Omission
 from resourcesync.source.believing import check_clock
 from resourcesync.source.ledger import read_plan, read_record
 from resourcesync.source.link_rules import LinkedOriginals, ReadableOriginals, parse_rule
-from resourcesync.source.naming import Naming
+from resourcesync.source.naming import CHANNELS, Naming
 from resourcesync.source.policy import Step
 from resourcesync.source.publisher import Publication, Publisher
 from resourcesync.source.scan import ScanReport, scan
@@ -203,6 +203,9 @@ class _Tree:
         if settings.robots:
             robots.write(self._root / settings.out, self._publisher.sitemap_uri)
         if not settings.hubs:
+            for name in CHANNELS.values():  # nobody is led to them any more
+                if self._documents.signature(name) is not None:
+                    self._documents.delete(name)
             return None
         from resourcesync.wiring import notifying  # noqa: PLC0415 - few have hubs
 
