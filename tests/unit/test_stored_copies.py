@@ -83,6 +83,20 @@ def test_what_was_changed_behind_our_back_is_not_thrown_away(
     assert copies.remove([Removal(path="a.txt", signature=now)], "deleted") == [""]
 
 
+def test_what_is_known_not_to_be_ours_goes_to_the_quarantine(
+    copies: StoredCopies, shelf: ShelfStore
+) -> None:
+    version = put(copies, "a.txt", b"ours")
+    shelf.spoil("a.txt", b"somebody's")
+    removal = Removal(path="a.txt", signature=version, is_altered=True)
+    assert copies.remove([removal], "deleted") == [""]
+    ((path, place),) = copies.made_way()
+    assert (path, list(copies.trashed()), shelf.contents()) == ("a.txt", [], {})
+    stream = shelf.open(f".resourcesync/quarantine/{place}")
+    assert stream is not None
+    assert stream.read() == b"somebody's"
+
+
 def test_who_writes_at_the_same_time_is_not_overwritten(
     copies: StoredCopies, shelf: ShelfStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,13 @@ def of_status(status: int) -> Way:
     return way
 
 
+def does_not_care(requests: Iterator[Request]) -> Iterator[Any]:
+    for request in requests:
+        with suppress(Exception):
+            request.sink.write(b"x")
+        yield Response(request=request, status=200, uri=request.uri)
+
+
 def brings_too_much(requests: Iterator[Request]) -> Iterator[Any]:
     for request in requests:
         with suppress(SourceError):  # it does not care
@@ -84,6 +91,12 @@ def brings_too_much(requests: Iterator[Request]) -> Iterator[Any]:
 def answers_nonsense(requests: Iterator[Request]) -> Iterator[Any]:
     for request in requests:
         yield type("Odd", (), {"request": request})()
+
+
+def answers_without_fields(requests: Iterator[Request]) -> Iterator[Any]:
+    for request in requests:
+        nothing: Any = None
+        yield Response(request=request, status=200, uri=request.uri, headers=nothing)
 
 
 def asked(uri: str, **fields: Any) -> Request:
@@ -110,6 +123,7 @@ def transports(way: Way, http: Way = good) -> Transports:
         of_status(500),
         brings_too_much,
         answers_nonsense,
+        answers_without_fields,
     ],
 )
 def test_what_a_transport_does_wrongly_is_a_failure_of_its_requests(way: Way) -> None:
@@ -155,9 +169,10 @@ def test_a_full_disk_is_told_as_such_and_the_end_of_the_run_ends_it() -> None:
     (outcome,) = transports(good).fetch([full])
     assert isinstance(outcome, Failure)
     assert isinstance(outcome.error, StorageError)
-    over = Request(uri="shelf://h/a", sink=Full(StoppedError("enough")))
-    with pytest.raises(StoppedError):
-        list(transports(good).fetch([over]))
+    for way in (good, does_not_care):
+        over = Request(uri="shelf://h/a", sink=Full(StoppedError("enough")))
+        with pytest.raises(StoppedError):
+            list(transports(way).fetch([over]))
 
 
 def test_what_the_list_of_requests_raises_is_no_fault_of_the_transport() -> None:

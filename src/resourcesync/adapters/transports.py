@@ -125,7 +125,7 @@ class _Checked:
     def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
         """Carry out the requests, those that it leaves unanswered as failures."""
         waiting: dict[int, _Errand] = {}
-        crash: list[BaseException] = []
+        crash: list[Exception] = []
         why = "it left the request unanswered"
         try:
             for outcome in self._fetcher.fetch(self._given(requests, waiting, crash)):
@@ -134,6 +134,9 @@ class _Checked:
                     why = "it answered what it was not asked"
                     break
                 self.received += errand.sink.length
+                if errand.sink.crash is not None:
+                    crash.append(errand.sink.crash)
+                    break
                 yield self._judged(errand, outcome)
         except GeneratorExit:
             raise
@@ -150,7 +153,7 @@ class _Checked:
         self,
         requests: Iterable[Request],
         waiting: "dict[int, _Errand]",
-        crash: list[BaseException],
+        crash: list[Exception],
     ) -> Iterator[Request]:
         """Yield what the transport is asked; whatever our own side raises is no fault of it."""
         try:
@@ -168,9 +171,13 @@ class _Checked:
             raise
 
     def _judged(self, errand: "_Errand", outcome: object) -> Response | Failure:
+        try:
+            return self._read(errand, outcome)
+        except Exception as error:  # noqa: BLE001 - an answer may be anything, too
+            return _failure(errand.request, self._broken(errand, repr(error)[:500]))
+
+    def _read(self, errand: "_Errand", outcome: object) -> Response | Failure:
         request, sink = errand.request, errand.sink
-        if sink.crash is not None:
-            raise sink.crash
         if sink.refused is not None:
             return _failure(request, sink.refused)
         if isinstance(outcome, Failure) and isinstance(outcome.error, SourceError | StorageError):
@@ -232,7 +239,7 @@ class _LimitedSink:
         self._uri = uri
         self.length = 0
         self.refused: SourceError | StorageError | None = None
-        self.crash: BaseException | None = None
+        self.crash: Exception | None = None
 
     def write(self, chunk: bytes) -> None:
         """Take the next bytes.
