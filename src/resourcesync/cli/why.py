@@ -135,7 +135,7 @@ def lines_of(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
 
 def _since(found: "Explanation") -> str:
     """Say whether what an audit found holds still: its bytes were read just now."""
-    if found.copy is None or not found.is_there:
+    if found.copy is None or not found.is_there or found.read is None:
         return ""
     return (
         "; read now: it still does" if found.is_altered else "; read now: it is as it was fetched"

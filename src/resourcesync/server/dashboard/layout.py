@@ -126,5 +126,7 @@ def advice(notes: Sequence[str], *, is_bad: bool) -> Markup | None:
 
 def command(note: str) -> Piece:
     """Return a note with the command in it, if any, written as one."""
-    before, mark, after = note.partition("resourcesync ")
-    return note if not mark else (before, tag("code", mark + after))
+    text = note.removeprefix("next").lstrip()
+    text = f"Next: {text}" if note.startswith("next   ") else text[:1].upper() + text[1:]
+    before, mark, after = text.partition("resourcesync ")
+    return text if not mark else (before, tag("code", mark + after))

@@ -1,6 +1,7 @@
 """The page of one mirror: is it in step, since when, at what cost?"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
 from statistics import median
@@ -23,7 +24,7 @@ _DAY: Final = timedelta(days=1)
 _STEPS: Final = {1: _HOUR, 7: 6 * _HOUR, 30: _DAY}
 _RUN_HEADS: Final = ("Pull", "State", "What", "#Requests", "#Received", "#Took")
 _CAUSE_HEADS: Final = ("Cause", "#Resources", "Reason", "One of them")
-_SHOWN_RUNS: Final = 20
+_SHOWN_RUNS: Final = 12
 
 
 def mirror_page(it: Detail, days: int) -> str:
@@ -42,7 +43,7 @@ def mirror_page(it: Detail, days: int) -> str:
         it.brief.name,
         title,
         tag("p", _source(status.source), class_="muted"),
-        advice(it.brief.notes, is_bad=bad),
+        advice([one for one in it.brief.notes if not one.startswith("! ")], is_bad=bad),
         _numbers(it, days),
         card(timeline(it), title="Timeline"),
         tag("div", [card(one) for one in _plots(it, days)], class_="plots"),
@@ -173,20 +174,30 @@ def _latency(it: Detail, plot: Callable[..., Plot], group: _Grouped) -> Markup:
     )
     middle = Series(name="median", values=tuple(median(one) if one else None for one in found))
     late = Series(name="95 % within", values=tuple(_p95(one) if one else None for one in found))
-    drawn = plot("Latency of changes", wording.duration, middle, late)
+    drawn = replace(
+        plot("Latency of changes", wording.duration, middle, late), marks=_marks_of_time, axis=_time
+    )
     # A bar of days above minutes would hide what is to be seen.
     most = max((value for value in late.values if value is not None), default=0.0)
     limit = it.brief.max_lag
     if limit is not None and limit <= 4 * max(most, 1.0):
-        drawn = Plot(
-            title=drawn.title,
-            since=drawn.since,
-            step=drawn.step,
-            series=drawn.series,
-            form=drawn.form,
-            limit=limit,
-        )
+        drawn = replace(drawn, limit=limit)
     return lines(drawn)
+
+
+_TIMES: Final = (1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200)
+
+
+def _marks_of_time(most: float) -> list[float]:
+    """Return the marks of an axis of seconds, at round times."""
+    day = 86_400.0
+    rounded = [float(it) for it in _TIMES] + [day * it for it in (1, 2, 5, 10, 50, 200, 2_000)]
+    step = next((it for it in rounded if it * 4 >= most), max(most / 4, 1.0))
+    return [step * number for number in range(max(ceil(most / step), 1) + 1)]
+
+
+def _time(seconds: float) -> str:
+    return wording.age(seconds) if seconds else "0"
 
 
 def _in_sync(it: Detail, since: datetime, plot: Callable[..., Plot]) -> Markup:
@@ -218,7 +229,7 @@ def _in_sync(it: Detail, since: datetime, plot: Callable[..., Plot]) -> Markup:
 
 def _above(value: float) -> float:
     """Return a round number that is a little more than a share that is missing, in percent."""
-    return next(it for it in (0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 20, 50, 100) if it >= value)
+    return next(it for it in (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100) if it >= value)
 
 
 def _bytes(it: Detail, days: int) -> Markup:

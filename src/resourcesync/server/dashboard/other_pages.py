@@ -19,7 +19,7 @@ from resourcesync.server.dashboard.layout import (
 from resourcesync.server.dashboard.markup import Piece, address, tag
 from resourcesync.server.dashboard.views import Audited, Ended, Explained, Ran
 
-_HISTORY_HEADS: Final = ("Came here", "What", "Made, as the Source dates it")
+_HISTORY_HEADS: Final = ("Came here", "What")
 _AUDIT_HEADS: Final = ("Audit", "Mirror", "Result", "#Coverage", "#Accuracy", "#Findings", "Method")
 _EVENT_HEADS: Final = ("Ended", "Mirror", "What", "Result", "How it went")
 _COUNTS: Final = (
@@ -42,17 +42,7 @@ _COUNTS: Final = (
 def resource_page(name: str, it: Explained, now: datetime) -> str:
     """Return the page that explains one resource of a mirror."""
     said = facts((label, command(text)) for label, text in it.lines)
-    rows = [
-        row(
-            _HISTORY_HEADS,
-            [
-                wording.moment(one.time),
-                one.kind,
-                "-" if one.dated is None else wording.moment(one.dated),
-            ],
-        )
-        for one in it.history
-    ]
+    rows = [row(_HISTORY_HEADS, [wording.moment(one.time), one.kind]) for one in it.history]
     past = card(table(_HISTORY_HEADS, rows), title="Changes here") if rows else None
     return page(it.uri, _up(name), tag("h1", it.uri), card(said), past, now=now, here="Mirrors")
 

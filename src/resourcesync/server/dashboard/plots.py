@@ -11,14 +11,23 @@ from resourcesync.server.dashboard.markup import Markup, tag, together
 
 WIDTH: Final = 520
 HEIGHT: Final = 200
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 10, 12, 26
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 10, 12, 26
 _DAY: Final = timedelta(days=1)
-_MOST_LABELS: Final = 8
-_WEEK: Final = 7
+_MOST_LABELS: Final = 9
 _STEPS: Final = (1, 2, 2.5, 5, 10)
 
 Form = Callable[[float], str]
 """How a value is written."""
+
+
+def nice(most: float, parts: int = 4) -> list[float]:
+    """Return the marks of an axis from 0 to ``most`` or a little more, at round numbers."""
+    if most <= 0:
+        return [0.0, 1.0]
+    rough = most / parts
+    power = 10.0 ** floor(log10(rough))
+    step = next(it * power for it in _STEPS if it * power >= rough * 0.999)
+    return [number * step for number in range(ceil(most / step - 1e-9) + 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +54,8 @@ class Plot:
         series: What is shown.
         form: How values are written.
         limit: A value that is not to be exceeded; ``None`` for none.
+        marks: Returns the marks of the axis for the greatest value.
+        axis: How the marks are written; as the values, where it is not said.
     """
 
     title: str
@@ -53,6 +64,8 @@ class Plot:
     series: tuple[Series, ...]
     form: Form
     limit: float | None = None
+    marks: Callable[[float], list[float]] = nice
+    axis: Form | None = None
 
     @property
     def length(self) -> int:
@@ -64,23 +77,13 @@ class Plot:
         return self.since + self.step * index
 
 
-def nice(most: float, parts: int = 4) -> list[float]:
-    """Return the marks of an axis from 0 to ``most`` or a little more, at round numbers."""
-    if most <= 0:
-        return [0.0, 1.0]
-    rough = most / parts
-    power = 10.0 ** floor(log10(rough))
-    step = next(it * power for it in _STEPS if it * power >= rough * 0.999)
-    return [number * step for number in range(ceil(most / step - 1e-9) + 1)]
-
-
 def bars(plot: Plot) -> Markup:
     """Return values as bars that stand on each other."""
     sums = [
         sum(it.values[index] or 0 for it in plot.series if index < len(it.values))
         for index in range(plot.length)
     ]
-    marks = nice(max(sums, default=0))
+    marks = plot.marks(max(sums, default=0))
     scale = _Scale(0.0, marks[-1])
     width = (WIDTH - _LEFT - _RIGHT) / max(plot.length, 1)
 
@@ -117,9 +120,12 @@ def lines(plot: Plot, *, floor_: float | None = None, ceiling: float | None = No
     known = [value for it in plot.series for value in it.values if value is not None]
     most = max([*known, plot.limit or 0], default=1)
     least = floor_ or 0.0
-    top = ceiling if ceiling is not None else nice(most)[-1]
-    steps = nice(top - least)
-    marks = [it + least for it in steps if it + least <= top * 1.0001] or [least, top]
+    if ceiling is None:
+        marks = plot.marks(most)
+        top = marks[-1]
+    else:
+        top = ceiling
+        marks = [least, (least + top) / 2, top]
     scale = _Scale(least, max(top, least + 1e-9))
     drawn = [_line(plot, scale, number) for number in range(len(plot.series))]
     limit = None
@@ -210,7 +216,13 @@ def _grid(plot: Plot, scale: _Scale, marks: Sequence[float]) -> Markup:
                     y2=scale.y(mark),
                     class_="grid",
                 ),
-                tag("text", plot.form(mark), x=_LEFT - 6, y=scale.y(mark) + 4, class_="end"),
+                tag(
+                    "text",
+                    (plot.axis or plot.form)(mark),
+                    x=_LEFT - 6,
+                    y=scale.y(mark) + 4,
+                    class_="end",
+                ),
             )
             for mark in marks
         ]
@@ -226,7 +238,7 @@ def days_between(since: datetime, until: datetime) -> list[tuple[datetime, str]]
     first = since.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     count = (until - since).days + 2
     every = max(1, ceil(count / _MOST_LABELS))
-    form = "%a %d" if count <= _WEEK + 2 else "%d %b"
+    form = "%a %d" if count <= _MOST_LABELS else "%d %b"
     days = [first + _DAY * number for number in range(1, count)]
     return [(it, it.strftime(form)) for it in days[::every] if since <= it < until]
 

@@ -102,6 +102,7 @@ th { text-align: left; color: var(--muted); font-weight: 500; font-size: .87rem;
 th, td { padding: .4rem .9rem .4rem 0; vertical-align: top; }
 td { border-top: 1px solid var(--edge); overflow-wrap: anywhere; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.number + td:not(.number), th.number + th:not(.number) { padding-left: 1.4rem; }
 td.time { white-space: nowrap; font-variant-numeric: tabular-nums; }
 tr.note td { border-top: 0; padding-top: 0; color: var(--muted); font-size: .93rem; }
 code { font: .92em ui-monospace, "DejaVu Sans Mono", monospace; }
@@ -122,7 +123,8 @@ input { flex: 1 1 16rem; min-width: 0; } button { cursor: pointer; }
   .stack tr { display: grid; grid-template-columns: 1fr 1fr; gap: .1rem 1rem; padding: .6rem 0;
     border-top: 1px solid var(--edge); }
   .stack tr.note { display: block; border-top: 0; padding-top: 0; }
-  .stack td, .stack td.number { display: block; border: 0; padding: 0; text-align: left;
+  .stack td, .stack td.number, .stack td.number + td:not(.number) {
+    display: block; border: 0; padding: 0; text-align: left;
     white-space: normal; }
   .stack td[data-label]::before { content: attr(data-label); display: block;
     color: var(--muted); font-size: .82rem; }
