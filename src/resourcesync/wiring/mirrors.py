@@ -3,19 +3,20 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from resourcesync import config
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.audit_files import AuditFiles
 from resourcesync.adapters.mirror.consumers import ConsumerFiles
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
+from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.adapters.mirror.set_folders import read_sets
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.budget import Deadline
@@ -37,6 +38,7 @@ from resourcesync.ports.mirror import MirrorState
 from resourcesync.wiring import plugins, stores, transports
 from resourcesync.wiring.credentials import Credentials
 from resourcesync.wiring.known_rules import MirrorRules
+from resourcesync.wiring.opening import opened
 from resourcesync.wiring.stores import Home
 
 _HTTP: Final = ("http://", "https://")
@@ -209,52 +211,49 @@ def open_destination(
         ConfigurationError: A setting cannot work.
     """
     folder = place.folder if isinstance(place, Home) else place
-    was_folder, was_mirror = folder.is_dir(), is_mirror(folder)
-    own = folder / OWN_FOLDER
-    had_own = own.is_dir()
-    if isinstance(place, Home):
-        stores.bind(place)
-    with mirror_folder.MirrorFolder(folder, clock) as mirror:
+    with opened(place, folder, clock, is_expected=is_expected) as mirror:
         state, local = mirror.state, mirror.copies
         assert state is not None
         assert local is not None
-        memory = Memory(state)
-        try:
-            timed = Deadline(clock)
-            with (
-                stores.copies_of(mirror, clock) as copies,
-                transports.open_fetcher(
-                    source or _followed(memory),
-                    network.settings,
-                    timed,
-                    MirrorRules(state, clock),
-                ) as (fetcher, traffic),
-            ):
-                in_folder = copies is local
-                yield Destination(
-                    Equipment(
-                        folder=str(folder),
-                        fetcher=fetcher,
-                        copies=copies,
-                        state=state,
-                        clock=timed,
-                        report=report,
-                        scratch=local.scratch,
-                        check_folder=mirror.check_marker,
-                        purge=copies.purge,
-                        drop_parts=partial(local.clear_temporary, inf),
-                        tells_case=not in_folder or not (own / "STATE.DB").exists(),
-                        traffic=traffic,
-                        room=partial(_room, folder if in_folder else None),
-                        patches=plugins.patch_formats(),
-                        mappers=plugins.mapper,
-                        is_expected=is_expected,
-                    )
+        timed = Deadline(clock)
+        with (
+            stores.copies_of(mirror, clock) as copies,
+            transports.open_fetcher(
+                source or _followed(Memory(state)),
+                network.settings,
+                timed,
+                MirrorRules(state, clock),
+            ) as (fetcher, traffic),
+        ):
+            yield Destination(
+                Equipment(
+                    folder=str(folder),
+                    fetcher=fetcher,
+                    copies=copies,
+                    state=state,
+                    clock=timed,
+                    report=report,
+                    purge=copies.purge,
+                    traffic=traffic,
+                    **_of_the_disk(folder, mirror, local, in_folder=copies is local),
+                    patches=plugins.patch_formats(),
+                    mappers=plugins.mapper,
+                    is_expected=is_expected,
                 )
-        finally:
-            is_told = is_expected and state.last_run() is not None
-            if not was_mirror and memory.identity is None and not is_told:
-                _forget(folder, had_own=had_own, keep=was_folder)
+            )
+
+
+def _of_the_disk(
+    folder: Path, mirror: MirrorFolder, local: FileTreeCopies, *, in_folder: bool
+) -> dict[str, Any]:
+    """Return what a Destination needs of this machine's disk, wherever the copies are."""
+    return {
+        "scratch": local.scratch,
+        "check_folder": mirror.check_marker,
+        "drop_parts": partial(local.clear_temporary, inf),
+        "tells_case": not in_folder or not (folder / OWN_FOLDER / "STATE.DB").exists(),
+        "room": partial(_room, folder if in_folder else None),
+    }
 
 
 def _room(folder: Path | None) -> int | None:
@@ -267,23 +266,6 @@ def _room(folder: Path | None) -> int | None:
 def _followed(memory: Memory) -> str:
     known = memory.identity
     return "" if known is None else known.source
-
-
-def _forget(folder: Path, *, had_own: bool, keep: bool) -> None:
-    """Take away what opening a mirror made, when no mirror came of it, and nothing else.
-
-    A folder ``.resourcesync`` that was there before may hold a catalogue, a trash or a quarantine.
-    """
-    if had_own:
-        for suffix in ("", "-wal", "-shm"):
-            (folder / OWN_FOLDER / f"{mirror_folder.STATE_FILE}{suffix}").unlink(missing_ok=True)
-    else:
-        import shutil  # noqa: PLC0415 - seldom
-
-        shutil.rmtree(folder / OWN_FOLDER, ignore_errors=True)
-    if not keep:
-        with suppress(OSError):
-            folder.rmdir()
 
 
 def read_status(folder: Path) -> MirrorStatus:

@@ -1,0 +1,56 @@
+"""A mirror's folder is opened; one that is no mirror in the end is left as it was."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
+from resourcesync.destination.memory import Memory
+from resourcesync.ports import Clock
+from resourcesync.wiring import stores
+from resourcesync.wiring.stores import Home
+
+
+@contextmanager
+def opened(
+    place: Path | Home, folder: Path, clock: Clock, *, is_expected: bool
+) -> Iterator[MirrorFolder]:
+    """Open a mirror's folder, and hold it.
+
+    Args:
+        place: The folder, or the mirror in a store.
+        folder: The folder.
+        clock: Time.
+        is_expected: Whether a first pull that failed is remembered there.
+    """
+    was_folder, was_mirror = folder.is_dir(), is_mirror(folder)
+    had_own = (folder / OWN_FOLDER).is_dir()
+    if isinstance(place, Home):
+        stores.bind(place)
+    with MirrorFolder(folder, clock) as mirror:
+        state = mirror.state
+        assert state is not None
+        try:
+            yield mirror
+        finally:
+            is_told = is_expected and state.last_run() is not None
+            if not was_mirror and Memory(state).identity is None and not is_told:
+                _forget(folder, had_own=had_own, keep=was_folder)
+
+
+def _forget(folder: Path, *, had_own: bool, keep: bool) -> None:
+    """Take away what opening a mirror made, when no mirror came of it, and nothing else.
+
+    A folder ``.resourcesync`` that was there before may hold a catalogue, a trash or a quarantine.
+    """
+    if had_own:
+        for suffix in ("", "-wal", "-shm"):
+            (folder / OWN_FOLDER / f"{STATE_FILE}{suffix}").unlink(missing_ok=True)
+    else:
+        import shutil  # noqa: PLC0415 - seldom
+
+        shutil.rmtree(folder / OWN_FOLDER, ignore_errors=True)
+    if not keep:
+        with suppress(OSError):
+            folder.rmdir()
