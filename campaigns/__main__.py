@@ -21,6 +21,7 @@ NAMES: Final = (
     "racer",
     "torture",
     "uris",
+    "watched",
 )
 
 

@@ -52,6 +52,11 @@ def test_a_campaign_of_subscribers_finds_no_violation(capsys: pytest.CaptureFixt
     assert "slowest delivery, ms, 5 others hang" in capsys.readouterr().out
 
 
+def test_a_watch_that_is_killed_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watched", "--size", "2"]) == 0
+    assert "kills" in capsys.readouterr().out
+
+
 @pytest.mark.skipif(not installed(), reason="nginx is not here")
 def test_a_campaign_of_lists_plans_and_audits_what_it_should(
     capsys: pytest.CaptureFixture[str],

@@ -275,8 +275,7 @@ class _Service:
     def _past(self, folder: Path) -> Past:
         try:
             return past_of(folder)
-        except ResourceSyncError as error:  # the pull tells it, and again until it is mended
-            self._screen.problem(problem_of(error))
+        except ResourceSyncError:  # the pull tells it, and again until it is mended
             return Past()
 
     def keep(self, signals: _Signals, wish: Callable[[], Wish]) -> None:
