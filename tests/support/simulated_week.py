@@ -129,7 +129,7 @@ def simulate(folder: Path, *, hours: int = _HOURS) -> Path:
     (theses.world.folder / "collection-0" / "item-00007.xml").write_bytes(b"altered here")
     theses.audit()
     maps = Week(folder / "maps", seed=3, size=90, hours=hours)
-    maps.live(fails=range(hours - hours // 12, hours), pull=1)
+    maps.live(fails=range(hours - max(hours // 12, 1), hours), pull=1)
     path = folder / "resourcesync.toml"
     tables = [
         f'[mirror.{name}]\nsource = "{BASE}"\ndest = "{folder / name}"\nevery = "12h"\n'

@@ -120,13 +120,18 @@ def advice(notes: Sequence[str], *, is_bad: bool) -> Markup | None:
     """Return what is to be known, and what to do about it."""
     if not notes:
         return None
-    drawn = [tag("p", command(note)) for note in notes]
+    drawn = [tag("p", sentence(note)) for note in notes]
     return card(drawn, look="advice bad" if is_bad else "advice")
 
 
 def command(note: str) -> Piece:
     """Return a note with the command in it, if any, written as one."""
-    text = note.removeprefix("next").lstrip()
-    text = f"Next: {text}" if note.startswith("next   ") else text[:1].upper() + text[1:]
-    before, mark, after = text.partition("resourcesync ")
-    return text if not mark else (before, tag("code", mark + after))
+    before, mark, after = note.partition("resourcesync ")
+    return note if not mark else (before, tag("code", mark + after))
+
+
+def sentence(note: str) -> Piece:
+    """Return a note as a sentence of its own."""
+    if note.startswith("next   "):
+        return "Next: ", command(note.removeprefix("next").lstrip())
+    return command(note[:1].upper() + note[1:])

@@ -8,7 +8,7 @@ from typing import Final
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.model import wording
-from resourcesync.server.dashboard.layout import command, outcome, page, pill, row, table
+from resourcesync.server.dashboard.layout import outcome, page, pill, row, sentence, table
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
 from resourcesync.server.dashboard.plots import spark
 from resourcesync.server.dashboard.views import Brief
@@ -67,7 +67,7 @@ def _rows(it: Brief, now: datetime) -> Iterator[Markup]:
         yield row(_HEADS, list(_cells(it, now)))
     notes = it.notes or ((it.trouble,) if it.trouble else ())
     if notes:
-        said = [tag("span", command(note), " ") for note in _brief(notes)]
+        said = [tag("span", sentence(note), " ") for note in _brief(notes)]
         yield tag("tr", tag("td", said, colspan=len(_HEADS)), class_="note")
 
 

@@ -253,7 +253,7 @@ def _days(plot: Plot) -> Markup:
         marks.append(tag("line", x1=x, x2=x, y1=_TOP, y2=HEIGHT - _BOTTOM, class_="grid day"))
         if x < WIDTH - 40:
             marks.append(tag("text", label, x=x + 2, y=HEIGHT - 8))
-    return together(marks)
+    return tag("g", marks, class_="days")
 
 
 def _figure(plot: Plot, drawn: Markup) -> Markup:

@@ -118,7 +118,8 @@ input { flex: 1 1 16rem; min-width: 0; } button { cursor: pointer; }
   header > div, main, footer { padding-left: .9rem; padding-right: .9rem; }
   header time { margin-left: 0; flex-basis: 100%; }
   .numbers { grid-template-columns: 1fr 1fr; }
-  .plot text { font-size: 17px; }
+  .plot text { font-size: 15px; }
+  .days text:nth-of-type(even) { display: none; }
   .stack thead { position: absolute; left: -99rem; }
   .stack tr { display: grid; grid-template-columns: 1fr 1fr; gap: .1rem 1rem; padding: .6rem 0;
     border-top: 1px solid var(--edge); }

@@ -106,11 +106,14 @@ def _resource_lists(it: Detail, x: Callable[[datetime], float]) -> Iterator[Mark
 
 def _change_lists(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     y = _LANES["changes"]
+    closed = max((span.until for span in it.lists if span.until), default=it.since)
     for span in it.lists[:_MOST]:
         end = span.until or it.until
+        # An index tells of its closed lists too: what is open begins after them.
+        start = span.since if span.until else max(span.since, closed)
         if end < it.since or span.since > it.until:
             continue
-        begin, width = x(span.since), max(x(end) - x(span.since), 2.0)
+        begin, width = x(start), max(x(end) - x(start), 2.0)
         until = "open" if span.until is None else wording.moment(span.until)
         yield tag(
             "rect",

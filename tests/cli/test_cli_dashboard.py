@@ -1,0 +1,222 @@
+"""The pages of ``watch --admin``: real mirrors, a real server, and Chromium where there is one."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.cli.configured import Configuration, load
+from resourcesync.cli.main import run
+from resourcesync.cli.watch_figures import WatchFigures
+from resourcesync.cli.watch_pages import WatchPages
+from resourcesync.model import wording
+from resourcesync.server.admin import Admin
+from resourcesync.server.dashboard.app import Dashboard
+from resourcesync.server.operations import Operations
+from resourcesync.server.running import ServerThread
+from tests.support.simulated_week import simulate
+
+HOURS = 5
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.fixture(scope="module")
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> Configuration:
+    return load(simulate(tmp_path_factory.mktemp("week"), hours=HOURS))
+
+
+@pytest.fixture(scope="module")
+def pages(configuration: Configuration) -> WatchPages:
+    return WatchPages(lambda: (configuration.names, configuration), SystemClock())
+
+
+@pytest.fixture(scope="module")
+def address(configuration: Configuration, pages: WatchPages) -> Iterator[str]:
+    figures = WatchFigures(lambda: (configuration.names, configuration), dict, dict)
+    health = Operations(look=lambda: None, counts=[figures.figures])
+    with ServerThread(Admin(figures.status, Dashboard(pages, health))) as server:
+        yield server.uri
+
+
+class Rows(HTMLParser):
+    """The cells of the rows of a page, as their texts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.inside = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in {"td", "th"}:
+            self.rows[-1].append("")
+            self.inside = True
+        elif tag == "title":
+            self.inside = False
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = tag != "td" and (self.inside or tag == "title")
+
+    def handle_data(self, data: str) -> None:
+        if self.inside and self.rows and self.rows[-1]:
+            self.rows[-1][-1] += data
+
+
+def get(address: str) -> str:
+    with urlopen(address) as answer:
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["content-security-policy"].startswith("default-src 'none';")
+        return str(answer.read().decode())
+
+
+def status(
+    configuration: Configuration, capsys: pytest.CaptureFixture[str]
+) -> dict[str, dict[str, object]]:
+    assert configuration.file is not None
+    run(["status", "--json", "--config", str(configuration.file.path)])
+    lines = map(json.loads, capsys.readouterr().out.splitlines())
+    return {it["mirror"]: it for it in lines if it["type"] == "mirror"}
+
+
+def shown(said: dict[str, object]) -> list[str]:
+    """Return what a page shows of what ``status --json`` says."""
+    lag, resources, pending = said["lag_seconds"], said["resources"], said["pending"]
+    assert isinstance(lag, float)
+    assert isinstance(resources, int)
+    assert isinstance(pending, int)
+    return [str(said["state"]), wording.age(lag), wording.count(resources), wording.count(pending)]
+
+
+def test_the_page_of_mirrors_says_what_status_says(
+    configuration: Configuration, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = status(configuration, capsys)
+    rows = {row[0]: row for row in Rows(get(address)).rows if len(row) > 2}
+    after = status(configuration, capsys)
+    assert set(before) == {"museum", "theses", "maps"}
+    assert {it["state"] for it in before.values()} == {"in sync", "behind", "failing"}
+    for name in before:
+        cells = [rows[name][place] for place in (1, 3, 4, 5)]
+        assert cells in (shown(before[name]), shown(after[name]))
+
+
+def test_a_mirror_its_pulls_its_resources_and_its_audits_have_pages(address: str) -> None:
+    page = get(f"{address}mirror?name=theses")
+    assert "Not here as listed, by cause" in page
+    assert 'class="join"' in page
+    place = page.partition('href="run?')[2].partition('"')[0].replace("&amp;", "&")
+    assert "What it did" in get(f"{address}run?{place}")
+    failed = get(f"{address}mirror?name=maps")
+    assert "503" in failed
+    uri = quote("http://source.example/collection-0/item-00007.xml", safe="")
+    for resource in (uri, "collection-0/item-00007.xml"):
+        why = get(f"{address}resource?name=theses&resource={resource}")
+        assert "its file was altered here since it was fetched" in why
+        assert "resourcesync repair" in why
+    audits = get(f"{address}audits")
+    report = audits.partition('href="audit?name=theses')[2].partition('"')[0]
+    evidence = get(f"{address}audit?name=theses{report.replace('&amp;', '&')}")
+    assert "<strong>Not in sync</strong>" in evidence
+    assert "item-00007.xml" in evidence
+
+
+@pytest.mark.parametrize(
+    ("place", "code"),
+    [
+        ("mirror?name=nobody", 404),
+        ("mirror?name=/etc", 404),
+        ("mirror", 404),
+        ("run?name=museum&run=x", 404),
+        ("audit?name=museum&run=../../etc", 404),
+        ("resource?name=museum", 404),
+        ("events?" + "x=1&" * 100, 200),
+        ("mirrors.html", 404),
+        ("mirror?name=" + "x" * 20_000, 414),
+    ],
+)
+def test_what_is_not_watched_has_no_page(address: str, place: str, code: int) -> None:
+    try:
+        with urlopen(address + place) as answer:
+            found = answer.status
+    except HTTPError as error:
+        found = error.code
+        error.close()
+    assert found == code
+
+
+def test_the_pages_only_read(address: str) -> None:
+    with pytest.raises(HTTPError) as caught:
+        urlopen(Request(address, data=b"x", method="POST"))
+    caught.value.close()
+    assert caught.value.code == 405
+    with urlopen(f"{address}metrics") as answer:
+        assert b"resourcesync_mirror_resources" in answer.read()
+
+
+def test_a_mirror_that_cannot_be_read_is_said_to_be_so(
+    configuration: Configuration, tmp_path: Path
+) -> None:
+    assert configuration.file is not None
+    broken = tmp_path / "resourcesync.toml"
+    text = configuration.file.path.read_text()
+    broken.write_text(text + f'[mirror.broken]\nsource = "http://x/"\ndest = "{tmp_path}"\n')
+    own = tmp_path / ".resourcesync"
+    own.mkdir()
+    (own / "state.db").write_bytes(b"no database at all" * 100)
+    loaded = load(broken)
+    found = WatchPages(lambda: (loaded.names, loaded), SystemClock()).mirrors()
+    assert [bool(it.trouble) for it in found] == [True, False, False, False]
+    assert "damaged" in found[0].trouble or "not the state" in found[0].trouble
+
+
+def test_events_are_told_as_they_happen(pages: WatchPages, address: str) -> None:
+    with urlopen(f"{address}events.stream", timeout=20) as stream:
+        assert stream.headers["content-type"] == "text/event-stream"
+        pages.count(
+            "pull", {"time": pages.now(), "mirror": "museum", "exit": 0, "state": "in sync"}
+        )
+        assert stream.readline() == b"data: 1\n"
+    rows = Rows(get(f"{address}events")).rows
+    assert rows[1][1:] == ["museum", "pull", "good", "in sync"]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium")
+def test_chromium_shows_the_pages_without_a_word_on_its_console(address: str) -> None:
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    out = Path(__file__).parents[2] / "build" / "dashboard"
+    out.mkdir(parents=True, exist_ok=True)
+    told: list[str] = []
+    with api.sync_playwright() as player:
+        browser = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for scheme, width in (("light", 1280), ("dark", 390)):
+            context = browser.new_context(
+                color_scheme=scheme, viewport={"width": width, "height": 900}
+            )
+            page = context.new_page()
+            page.on("console", lambda it: told.append(it.text))
+            page.on("pageerror", lambda it: told.append(str(it)))
+            page.on(
+                "request",
+                lambda it: told.append(it.url) if _is_elsewhere(it.url, address) else None,
+            )
+            for name in ("", "mirror?name=theses", "audits", "events"):
+                page.goto(address + name)
+                assert page.evaluate("document.documentElement.scrollWidth") == width
+                label = name.replace("?name=", "-") or "mirrors"
+                page.screenshot(path=out / f"{label}-{scheme}-{width}.png", full_page=True)
+            context.close()
+        browser.close()
+    assert told == []
+
+
+def _is_elsewhere(place: str, address: str) -> bool:
+    return not place.startswith((address, "data:"))

@@ -1,0 +1,245 @@
+"""The pages for operators: whatever a Source writes, it is text in them and nothing else."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.destination.reports import (
+    AuditReport,
+    FailedRun,
+    MirrorState,
+    MirrorStatus,
+    Mode,
+    RunReport,
+)
+from resourcesync.model import wording
+from resourcesync.server.dashboard.markup import Markup, address, tag, together
+from resourcesync.server.dashboard.mirror_page import WINDOWS, mirror_page
+from resourcesync.server.dashboard.mirrors_page import mirrors_page
+from resourcesync.server.dashboard.other_pages import (
+    audits_page,
+    events_page,
+    missing_page,
+    resource_page,
+    run_page,
+)
+from resourcesync.server.dashboard.plots import nice, spark
+from resourcesync.server.dashboard.timeline import timeline
+from resourcesync.server.dashboard.views import (
+    Audited,
+    Awaited,
+    Brief,
+    Cause,
+    Change,
+    Detail,
+    Ended,
+    Explained,
+    ListSpan,
+    Ran,
+)
+
+NOW = datetime(2026, 11, 21, 15, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+_NAMES = """
+a body button circle code dd defs details div dl dt figcaption figure footer form g h1 h2 head
+header html i input label li line link main meta nav p path pattern rect script section span
+strong summary svg table tbody td text th thead time title tr
+"""
+TAGS = frozenset(_NAMES.split())
+HOSTILE = st.one_of(
+    st.text(max_size=40),
+    st.sampled_from(
+        [
+            "</title><script>alert(1)</script>",
+            '"><img src=x onerror=alert(1)>',
+            "' onmouseover='alert(1)",
+            "javascript:alert(1)",
+            "http://x/]]><svg onload=alert(1)>",
+            "\ud800\u202eevil\x00\x1b[2J\n",
+            "http://[::1]/\"'&lt;&amp;",
+        ]
+    ),
+)
+
+
+class Seen(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.addresses: set[str] = set()
+        self.scripts: list[str | None] = []
+        self.texts: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            self.attributes.add(name)
+            if name in {"href", "action"} and value:
+                self.addresses.add(value)
+        if tag == "script":
+            self.scripts.append(dict(attrs).get("src"))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def ran(text: str, *, hours: float = 1, good: bool = True) -> Ran:
+    report = RunReport(
+        run=text,
+        mode=Mode.INCREMENTAL,
+        state=MirrorState.IN_SYNC,
+        resources=9,
+        listed=9,
+        created=1,
+        requests=2,
+        received=99,
+        useful=50,
+    )
+    failed = FailedRun(code=text, message=text, hint=text)
+    ended = NOW - hours * HOUR
+    return Ran(
+        run=text,
+        started=ended,
+        ended=ended,
+        outcome=text,
+        report=report if good else None,
+        failed=None if good else failed,
+    )
+
+
+def brief(text: str) -> Brief:
+    status = MirrorStatus(
+        folder=text, source=text, state=MirrorState.BEHIND, resources=9, pending=2, last_run=NOW
+    )
+    return Brief(
+        status=status, lag=60.0, right=7, listed=9, notes=(text, f"next   {text}"), days=(1, 0, 5)
+    )
+
+
+def detail(text: str) -> Detail:
+    change = Change(time=NOW - HOUR, kind="created", uri=text, dated=NOW - 3 * HOUR)
+    return Detail(
+        brief=brief(text),
+        since=NOW - 24 * HOUR,
+        until=NOW,
+        runs=(ran(text), ran(text, hours=2, good=False)),
+        changes=(change, replace(change, kind="deleted", dated=None)),
+        lists=(
+            ListSpan(uri=text, since=NOW - 9 * HOUR, until=NOW - 5 * HOUR),
+            ListSpan(uri=text, since=NOW - 9 * HOUR),
+        ),
+        awaited=(Awaited(uri=text, dated=NOW - HOUR),),
+        notices=(NOW - HOUR,),
+        causes=(Cause(code=text, count=3, uri=text, reason=text),),
+    )
+
+
+PAGES: tuple[Callable[[str], str], ...] = (
+    lambda text: mirrors_page([brief(text), replace(brief(text), trouble=text or "x")], NOW),
+    *(lambda text, days=days: mirror_page(detail(text), days) for days in WINDOWS),
+    lambda text: resource_page(
+        text,
+        Explained(uri=text, lines=((text, text),), history=detail(text).changes),
+        NOW,
+    ),
+    lambda text: run_page(text, ran(text), NOW),
+    lambda text: run_page(text, ran(text, good=False), NOW),
+    lambda text: audits_page(
+        [Audited(mirror=text, ended=NOW, method=text, report=AuditReport(run=text, at=NOW))], NOW
+    ),
+    lambda text: events_page(1, [Ended(time=NOW, mirror=text, kind=text, exit=3, text=text)], NOW),
+    lambda text: missing_page(text, NOW),
+)
+
+
+@settings(max_examples=40)
+@given(HOSTILE)
+def test_what_a_source_writes_is_text_in_every_page(text: str) -> None:
+    for number, make in enumerate(PAGES):
+        page = make(text)
+        seen = Seen(page)
+        assert seen.tags <= TAGS
+        assert not {name for name in seen.attributes if name.startswith("on") or name == "style"}
+        assert seen.scripts == (["events.js"] if "Events</h1>" in page else []), number
+        ours = ("./", "mirror?", "resource?", "run?", "audit?", "data:,", "#content")
+        exact = {"audits", "events", "style.css", "resource"}
+        for place in seen.addresses - exact:
+            is_source = place == wording.escape(text) and text.startswith(("http://", "https://"))
+            assert place.startswith(ours) or is_source
+        assert not any(ord(char) < 32 and char != "\n" for char in page)
+        assert not any(0xD800 <= ord(char) < 0xE000 or char == "\u202e" for char in page)
+
+
+@given(HOSTILE)
+def test_markup_says_exactly_the_text_that_was_given(text: str) -> None:
+    made = tag("p", text, title=text)
+    parsed = ET.fromstring(made)
+    assert (parsed.text or "", parsed.get("title")) == (wording.escape(text),) * 2
+
+
+def test_markup_is_not_escaped_twice_and_nothing_is_nothing() -> None:
+    inner = tag("b", "<")
+    assert together(inner, None, ["&", 3]) == "<b>&lt;</b>&amp;3"
+    assert isinstance(inner, Markup)
+    assert tag("a", data_x=None, for_="y", x=1.0) == '<a for="y" x="1"></a>'
+    assert address("run", name="a b&c=\udcff") == "run?name=a+b%26c%3D%ED%B3%BF"
+
+
+def elements(picture: str, name: str) -> list[ET.Element]:
+    return list(ET.fromstring(picture).iter(name))
+
+
+def test_each_change_is_joined_to_the_pull_that_brought_it() -> None:
+    figure = timeline(detail("museum"))
+    lines = [it for it in elements(figure, "line") if it.get("class") == "join"]
+    assert len(lines) == 2
+    left, right = 128, 1120 - 14
+    made, came = (left + (right - left) * part / 24 for part in (21, 23))
+    ends = {(it.get("x1"), it.get("x2")) for it in lines}
+    assert ends == {(f"{made:.1f}", f"{came:.1f}"), (f"{came:.1f}", f"{came:.1f}")}
+    titles = [it.text or "" for it in elements(figure, "title")]
+    assert "1 resource created 2026-11-21 12:00:00Z; here after 2 h 0 min" in titles
+    assert any(it.startswith("Not here yet, made 2026-11-21 14:00:00Z") for it in titles)
+    assert any("could not go on: museum" in it for it in titles)
+    opened = [it for it in elements(figure, "rect") if it.get("fill") == "url(#open)"]
+    assert [it.get("x") for it in opened] == [f"{left + (right - left) * 19 / 24:.1f}"]
+
+
+def test_every_mark_says_its_value_and_a_table_has_all_of_them() -> None:
+    page = mirror_page(detail("museum"), 1)
+    assert "created: 1</title>" in page
+    assert page.count("<summary>") == 5
+    assert "2 h 0 min</td>" in page
+    assert 'aria-label="Changes: 1, 0, 5"' in spark((1, 0, 5), "Changes")
+
+
+def test_the_worst_mirror_comes_first() -> None:
+    words = (MirrorState.IN_SYNC, MirrorState.STOPPED, MirrorState.BEHIND, MirrorState.FAILING)
+    found = [
+        replace(brief(""), status=MirrorStatus(folder=f"m-{it.value}", source="", state=it))
+        for it in words
+    ]
+    late = replace(found[2], lag=None, status=replace(found[2].status, folder="m-later"))
+    lost = replace(found[0], trouble="lost", status=replace(found[0].status, folder="m-lost"))
+    texts = Seen(mirrors_page([*found, late, lost], NOW)).texts
+    names = [it for it in texts if it.startswith("m-")]
+    assert names == ["m-lost", "m-stopped", "m-failing", "m-later", "m-behind", "m-in sync"]
+    assert "6 mirrors: 1 cannot be read, 1 stopped, 1 failing, 2 behind, 1 in sync." in texts
+
+
+@given(st.floats(min_value=1e-9, max_value=1e15))
+def test_an_axis_reaches_its_greatest_value_in_few_round_steps(most: float) -> None:
+    marks = nice(most)
+    assert marks[0] == 0
+    assert marks[-1] >= most * (1 - 1e-6)
+    assert 2 <= len(marks) <= 6
