@@ -82,7 +82,8 @@ ADMIN: Final = option(
     "--admin",
     type=BINDING,
     metavar="HOST:PORT",
-    help="Serve /livez, /readyz, /metrics and /api/status.json there, for operators only.",
+    help="Serve pages of the mirrors there, /livez, /readyz, /metrics and /api/status.json;"
+    " for operators only.",
 )
 STATE: Final = option(
     "--state",

@@ -61,7 +61,7 @@ def words(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
             names = fields["mirrors"]
             yield Line(f"{forms.counted(len(names), 'mirror')}: {', '.join(names)}", "Watching")
         case "admin":
-            yield Line(f"{fields['uri']}metrics", "Admin")
+            yield Line(fields["uri"], "Admin")
         case "watch.pull" | "watch.audit" | "watch.hand-on":
             yield _line(event.removeprefix("watch."), fields)
         case _:
