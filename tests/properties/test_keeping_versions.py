@@ -179,6 +179,24 @@ def test_versions_never_take_more_than_they_may(
     assert unpromised or len(life.kept()) > 0
 
 
+def test_room_for_a_patch_is_not_made_of_the_version_that_it_leads_to(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    text = '{"n": %d, "pad": "' + "x" * 200 + '"}'
+    path.write_text(text % 1)
+    length = path.stat().st_size
+    life = Life(tmp_path, 0, versions_max_bytes=2 * length + 20, patches=True)
+    for name in (*NAMES, "e.txt"):
+        (tmp_path / name).unlink()
+    for number in (1, 2, 1):  # what it was is what it is again, and is kept once
+        path.write_text(text % number)
+        life.publish()
+
+    [memento] = {it.memento.href for it in life.listed()[-1:] if it.memento is not None}
+    newest = FilePastVersions(tmp_path / ".resourcesync/catalogue.db").at(BASE + "a.json", None)
+    assert newest is not None
+    assert newest.sha256 in life.kept(), memento
+
+
 class Dying(FolderVersions):
     """A store whose process is killed before, or after, one of its steps."""
 

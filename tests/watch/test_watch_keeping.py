@@ -1,5 +1,7 @@
 """The loop: it begins what is due, is woken, and ends in good order."""
 
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -117,6 +119,33 @@ def test_work_that_heeds_a_stop_ends_and_work_that_does_not_is_left() -> None:
     watch.close()
 
 
+def test_a_mirror_that_is_taken_away_and_back_is_not_worked_on_twice() -> None:
+    told: list[Done] = []
+    began: list[str] = []
+    go_on = threading.Event()
+
+    def work(errand: Errand, _stop: IsStopped) -> tuple[Ended, object]:
+        began.append(errand.mirror)
+        go_on.wait(20)
+        return GOOD, len(began)
+
+    watch = watch_of(work, told, _SetClock())
+    wanted = {"m": Wanted(pull=Every(600))}
+    watch.want(wanted, {})
+    watch.turn(0.01)
+    watch.want({}, {})
+    watch.want(wanted, {})
+    watch.turn(0.05)
+
+    assert began == ["m"]
+    go_on.set()
+    while not told:
+        watch.turn(5)
+    assert began == ["m"]
+    assert watch.finish(1)
+    watch.close()
+
+
 def test_a_clock_that_is_set_moves_what_is_due_by_the_clock() -> None:
     told: list[Done] = []
     clock = _SetClock()
@@ -145,4 +174,21 @@ def test_a_bell_that_was_rung_wakes_once(times: int) -> None:
     bell.wait(20)
     assert time.monotonic() - began < 10
     bell.wait(0)
+    bell.close()
+
+
+def test_a_bell_is_heard_where_many_files_are_open() -> None:
+    bell = Bell()
+    high = 1_500  # more than ``select`` can name
+    try:
+        os.dup2(bell._heard.fileno(), high)
+    except OSError:
+        pytest.skip("fewer files may be open here")
+    bell._heard.close()
+    bell._heard = socket.socket(fileno=high)
+    bell._heard.settimeout(0)
+    bell.ring()
+    bell.wait(20)
+    with pytest.raises(BlockingIOError):
+        bell._heard.recv(1)
     bell.close()

@@ -4,7 +4,6 @@ A version is durable before anybody is told of it: its bytes are kept while the 
 measured, before the catalogue records the change, and so before a list names it.
 """
 
-import logging
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -24,9 +23,7 @@ from resourcesync.source.contents import Opening, PresentContents
 from resourcesync.source.link_rules import ReadableOriginals
 from resourcesync.source.naming import FOLDER, Naming
 from resourcesync.source.patches import Patches, digest_of
-from resourcesync.source.policy import GRACE
 
-_log = logging.getLogger(__name__)
 _TRIES: Final = 3
 ALGORITHM: Final = "sha-256"
 """The digest by which versions are kept."""
@@ -255,22 +252,25 @@ class Keeper:
             return None
         media_type, patch = found
         with closing(patch):
-            return self._kept_patch(media_type, patch)
+            return self._kept_patch(media_type, patch, after.sha256)
 
-    def _kept_patch(self, media_type: str, patch: IO[bytes]) -> KeptPatch | None:
+    def _kept_patch(self, media_type: str, patch: IO[bytes], leads_to: str) -> KeptPatch | None:
         sha256 = digest_of(patch)
         length = patch.tell()
         patch.seek(0)
         is_new = not self._store.holds(sha256, length)
-        if is_new and not self._makes_room(length):
+        if is_new and not self._makes_room(length, leads_to):
             return None
         if not self._store.keep(cast("BinaryIO", patch), sha256, length):
             return None
         self._size += length * is_new
         return KeptPatch(sha256=sha256, length=length, media_type=media_type)
 
-    def _makes_room(self, length: int) -> bool:
-        """Whether so many more bytes may be kept, perhaps in the place of old versions."""
+    def _makes_room(self, length: int, spared: str = "") -> bool:
+        """Whether so many more bytes may be kept, perhaps in the place of old versions.
+
+        What is ``spared`` is about to be a version again: the index does not know that yet.
+        """
         most = self._keeping.most
         if not most:
             return True
@@ -280,6 +280,7 @@ class Keeper:
             gone = self._index.drop_oldest()
             if gone is None:
                 return False
+            gone = tuple(it for it in gone if it[0] != spared)
             self._size -= sum(size for _, size in gone)
             self._store.remove(gone)
         return True
@@ -369,38 +370,3 @@ class VersionedContents(PresentContents):
         found = (it.value for it in patch.digests if it.algorithm == ALGORITHM)
         sha256 = next(found, None)
         return None if sha256 is None else self._store.open(sha256)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
-    """How long former versions stay that no list tells of any more.
-
-    Attributes:
-        keep: So long at least, in microseconds.
-        least: So many of each resource at least.
-    """
-
-    keep: int = 0
-    least: int = 0
-
-
-def retain(
-    index: VersionIndex, store: VersionStore, retention: Retention, reach: int, now: int
-) -> None:
-    """Drop former versions that nobody is led to any more.
-
-    Args:
-        index: Which versions there are.
-        store: Their bytes.
-        retention: What stays longer.
-        reach: What holds since then, or was changed since then, is told by a list, or is still to
-            be packed; in microseconds.
-        now: The present moment, in microseconds.
-    """
-    before = min(reach, now) - GRACE
-    if retention.keep:
-        before = min(before, now - retention.keep)
-    gone = index.drop_former(before, retention.least)
-    if gone:
-        _log.info("removing %d former contents, which no list tells of", len(gone))
-        store.remove(gone)

@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
@@ -42,7 +42,9 @@ class Bell:
 
     def wait(self, seconds: float) -> None:
         """Wait until the bell rings, at most so long."""
-        ready, _, _ = select.select([self._heard], [], [], seconds)
+        poll = select.poll()  # which knows descriptors of any number
+        poll.register(self._heard, select.POLLIN)
+        ready = poll.poll(ceil(seconds * 1_000))
         while ready:
             try:
                 self._heard.recv(4096)

@@ -137,11 +137,13 @@ class Rota:
     def __init__(self, dice: Dice) -> None:
         self._dice = dice
         self._rows: dict[str, _Row] = {}
+        self._left: dict[str, set[Kind]] = {}
 
     def want(self, wanted: Mapping[str, Wanted], past: Mapping[str, Past], now: Now) -> None:
         """Take what is wanted from now on; mirrors that are not named are let go.
 
-        What goes on goes on, and what failed keeps its pause.
+        What goes on goes on, even if its mirror is let go and named again meanwhile; and what
+        failed keeps its pause.
 
         Args:
             wanted: By the names of the mirrors.
@@ -153,9 +155,13 @@ class Rota:
             row = self._rows.get(name)
             if row is None:
                 row = self._new(wish, past.get(name, _NO_PAST), now)
+                row.running = self._left.pop(name, row.running)
             elif row.wanted != wish:
                 row = self._changed(row, wish, now)
             rows[name] = row
+        for name, row in self._rows.items():
+            if name not in rows and row.running:
+                self._left[name] = row.running
         self._rows = rows
 
     def _new(self, wish: Wanted, past: Past, now: Now) -> _Row:
@@ -251,6 +257,10 @@ class Rota:
         """
         row = self._rows.get(errand.mirror)
         if row is None:
+            left = self._left.get(errand.mirror, set())
+            left.discard(errand.kind)
+            if not left:
+                self._left.pop(errand.mirror, None)
             return inf
         kind = errand.kind
         row.running.discard(kind)

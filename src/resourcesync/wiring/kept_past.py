@@ -15,14 +15,13 @@ from resourcesync.source.link_rules import ReadableOriginals
 from resourcesync.source.naming import Naming
 from resourcesync.source.patches import Patches
 from resourcesync.source.policy import GRACE
+from resourcesync.source.version_retention import Retention, retain
 from resourcesync.source.versions import (
     Keeper,
     Keeping,
-    Retention,
     VersionedContents,
     VersionedOriginals,
     VersionNames,
-    retain,
 )
 from resourcesync.wiring import plugins
 from resourcesync.wiring.versioning import Kept, Past, VersionsAsked
