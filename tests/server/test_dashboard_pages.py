@@ -1,5 +1,6 @@
 """The pages for operators: whatever a Source writes, it is text in them and nothing else."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -29,6 +30,7 @@ from resourcesync.server.dashboard.other_pages import (
     run_page,
 )
 from resourcesync.server.dashboard.plots import nice, spark
+from resourcesync.server.dashboard.style import STYLE
 from resourcesync.server.dashboard.timeline import timeline
 from resourcesync.server.dashboard.views import (
     Audited,
@@ -243,3 +245,38 @@ def test_an_axis_reaches_its_greatest_value_in_few_round_steps(most: float) -> N
     assert marks[0] == 0
     assert marks[-1] >= most * (1 - 1e-6)
     assert 2 <= len(marks) <= 6
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (
+        it / 12.92 if it <= 0.04045 else ((it + 0.055) / 1.055) ** 2.4 for it in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_all_text_can_be_read_on_its_ground_by_day_and_by_night() -> None:
+    light, dark = STYLE.split("prefers-color-scheme: dark", 1)
+    dark = dark.partition("} }")[0]
+    for scheme in (light, dark):
+        colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", scheme))
+        pairs = [(it, ground) for it in ("text", "muted", "blue") for ground in ("card", "back")]
+        pairs += [(it, f"{it}back") for it in ("good", "warn", "bad", "muted")]
+        pairs += [(it, "card") for it in ("good", "warn", "bad", "violet")]
+        for it, ground in pairs:
+            bright, dim = sorted((luminance(colours[it]), luminance(colours[ground])))[::-1]
+            assert (bright + 0.05) / (dim + 0.05) >= 4.5, (it, ground)
+
+
+def test_times_at_an_axis_are_round_and_differ() -> None:
+    change = detail("museum").changes[0]
+    waits = [timedelta(minutes=number) for number in (1, 30, 95, 1_000, 3_000)]
+    for wait in waits:
+        late = replace(change, dated=change.time - wait)
+        long = replace(detail("museum"), since=NOW - 240 * HOUR, changes=(late,))
+        plot = (
+            mirror_page(long, 7).partition("Latency of changes</title>")[2].partition("</svg>")[0]
+        )
+        labels = re.findall(r'class="end">([^<]+)</text>', plot)
+        assert len(set(labels)) == len(labels) >= 2
+        assert labels[0] == "0"

@@ -197,7 +197,11 @@ def _marks_of_time(most: float) -> list[float]:
 
 
 def _time(seconds: float) -> str:
-    return wording.age(seconds) if seconds else "0"
+    """Return a round time as it stands at an axis: in the largest unit that it is a whole of."""
+    for unit, name in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds and seconds % unit == 0:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds:g} s" if seconds else "0"
 
 
 def _in_sync(it: Detail, since: datetime, plot: Callable[..., Plot]) -> Markup:

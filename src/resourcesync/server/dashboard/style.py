@@ -6,7 +6,7 @@ STYLE: Final = """\
 :root {
   color-scheme: light dark;
   --back: #f6f7f9; --card: #ffffff; --text: #1b1f24; --muted: #57606a; --edge: #d5dae0;
-  --good: #1a7f37; --warn: #8a5a00; --bad: #b3261e; --blue: #0b57d0; --violet: #7a3fc0;
+  --good: #176f30; --warn: #8a5a00; --bad: #b3261e; --blue: #0b57d0; --violet: #7a3fc0;
   --goodback: #e3f4e7; --warnback: #fff1cf; --badback: #fde7e5; --mutedback: #eceff2;
   --grid: #e4e7eb; --list: #c3cfdd;
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
