@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.adapters.mirror import change_log
 from resourcesync.adapters.mirror.consumers import ConsumerFiles
+from resourcesync.adapters.mirror.folder import STATE_FILE
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.changelog import ChangeReader
 from resourcesync.destination.options import PullOptions
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, DiscontinuityError
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
@@ -103,3 +106,25 @@ def test_a_program_may_acknowledge_while_a_pull_holds_the_mirror(world: World) -
         consumers.acknowledge("index", 41)
 
     assert consumers.cursor("index") == 41
+
+
+def test_changes_that_are_forgotten_while_they_are_read_are_missed_aloud(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.pull()
+    path = world.folder / ".resourcesync" / STATE_FILE
+    with SqliteMirrorState(path, read_only=True) as state:
+        reader = ChangeReader(state=state, cursor=0)
+        following = reader.new()
+        told = [next(following).seq]
+        monkeypatch.setattr(change_log, "KEPT_CHANGES", 1)
+        for text in ("one", "two", "three"):
+            world.clock.advance(seconds=5)
+            world.put("objects/0001.html", text)
+            world.publish()
+            world.pull()
+
+        with pytest.raises(DiscontinuityError):
+            told.extend(change.seq for change in following)
+        assert told == list(range(1, len(told) + 1))
+        assert reader.cursor == 0

@@ -44,7 +44,7 @@ class ChangeReader:
         A program that starts from nothing is told of each copy that is here as ``created``.
 
         Raises:
-            DiscontinuityError: The log does not reach back to the cursor.
+            DiscontinuityError: The log does not reach back to the cursor, or does so no longer.
         """
         forgotten, newest = self.state.change_bounds()
         if self.cursor is None:
@@ -53,11 +53,14 @@ class ChangeReader:
             return
         if not forgotten <= self.cursor <= newest:
             raise self._lost(forgotten, newest)
-        for row in self.state.changes(self.cursor):
+        read = self.cursor
+        for row in self.state.changes(read):
+            if row.seq != read + 1:  # a pull forgot some while a slow program read
+                raise self._lost(*self.state.change_bounds())
+            read = row.seq
             if self.touched or row.kind != LoggedKind.TOUCHED:
                 yield row
-            newest = row.seq
-        self.cursor = newest
+        self.cursor = read
 
     def _lost(self, forgotten: int, newest: int) -> DiscontinuityError:
         reason = f"the mirror's log of changes does not reach back to cursor {self.cursor}"
