@@ -119,6 +119,10 @@ def test_a_new_configuration_is_taken_and_a_bad_one_is_not(source: TinySource, s
         )
         return hang_up()
 
+    def never() -> bool:
+        put(museum(source, ""))
+        return hang_up()
+
     def mistake() -> bool:
         put("[defaults]\nevrey = 1\n")
         return hang_up()
@@ -127,12 +131,15 @@ def test_a_new_configuration_is_taken_and_a_bad_one_is_not(source: TinySource, s
         lambda: files_of(Path("copies/museum")) == MIRRORED,
         another,
         lambda: files_of(Path("copies/two")) == MIRRORED,
+        never,
+        passed,
         mistake,
         passed,
     ):
         assert run(["watch"]) == 0
 
     out, err = said.readouterr()
+    assert "no mirror says when" in err
     assert "unknown key `evrey`" in err
     assert "the configuration as it was before" in err
     assert "2 mirrors: museum, two" in out

@@ -14,6 +14,7 @@ from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
 from resourcesync.cli.watch_options import SERVICE
+from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from resourcesync.cli.watch_service import Wish
@@ -77,7 +78,11 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _names(
     names: Sequence[str], configuration: Configuration, every: float | None
 ) -> tuple[str, ...]:
-    """Return the mirrors that are watched."""
+    """Return the mirrors that are watched.
+
+    Raises:
+        ConfigurationError: There is none; while mirrors are watched, they go on as they were.
+    """
     if names:
         for name in names:
             configuration.folder(name)
@@ -86,7 +91,9 @@ def _names(
         raise configuration.no_mirrors()
     found = tuple(it for it in configuration.names if every or _has_times(configuration, it))
     if not found:
-        raise click.UsageError('no mirror says when: add every = "15m" to it or to [defaults]')
+        raise ConfigurationError(
+            "no mirror says when it is pulled", hint='add every = "15m" to it or to [defaults]'
+        )
     return found
 
 

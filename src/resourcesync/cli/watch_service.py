@@ -252,8 +252,20 @@ class _Service:
             _LOG.warning("push for %s: %s", name, error)
 
     def take(self, wish: Wish) -> None:
-        """Do from now on what is wished."""
+        """Do from now on what is wished, or, if it makes no sense, nothing of it.
+
+        Raises:
+            ConfigurationError: A table has a mistake, or a secret cannot be had.
+            StorageError: Subscriptions cannot be remembered.
+        """
         watched, chosen = wish.watched()
+        if self._push is not None:
+            asked = {
+                name: (it.target.address or "", wish.configuration.network(name, {}))
+                for name, it in watched.items()
+                if it.wanted.takes_hints
+            }
+            self._push.keep(asked)
         self._wish = wish
         self._work.take(watched, chosen)
         self._intervals = {
@@ -263,13 +275,6 @@ class _Service:
         }
         past = {name: self._past(it.target.folder) for name, it in watched.items()}
         self.watch.want({name: it.wanted for name, it in watched.items()}, past)
-        if self._push is not None:
-            asked = {
-                name: (it.target.address or "", wish.configuration.network(name, {}))
-                for name, it in watched.items()
-                if it.wanted.takes_hints
-            }
-            self._push.keep(asked)
         self._screen.report("watch", {"mirrors": list(watched)})
 
     def _past(self, folder: Path) -> Past:
