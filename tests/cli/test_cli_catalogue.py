@@ -232,6 +232,21 @@ def test_no_lines_at_all_delete_nothing(said: Said) -> None:
     assert len(listed("changelist.xml")) == 1
 
 
+def test_an_import_without_lines_deletes_nothing(said: Said) -> None:
+    begin()
+    told()
+
+    assert run(["catalogue", "import", "c.db", str(LINES)]) == 2
+    assert "tells of no resource at all" in said.readouterr().err
+    assert run(["catalogue", "import", "c.db", str(LINES), "--add", "-q"]) == 0
+    assert run(["publish", "catalogue:c.db"]) == 0
+    assert said.readouterr().out.splitlines()[-1] == "Nothing changed"
+
+    assert run(["catalogue", "import", "c.db", str(LINES), "--allow-empty"]) == 0
+    assert said.readouterr().out.splitlines()[0] == "Recorded  2 deleted"
+    assert run(["catalogue", "post", "c.db", str(LINES), "--allow-empty"]) == 2
+
+
 def test_a_program_keeps_a_catalogue() -> None:
     catalogue = Catalogue("c.db")
     one = Resource(uri=BASE + "a", length=1, digests=(Digest("md5", "0" * 32),))

@@ -93,6 +93,18 @@ def test_the_dashboard_and_the_alerts_use_figures_that_exist(said: Said) -> None
     assert rules.count("- alert:") == 4
 
 
+def test_a_mirror_that_never_was_in_sync_is_alerted_of_too(said: Said) -> None:
+    rule = printed(said, "alerts").partition("alert: MirrorWithoutSuccess")[2].partition("for:")[0]
+    expr = " ".join(rule.partition(">-")[2].split())
+
+    assert expr == (
+        "time() - resourcesync_mirror_last_success_timestamp_seconds"
+        " > 3 * resourcesync_mirror_interval_seconds"
+        ' or resourcesync_mirror_state{state="failing"} == 1'
+        " unless ignoring(state) resourcesync_mirror_last_success_timestamp_seconds"
+    )
+
+
 def test_a_program_gets_a_file_as_json(said: Said) -> None:
     assert run(["config", "compose", "--json"]) == 0
     [line] = [it for it in map(json.loads, said.readouterr().out.splitlines()) if "text" in it]

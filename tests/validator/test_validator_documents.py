@@ -27,6 +27,18 @@ def test_a_good_document_of_version_1_0_has_no_finding() -> None:
     assert judged(CH_1_0, uri="x", profile=Profile.RS_1_0) == []
 
 
+def test_a_channel_of_framework_notifications_may_stand_beside_the_sets() -> None:
+    md = '<rs:md capability="framework-notification"/>'
+    hub = '<rs:ln rel="hub" href="https://hub.example/"/>'
+    entry = f"<url><loc>https://e.example/channel.xml</loc>{md}{hub}</url>"
+    text = GOOD["SD"].replace("</urlset>", f"{entry}</urlset>")
+
+    assert judged(text, uri="https://e.example/x.xml") == []
+
+    without = judged(text.replace(hub, ""), uri="https://e.example/x.xml")
+    assert {it.rule.id for it in without} == {"SD04", "SD06"}
+
+
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_a_rule_is_kept_by_one_document_and_broken_by_another(case: Case) -> None:
     assert judged(case.good, uri=case.uri, profile=case.profile) == []

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     metavar="NUMBER",
     help="For export --changes: only those after this one.",
 )
+@option("--allow-empty", is_flag=True, help="For import: without any line, all are gone.")
 @option(
     "--set-aside",
     is_flag=True,
@@ -54,6 +55,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     action = values["action"]
     for flag, of in (
         ("add", "import"),
+        ("allow_empty", "import"),
         ("changes", "export"),
         ("after", "export"),
         ("set_aside", "check"),
@@ -83,7 +85,11 @@ def _import(values: dict[str, Any], screen: Screen) -> Outcome:
 
     del screen
     done = catalogues.import_lines(
-        values["file"], values["lines"], clock=machine.system_clock(), is_all=not values["add"]
+        values["file"],
+        values["lines"],
+        clock=machine.system_clock(),
+        is_all=not values["add"],
+        allow_empty=values["allow_empty"],
     )
     return _told(values["file"], [done])
 

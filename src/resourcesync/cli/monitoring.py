@@ -114,10 +114,12 @@ groups:
         expr: >-
           time() - resourcesync_mirror_last_success_timestamp_seconds
           > 3 * resourcesync_mirror_interval_seconds
+          or resourcesync_mirror_state{state="failing"} == 1
+          unless ignoring(state) resourcesync_mirror_last_success_timestamp_seconds
         for: 5m
         labels: {severity: warning}
         annotations:
-          summary: "three pulls of {{ $labels.mirror }} in a row did not find it in sync"
+          summary: "{{ $labels.mirror }}: three pulls did not find it in sync, or none ever did"
           action: "resourcesync status {{ $labels.mirror }}"
       - alert: MirrorStopped
         expr: resourcesync_mirror_state{state="stopped"} == 1

@@ -71,13 +71,14 @@ class Entries:
     # --- descriptions --------------------------------------------------------------------------
 
     def _description(self, subject: Subject, entry: EntrySeen) -> None:
+        is_channel = _is_framework_channel(entry)
         if entry.md is None:
             subject.tell("SD05", "an entry without rs:md", entry.node)
-        elif entry.value("capability") != Capability.CAPABILITY_LIST:
+        elif entry.value("capability") != Capability.CAPABILITY_LIST and not is_channel:
             message = f"capability {entry.value('capability')!r} in a Source Description"
             part = "capability" if entry.has("capability") else ""
             subject.tell("SD04", message, entry.md, part)
-        if not entry.linked("describedby"):
+        if not is_channel and not entry.linked("describedby"):
             subject.tell("SD06", "no link tells what the set is", entry.node)
         if entry.lastmod_node is not None:
             subject.tell("SD07", "lastmod on an entry", entry.lastmod_node)
@@ -134,3 +135,9 @@ class Entries:
             self._with_via = True
         elif self._with_via and entry.change != "deleted":
             subject.tell_once("AG01c", "an entry without via, after others with it", entry.node)
+
+
+def _is_framework_channel(entry: EntrySeen) -> bool:
+    """Whether it leads to a channel of Framework Notifications, which no set describes."""
+    capability = entry.value("capability")
+    return capability == Capability.FRAMEWORK_NOTIFICATION and bool(entry.linked("hub"))

@@ -59,7 +59,9 @@ def open_catalogue(path: Path) -> Iterator[PostedCatalogue]:
         yield catalogue
 
 
-def import_lines(path: Path, lines: str, *, clock: Clock, is_all: bool = True) -> Posted:
+def import_lines(
+    path: Path, lines: str, *, clock: Clock, is_all: bool = True, allow_empty: bool = False
+) -> Posted:
     """Record the resources that are told line by line; see ``PostedCatalogue.fill``.
 
     Args:
@@ -67,16 +69,18 @@ def import_lines(path: Path, lines: str, *, clock: Clock, is_all: bool = True) -
         lines: A file, or ``-`` for standard input.
         clock: Time.
         is_all: Whether known resources that are not told are gone.
+        allow_empty: Whether all are gone when there is no line; a program that failed writes none.
 
     Raises:
         DocumentError: A line says no resource. Nothing was recorded.
-        ConfigurationError: It is the catalogue of a folder.
+        ConfigurationError: It is the catalogue of a folder; or there are no lines.
         StorageError: The file cannot be read, or the catalogue not be written. Nothing was
             recorded.
     """
     now = clock.now()
     with _opened(lines) as stream, open_catalogue(path) as catalogue:
-        return catalogue.fill(_resources(stream, lines), now, is_all=is_all)
+        told = _some(_resources(stream, lines), lines, allow_empty=allow_empty or not is_all)
+        return catalogue.fill(told, now, is_all=is_all)
 
 
 def post_lines(path: Path, lines: str, *, clock: Clock) -> Iterator[Posted]:
@@ -226,16 +230,22 @@ def publish_lines(
         raise ConfigurationError("the address of the resources is not known yet", hint=again)
     now = clock.now()
     with _opened(lines) as stream, open_catalogue(path) as catalogue:
-        told = _resources(stream, lines)
-        first = next(told, None)
-        if first is None and not asked.allow_empty:
-            raise ConfigurationError(
-                f"{lines} tells of no resource at all",
-                evidence=(("kept", "what was published before"),),
-                hint="if everything is gone indeed: --allow-empty",
-            )
-        catalogue.fill(() if first is None else chain((first,), told), now)
+        told = _some(_resources(stream, lines), lines, allow_empty=asked.allow_empty)
+        catalogue.fill(told, now)
     return publish(path, out, chosen, clock=clock, asked=asked)
+
+
+def _some(told: Iterator[Resource], lines: str, *, allow_empty: bool) -> Iterator[Resource]:
+    first = next(told, None)
+    if first is not None:
+        return chain((first,), told)
+    if not allow_empty:
+        raise ConfigurationError(
+            f"{lines} tells of no resource at all",
+            evidence=(("kept", "what was known before"),),
+            hint="if everything is gone indeed: --allow-empty",
+        )
+    return told
 
 
 def _settle(
