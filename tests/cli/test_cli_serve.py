@@ -141,7 +141,7 @@ def test_serve_streams_changes_and_answers_its_operators_elsewhere(tree: Path, h
     ):
         assert process.stdout is not None
         told = process.stdout.readline().split()
-        public, admin = (line.split()[-1].removesuffix("metrics") for line in (lines[0], told[-1]))
+        public, admin = (line.split()[-1] for line in (lines[0], told[-1]))
         with ExitStack() as stack:
             streams = [
                 stack.enter_context(urlopen(public + "resourcesync/events")) for _ in range(6)
@@ -157,17 +157,21 @@ def test_serve_streams_changes_and_answers_its_operators_elsewhere(tree: Path, h
             idle = [stack.enter_context(socket.create_connection(address_of(public))) for _ in "ab"]
             full = ask_status(public)
             figures = urlopen(admin + "metrics").read().decode()
+            page = urlopen(admin).read().decode()
             process.send_signal(signal.SIGTERM)
             ends = [stream.read() for stream in streams]
         out, err = process.communicate(timeout=20)
 
-    assert told[0] == "Figures"
+    assert told[0] == "Admin"
     assert all(text.startswith(b"retry: 3000\nid: 0-0\n") for text in begun)
     assert named == [b"event: created\n"] * 6
     assert all(b"https://museum.example/new.txt" in text for text in ends)
     assert (seventh, full, len(idle)) == (503, 503, 2)
     assert "resourcesync_event_clients 6" in figures
     assert 'capability="changelist"} 1' in figures
+    assert "<h1>https://museum.example/</h1>" in page
+    assert "changelist.xml" in page
+    assert "Clients that follow the stream of changes.</th><td>6</td>" in page
     assert (out, err, process.returncode) == ("Stopped   no longer served\n", "", 0)
 
 

@@ -30,6 +30,7 @@ from resourcesync.server.dashboard.other_pages import (
     run_page,
 )
 from resourcesync.server.dashboard.plots import nice, spark
+from resourcesync.server.dashboard.source_page import source_page
 from resourcesync.server.dashboard.style import STYLE
 from resourcesync.server.dashboard.timeline import timeline
 from resourcesync.server.dashboard.views import (
@@ -39,11 +40,15 @@ from resourcesync.server.dashboard.views import (
     Cause,
     Change,
     Detail,
+    Document,
     Ended,
     Explained,
     ListSpan,
     Ran,
+    SourceView,
 )
+from resourcesync.server.figures import Figure
+from resourcesync.server.pages import Overview
 
 NOW = datetime(2026, 11, 21, 15, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -146,6 +151,16 @@ def detail(text: str) -> Detail:
     )
 
 
+def source(text: str) -> SourceView:
+    figure = Figure(name=text, kind="gauge", what=text, values=((((text, text),), 1.5), ((), 2)))
+    return SourceView(
+        now=NOW,
+        overview=Overview(address=text, lists=((text, text),), resources=3, changes=None),
+        documents=(Document(name=text, size=3, written=NOW - HOUR),),
+        figures=(figure,),
+    )
+
+
 PAGES: tuple[Callable[[str], str], ...] = (
     lambda text: mirrors_page([brief(text), replace(brief(text), trouble=text or "x")], NOW),
     *(lambda text, days=days: mirror_page(detail(text), days) for days in WINDOWS),
@@ -161,6 +176,7 @@ PAGES: tuple[Callable[[str], str], ...] = (
     ),
     lambda text: events_page(1, [Ended(time=NOW, mirror=text, kind=text, exit=3, text=text)], NOW),
     lambda text: missing_page(text, NOW),
+    lambda text: source_page(source(text)),
 )
 
 
@@ -174,7 +190,7 @@ def test_what_a_source_writes_is_text_in_every_page(text: str) -> None:
         assert not {name for name in seen.attributes if name.startswith("on") or name == "style"}
         assert seen.scripts == (["events.js"] if "Events</h1>" in page else []), number
         ours = ("./", "mirror?", "resource?", "run?", "audit?", "data:,", "#content")
-        exact = {"audits", "events", "style.css", "resource"}
+        exact = {"audits", "events", "style.css", "resource", "metrics"}
         for place in seen.addresses - exact:
             is_source = place == wording.escape(text) and text.startswith(("http://", "https://"))
             assert place.startswith(ours) or is_source

@@ -64,7 +64,7 @@ from resourcesync.cli.words import QUIET, Line
     "--admin",
     type=options.BINDING,
     metavar="HOST:PORT",
-    help="Where to answer /livez, /readyz and /metrics; not for the public.",
+    help="Where to answer a page of the Source, /livez, /readyz and /metrics; not for the public.",
 )
 @option(
     "--connections",
@@ -134,7 +134,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
     application = found.application(clock, mounts=mounts, links=links)
     aside = None
     if values["admin"] is not None:
-        operations = found.operations(application.figures, *counts)
+        operations = found.board(clock, application.figures, *counts)
         aside = serving.Aside(operations, *values["admin"])
 
     def ready(uri: str, admin: str = "") -> None:
@@ -153,7 +153,7 @@ def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
         yield Line(f"{fields['tree']} at {fields['uri']}", "Serving", QUIET)
         yield Line(f"resourcesync pull {fields['pull']}", "Pull", QUIET)
         if "admin" in fields:
-            yield Line(f"{fields['admin']}metrics", "Figures", QUIET)
+            yield Line(str(fields["admin"]), "Admin", QUIET)
 
 
 def elsewhere(tree: Path, base: str, address: str) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, final
 
@@ -10,10 +11,12 @@ from resourcesync.adapters.catalogue import FileChangeLog
 from resourcesync.documents import reading
 from resourcesync.errors import StorageError
 from resourcesync.model.capabilities import CapabilityEntry
+from resourcesync.server.dashboard.views import Document
 from resourcesync.server.figures import Figure
 from resourcesync.server.pages import Overview
 
 _CAPABILITY_LIST: Final = "capabilitylist.xml"
+_MOST_DOCUMENTS: Final = 500
 _WORDS: Final = ("http://", "https://")
 
 
@@ -91,6 +94,27 @@ class Lookout:
                 for capability, count in counts
                 if count is not None
             ),
+        )
+
+    def documents(self) -> tuple[Document, ...]:
+        """Return the documents of the tree, those written last first; at most 500.
+
+        Raises:
+            StorageError: They cannot be looked at.
+        """
+        try:
+            with os.scandir(self._documents) as entries:
+                found = [(it.name, it.stat()) for it in entries if it.is_file()]
+        except OSError as error:
+            raise StorageError(f"cannot look into {self._documents}: {error.strerror}") from error
+        found.sort(key=lambda one: (-one[1].st_mtime, one[0]))
+        return tuple(
+            Document(
+                name=name,
+                size=info.st_size,
+                written=datetime.fromtimestamp(info.st_mtime, UTC),
+            )
+            for name, info in found[:_MOST_DOCUMENTS]
         )
 
     def _count(self, last: tuple[int, int]) -> int:

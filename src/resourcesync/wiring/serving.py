@@ -138,6 +138,28 @@ class Tree:
         lookout = self._lookout()
         return Operations(look=lookout.check, counts=(lookout.figures, *counts))
 
+    def board(self, clock: Clock, *counts: Count) -> ASGIApp:
+        """Return the same with a page of the Source for people.
+
+        Args:
+            clock: The time.
+            counts: Give further figures.
+        """
+        from resourcesync.server.dashboard.app import SourceBoard  # noqa: PLC0415 - if asked for
+        from resourcesync.server.dashboard.views import SourceView  # noqa: PLC0415 - the same
+
+        lookout = self._lookout()
+
+        def view() -> SourceView:
+            return SourceView(
+                now=clock.now(),
+                overview=lookout.overview(),
+                documents=lookout.documents(),
+                figures=tuple(figure for count in counts for figure in count()),
+            )
+
+        return SourceBoard(view, self.operations(*counts))
+
     def _served(self) -> Served:
         return Served(
             root=self.root,

@@ -22,8 +22,9 @@ from resourcesync.server.dashboard.other_pages import (
     resource_page,
     run_page,
 )
+from resourcesync.server.dashboard.source_page import source_page
 from resourcesync.server.dashboard.style import SCRIPT, STYLE
-from resourcesync.server.dashboard.views import Views
+from resourcesync.server.dashboard.views import SourceView, Views
 from resourcesync.server.exchange import Exchange, Reply, Request, refuse, refuse_request
 from resourcesync.server.mounting import STOPPING, path_within
 
@@ -152,6 +153,42 @@ class Dashboard:
                 await exchange.go_on(b"", more=False)
         finally:
             self._followers -= 1
+
+
+@final
+class SourceBoard:
+    """The page of a Source; what is not the page is left to another application.
+
+    Args:
+        view: Gives what the page shows; called in a thread.
+        others: Answers all other paths.
+    """
+
+    def __init__(self, view: Callable[[], SourceView], others: ASGIApp) -> None:
+        self._view, self._others = view, others
+        self._limiter: CapacityLimiter | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as ASGI 3 asks."""
+        path = path_within(scope) if scope["type"] == "http" else None
+        if path not in {b"", b"/", *_FILES}:
+            await self._others(scope, receive, send)
+            return
+        exchange = Exchange(Request.read(scope, path), receive, send)
+        reply = refuse_request(exchange.request)
+        if reply is None and path in _FILES:
+            reply = _reply(200, *_FILES[path])
+        if reply is None:
+            self._limiter = self._limiter or CapacityLimiter(1)
+            reply = await to_thread.run_sync(self._make, limiter=self._limiter)
+        await exchange.send(reply)
+
+    def _make(self) -> Reply:
+        try:
+            return _html(200, source_page(self._view()))
+        except ResourceSyncError as error:
+            _LOG.warning("no page: %s", error)
+            return refuse(503, f"Not now: {error.message}")
 
 
 async def _pause(gone: asyncio.Task[None], stopping: asyncio.Event | None) -> None:

@@ -20,7 +20,14 @@ _LOOKS: Final = {
 }
 
 
-def page(title: str, *body: Piece, now: datetime, here: str = "", script: bool = False) -> str:
+def page(
+    title: str,
+    *body: Piece,
+    now: datetime,
+    here: str = "",
+    script: bool = False,
+    menu: Sequence[tuple[str, str]] = _PAGES,
+) -> str:
     """Return a whole page.
 
     Args:
@@ -29,6 +36,7 @@ def page(title: str, *body: Piece, now: datetime, here: str = "", script: bool =
         now: The moment that it tells of.
         here: Which of the pages of the menu it is.
         script: Whether it follows what happens.
+        menu: The other pages: their names and addresses.
     """
     head = together(
         tag("meta", charset="utf-8"),
@@ -39,16 +47,16 @@ def page(title: str, *body: Piece, now: datetime, here: str = "", script: bool =
         tag("link", rel="stylesheet", href="style.css"),
         tag("script", src="events.js", defer="") if script else None,
     )
-    menu = [
+    links = [
         tag("a", name, href=place, aria_current="page" if name == here else None)
-        for name, place in _PAGES
+        for name, place in menu
     ]
     top = tag(
         "header",
         tag(
             "div",
             tag("strong", "resourcesync"),
-            tag("nav", menu, aria_label="Pages"),
+            tag("nav", links, aria_label="Pages"),
             tag("time", wording.moment(now), datetime=wording.stamp(now)),
         ),
     )

@@ -104,6 +104,8 @@ td { border-top: 1px solid var(--edge); overflow-wrap: anywhere; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td.number + td:not(.number), th.number + th:not(.number) { padding-left: 1.4rem; }
 td.time { white-space: nowrap; font-variant-numeric: tabular-nums; }
+th[scope] { border-top: 1px solid var(--edge); min-width: 6rem; }
+tr:first-child > th[scope], tr:first-child > th[scope] + td { border-top: 0; }
 tr.note td { border-top: 0; padding-top: 0; color: var(--muted); font-size: .93rem; }
 code { font: .92em ui-monospace, "DejaVu Sans Mono", monospace; }
 form { display: flex; flex-wrap: wrap; gap: .5rem; }

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Protocol
 
 from resourcesync.destination.reports import AuditReport, FailedRun, MirrorStatus, RunReport
+from resourcesync.server.figures import Figure
+from resourcesync.server.pages import Overview
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +178,32 @@ class Ended:
     kind: str
     exit: int
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A document of a Source: its name, its bytes, and when it was written."""
+
+    name: str
+    size: int
+    written: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceView:
+    """A Source, as it offers itself.
+
+    Attributes:
+        now: The moment that it is told of, UTC.
+        overview: Its address, its lists, and how much they list.
+        documents: Its documents, those written last first.
+        figures: What its server counts.
+    """
+
+    now: datetime
+    overview: Overview
+    documents: tuple[Document, ...]
+    figures: tuple[Figure, ...]
 
 
 class Views(Protocol):
