@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from resourcesync import config
 from resourcesync.adapters.http import FetchSettings
+from resourcesync.adapters.http.authorities import check_authorities
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.audit_files import AuditFiles
 from resourcesync.adapters.mirror.consumers import ConsumerFiles
@@ -98,6 +99,8 @@ class Network:
                 f"header fields are for http and https; the Source is {home}",
                 hint="see the documentation of its transport for where it finds its secrets",
             )
+        if self.ca_file != config.ca_file():  # the environment's is looked at when it is needed
+            check_authorities(self.ca_file)
         return FetchSettings(
             **chosen,
             robots=self.robots,
