@@ -17,7 +17,7 @@ from resourcesync.server.callbacks import CallbackApplication
 from resourcesync.server.exchange import Reply
 from resourcesync.server.running import ServerThread
 from resourcesync.websub.channels import Channel
-from resourcesync.websub.finding import find_channels
+from resourcesync.websub.finding import Found, find_channels
 from resourcesync.websub.signatures import sign
 from tests.support.fetching import quick_fetcher
 from tests.support.hostile_server import HostileServer, answer
@@ -162,6 +162,10 @@ def document(*, root: str = "", entries: str = "", capability: str = "capability
 
 
 def found(server: HostileServer, *targets: str) -> list[Channel]:
+    return all_found(server, *targets).channels
+
+
+def all_found(server: HostileServer, *targets: str) -> Found:
     fetcher = quick_fetcher(server.origin)
     try:
         documents = DocumentFetcher(fetcher, io.BytesIO)
@@ -244,3 +248,26 @@ def test_a_source_without_channels_has_none() -> None:
         server.on("/broken", answer(body=b"<urlset"))
         server.on("/gone", answer("404 Not Found"))
         assert found(server, "/list", "/broken", "/gone") == []
+
+
+@pytest.mark.parametrize(
+    ("status", "is_all"), [("404 Not Found", True), ("503 Busy", False), ("429 Slow", False)]
+)
+def test_what_does_not_answer_now_may_tell_of_more(status: str, is_all: bool) -> None:
+    with HostileServer() as server:
+        entry = ENTRY.format(
+            loc=TOPIC, capability="change-notification", links=HUB_LINK.format(HUB)
+        )
+        server.on("/list", answer(body=document(entries=entry)))
+        asked = ENTRY.format(
+            loc=f"{server.origin}/topic", capability="change-notification", links=""
+        )
+        server.on("/hubless", answer(body=document(entries=asked)))
+        for target in ("/well", "/topic"):
+            server.on(target, answer(status))
+        by_document = all_found(server, "/list", "/well")
+        by_topic = all_found(server, "/list", "/hubless")
+
+    for told in (by_document, by_topic):
+        assert [it.topic for it in told.channels] == [TOPIC]
+        assert told.is_all is is_all

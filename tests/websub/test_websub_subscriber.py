@@ -338,6 +338,14 @@ def test_a_source_that_moves_its_channel_is_followed_there(world: World) -> None
     assert states == {TOPIC: Following.LEAVING, other.topic: Following.ASKED}
 
 
+def test_a_source_that_does_not_tell_all_now_is_followed_as_before(world: World) -> None:
+    active = world.subscribed()
+    world.subscriber.follow("arxiv", [], is_all=False)
+    world.subscriber.tick()
+
+    assert world.follower() == active
+
+
 def test_a_restart_loses_no_subscription(world: World, tmp_path: Path) -> None:
     active = world.subscribed()
     world.store.close()

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from resourcesync.discovery.documents import Documents, fetch
 from resourcesync.documents import front
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.capabilities import Header
-from resourcesync.ports import Purpose, Request, Response
+from resourcesync.ports import Failure, Purpose, Request, Response
 from resourcesync.ports.subscriptions import Messenger
 from resourcesync.websub.channels import Channel, channel_of_answer, channels_of
 from resourcesync.websub.delivery import BodySink
@@ -18,16 +18,29 @@ from resourcesync.websub.messages import MOST_PAYLOAD, read_links
 _MOST_ENTRIES: Final = 1_000
 _MOST_CHANNELS: Final = 4
 _SUCCESS: Final = range(200, 300)
+_LATER: Final = frozenset({408, 425, 429})
+_FAULTS: Final = 500
 
 
-def find_channels(
-    documents: Documents, messenger: Messenger, addresses: Iterable[str]
-) -> list[Channel]:
+class Found(NamedTuple):
+    """What was found.
+
+    Attributes:
+        channels: The channels, with their hubs.
+        is_all: Whether everything was had that may tell of one. Where it was not, a channel that
+            is missing here is not given up.
+    """
+
+    channels: list[Channel]
+    is_all: bool
+
+
+def find_channels(documents: Documents, messenger: Messenger, addresses: Iterable[str]) -> Found:
     """Return the channels that some documents of a Source tell of, with their hubs.
 
     Where a document names a channel and no hub, the topic is asked: its ``Link`` fields count, and
     then the root of what it answers. A document that cannot be had, and a channel without a hub,
-    are left out: a Source without channels is polled.
+    are left out: a Source without channels is polled. What only cannot be had now is asked again.
 
     Args:
         documents: Gets the documents.
@@ -38,39 +51,60 @@ def find_channels(
         StorageError: A document could not be kept.
     """
     found: dict[str, Channel] = {}
+    is_all = True
     for address in addresses:
-        for channel in _told(documents, address)[:_MOST_CHANNELS]:
-            known = channel if channel.hubs else _asked(messenger, channel)
-            if known is not None:
-                found.setdefault(known.topic, known)
-    return list(found.values())
+        try:
+            channels = _told(documents, address)[:_MOST_CHANNELS]
+        except (SourceError, DocumentError) as error:
+            is_all = is_all and not error.transient
+            continue
+        for channel in channels:
+            known = channel
+            if not channel.hubs:
+                outcome, body = _asked(messenger, channel)
+                is_all = is_all and not _is_passing(outcome)
+                told = _answered(channel, outcome, body)
+                if told is None:
+                    continue
+                known = told
+            found.setdefault(known.topic, known)
+    return Found(list(found.values()), is_all)
 
 
 def _told(documents: Documents, address: str) -> list[Channel]:
-    try:
-        with fetch(documents, address) as fetched:
-            document = fetched.open()
-            entries = list(islice(document.entries(), _MOST_ENTRIES))
-            channels = channels_of(fetched.final_uri, document.header, entries)
-            topics, hubs = read_links(fetched.links, fetched.final_uri)
-    except (SourceError, DocumentError):
-        return []
+    with fetch(documents, address) as fetched:
+        document = fetched.open()
+        entries = list(islice(document.entries(), _MOST_ENTRIES))
+        channels = channels_of(fetched.final_uri, document.header, entries)
+        topics, hubs = read_links(fetched.links, fetched.final_uri)
     if not channels and hubs:
         return [Channel(topic=topics[0] if topics else address, hubs=hubs)]
     return channels
 
 
-def _asked(messenger: Messenger, channel: Channel) -> Channel | None:
-    """Return a channel with the hubs that its topic tells of."""
+def _asked(messenger: Messenger, channel: Channel) -> tuple[Response | Failure, bytes]:
+    """Ask the topic of a channel for its hubs."""
     sink = BodySink()
     request = Request(uri=channel.topic, sink=sink, purpose=Purpose.MESSAGE, limit=MOST_PAYLOAD)
     [outcome] = messenger.fetch([request])
+    return outcome, bytes(sink.kept)
+
+
+def _is_passing(outcome: Response | Failure) -> bool:
+    """Whether the same question may have another answer soon."""
+    if isinstance(outcome, Failure):
+        return outcome.error.transient
+    return outcome.status in _LATER or outcome.status >= _FAULTS
+
+
+def _answered(channel: Channel, outcome: Response | Failure, body: bytes) -> Channel | None:
+    """Return a channel with the hubs that its topic tells of."""
     if not isinstance(outcome, Response) or outcome.status not in _SUCCESS:
         return None
     header: Header | None = None
-    if sink.kept:
+    if body:
         try:
-            header = front.read(bytes(sink.kept)).header
+            header = front.read(body).header
         except DocumentError:
             header = None
     told = channel_of_answer(channel.topic, outcome.headers.get("link", ""), header)

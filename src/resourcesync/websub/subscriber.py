@@ -99,8 +99,14 @@ class Subscriber:
 
     # --- what the operator wants ----------------------------------------------------------------
 
-    def follow(self, name: str, channels: Iterable[Channel]) -> None:
-        """Subscribe a mirror to channels at the next tick, and leave those it followed before."""
+    def follow(self, name: str, channels: Iterable[Channel], *, is_all: bool = True) -> None:
+        """Subscribe a mirror to channels at the next tick, and leave those it followed before.
+
+        Args:
+            name: The mirror.
+            channels: The channels.
+            is_all: Whether the Source has no others; else those that it followed before stay.
+        """
         wanted = {it.topic: it.hubs[0] for it in channels if it.hubs}
         known = {it.topic: it for it in self._store.followers() if it.name == name}
         for topic, hub in wanted.items():
@@ -111,7 +117,7 @@ class Subscriber:
                 fresh = replace(before, hub=hub, state=Following.WANTED, attempts=0, due=0)
                 self._store.save(fresh, before)
         for topic, before in known.items():
-            if topic not in wanted:
+            if is_all and topic not in wanted:
                 self._leave(before)
 
     def leave(self, name: str) -> None:

@@ -24,8 +24,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.ports import Clock, Failure, Request, Response
 from resourcesync.server.callbacks import CallbackApplication
 from resourcesync.server.running import ServerThread
-from resourcesync.websub.channels import Channel
-from resourcesync.websub.finding import find_channels
+from resourcesync.websub.finding import Found, find_channels
 from resourcesync.websub.subscriber import Subscriber
 from resourcesync.wiring import mirrors, sets
 from resourcesync.wiring.hubs import carrier, new_token
@@ -125,12 +124,16 @@ class Push:
         """
         asked = [network.settings(source) for source, network in networks.values()]
         self._messenger.trust(frozenset().union(*(it.trusted_origins for it in asked)))
+        for name in self._looked.keys() - networks.keys():
+            self._looked.pop(name, None)  # who comes back is looked at anew
         for name in {it.name for it in self._store.followers()} - networks.keys():
             self._subscriber.leave(name)
         self._bell.set()
 
     def follow(self, name: str, folder: Path, network: mirrors.Network) -> None:
         """Subscribe a mirror to what its Source offers; a Source is asked for it once a day.
+
+        One that does not tell all of it now is asked after the next pull again.
 
         Args:
             name: What hints call it.
@@ -144,23 +147,25 @@ class Push:
         last = self._looked.get(name)
         if last is not None and now - last < _LOOK_AGAIN:
             return
-        channels = [
-            channel
+        found = [
+            self._channels(it, network)
             for it in sets.each_mirror([folder])
             if mirrors.is_mirror(it)
-            for channel in self._channels(it, network)
         ]
-        self._looked[name] = now
-        self._subscriber.follow(name, channels)
+        is_all = all(it.is_all for it in found)
+        if is_all:
+            self._looked[name] = now
+        channels = [channel for it in found for channel in it.channels]
+        self._subscriber.follow(name, channels, is_all=is_all)
         self._bell.set()
 
-    def _channels(self, folder: Path, network: mirrors.Network) -> list[Channel]:
+    def _channels(self, folder: Path, network: mirrors.Network) -> Found:
         path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
         with SqliteMirrorState(path, read_only=True) as state:
             memory = Memory(state)
             found, identity = memory.found, memory.identity
         if found is None or identity is None:
-            return []
+            return Found([], is_all=True)
         addresses = [it for it in (found.capability_list, found.description) if it]
         settings = network.settings(identity.source)
         dice = Random()  # noqa: S311 - jitter
@@ -176,6 +181,9 @@ class Push:
                 pause = self._subscriber.tick()
             except ResourceSyncError as error:  # the disk, say; polling goes on in any case
                 _LOG.warning("push: %s", error)
+                pause = _PAUSE
+            except Exception:  # noqa: BLE001 - a fault of ours must not end all renewals
+                _LOG.exception("push")
                 pause = _PAUSE
             self._bell.wait(pause)
             self._bell.clear()
