@@ -150,7 +150,8 @@ def _foreign(report: AuditReport) -> list[Line]:
     if not report.foreign:
         return []
     files = words.counted(report.foreign, "file")
-    return [Line(f"          {files} here did not come from the Source and are left alone")]
+    are = "is" if report.foreign == 1 else "are"
+    return [Line(f"          {files} here did not come from the Source and {are} left alone")]
 
 
 def fields_of(report: AuditReport, mirror: Path) -> dict[str, object]:

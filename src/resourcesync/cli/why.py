@@ -34,7 +34,8 @@ def command(output: OutputOptions, mirror: OneMirror, resource: str, **values: A
     """Explain one resource.
 
     MIRROR is a mirror's folder, or its name in the configuration file.
-    The resource is its URI, its path in the mirror, or a file there, however its path is written.
+    The resource is its URI, its path in the mirror or at the Source, or a file in the mirror,
+    however its path is written.
     Says what is here (its bytes are read), what the Source lists, what was tried, what the last
     audit found, and what follows from it. A copy that is not what was put there is in doubt from
     then on, as after an audit. Exit 0 when nothing is wrong with it, 1 otherwise.

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+from urllib.parse import quote
 
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.doubting import Doubts, as_listed
@@ -77,6 +78,7 @@ _WELL: Final = frozenset(
 )
 _OWN_FOLDER: Final = ".resourcesync"
 _REFERRERS: Final = 20
+_WRITTEN: Final = "/%?&=;:@!$'()*+,"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -197,7 +199,8 @@ def explain(pull: Pull, names: Sequence[str], findings: Findings, *, offline: bo
 
     Args:
         pull: What to work with; only its reading side is used.
-        names: Its URI; or what may be its path in the mirror, the likeliest first.
+        names: Its URI; or what may be its path in the mirror or at the Source, the likeliest
+            first.
         findings: Returns what the last audit found.
         offline: Ask nobody.
 
@@ -224,13 +227,34 @@ def explain(pull: Pull, names: Sequence[str], findings: Findings, *, offline: bo
 
 
 def _meant(pull: Pull, names: Sequence[str]) -> tuple[str, str]:
-    """Return the name that the mirror knows something of, and its URI; else the first one."""
+    """Return the name that the mirror knows something of, and its URI; else the first one.
+
+    What no name in the mirror says may be one at the Source, where no file bears it here.
+    """
     pairs = [(name, _uri_of(pull, name)) for name in names]
     for name, uri in pairs:
-        state = pull.state
-        if state.copy(uri) or state.pending_of(uri) or state.trash_of(uri):
+        if _is_known(pull.state, uri):
             return name, uri
+    if "://" not in names[0] and pull.equipment.copies.digest(_tidy(names[0]), ()) is None:
+        for uri in (_beyond(pull, name) for name in names):
+            if _is_known(pull.state, uri):
+                return uri, uri
     return pairs[0]
+
+
+def _is_known(state: MirrorState, uri: str) -> bool:
+    return bool(state.copy(uri) or state.pending_of(uri) or state.trash_of(uri))
+
+
+def _beyond(pull: Pull, name: str) -> str:
+    """Return the URI of what has this path at the Source, where its place here is another."""
+    identity = pull.memory.identity
+    if identity is None:
+        return name
+    try:
+        return normalise(identity.base + quote(_tidy(name), safe=_WRITTEN))
+    except OutOfScopeError:
+        return name
 
 
 def _uri_of(pull: Pull, name: str) -> str:
