@@ -1,8 +1,15 @@
 """The pages of ``watch --admin``: real mirrors, a real server, and Chromium where there is one."""
 
 import json
+import os
 import shutil
+import signal
+import socket
+import sqlite3
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.error import HTTPError
@@ -21,7 +28,10 @@ from resourcesync.server.admin import Admin
 from resourcesync.server.dashboard.app import Dashboard
 from resourcesync.server.operations import Operations
 from resourcesync.server.running import ServerThread
+from tests.support.command_line import Said
+from tests.support.settings_file import museum, put
 from tests.support.simulated_week import simulate
+from tests.support.tiny_source import TinySource
 
 HOURS = 5
 CHROMIUM = shutil.which("chromium")
@@ -220,3 +230,43 @@ def test_chromium_shows_the_pages_without_a_word_on_its_console(address: str) ->
 
 def _is_elsewhere(place: str, address: str) -> bool:
     return not place.startswith((address, "data:"))
+
+
+def test_watch_serves_the_pages_and_tells_what_ended(source: TinySource, said: Said) -> None:
+    put(museum(source, 'every = "1h"\n'))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    found: list[str] = []
+
+    def look() -> None:
+        until = time.monotonic() + 20
+        while time.monotonic() < until and not found:
+            with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/events") as answer:
+                text = answer.read().decode()
+                found.extend([text] if "in sync" in text else [])
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    assert run(["watch", "--admin", f"127.0.0.1:{port}"]) == 0
+    thread.join()
+
+    rows = Rows(found[0]).rows
+    assert rows[1][1:4] == ["museum", "pull", "good"]
+    assert f"Admin     http://127.0.0.1:{port}/\n" in said.readouterr().out
+
+
+def test_the_first_pull_is_no_change_of_the_source(
+    configuration: Configuration, address: str
+) -> None:
+    with sqlite3.connect(configuration.folder("museum") / ".resourcesync" / "state.db") as db:
+        first = db.execute("SELECT ended FROM run ORDER BY ended LIMIT 1").fetchone()[0]
+        after = db.execute("SELECT sum(count) FROM change WHERE time > ?", (first,)).fetchone()[0]
+    db.close()
+    page = get(address)
+    label = page.partition('name=museum"')[2].partition("Changes of the last 7 days: ")[2]
+    assert sum(map(int, label.partition('"')[0].split(", "))) == after
+    joined = get(f"{address}mirror?name=museum").partition("<summary>The last changes")[2]
+    assert 0 < joined.partition("</table>")[0].count("<tr>") <= after + 1

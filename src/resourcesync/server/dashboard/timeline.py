@@ -47,13 +47,13 @@ def timeline(it: Detail) -> Markup:
         _notices(it, x),
         _pulls(it, x),
         viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
-        role="img",
+        role="group",  # not "img": the pulls in it are links
         aria_label="Timeline; the same as a table below",
         class_="timeline",
     )
     return tag(
         "figure",
-        tag("div", picture, class_="wide", tabindex="0", role="group", aria_label="Timeline"),
+        tag("div", picture, class_="wide", tabindex="0", role="region", aria_label="Timeline"),
         _legend(it),
         _table(it),
     )
