@@ -94,6 +94,28 @@ def test_a_mirror_is_kept_in_step_audited_and_the_next_program_told(
         assert line.keys() <= known[line["type"]]["properties"].keys()
 
 
+def test_what_another_run_brought_is_told_after_the_next_pull(
+    source: TinySource, said: Said
+) -> None:
+    put(museum(source, f'every = "1s"\n{TELL}\n'))
+
+    def begin_anew() -> bool:
+        Path("copies/museum/.resourcesync/consumers/on_change.json").unlink()
+        return True
+
+    with meanwhile(
+        lambda: len(told()) == len(MIRRORED),
+        passed,
+        begin_anew,  # there is something to tell, and no pull of ours brought it
+        lambda: len(told()) == 2 * len(MIRRORED),
+        passed,
+    ):
+        assert run(["watch", "--json"]) == 0
+
+    lines = [it for it in rows(said) if it["type"] == "watch.hand-on"]
+    assert [it["changes"] for it in lines] == [len(MIRRORED)] * 2
+
+
 def test_one_that_fails_waits_and_keeps_no_other_back(source: TinySource, said: Said) -> None:
     with dead_address() as dead:
         table = f'[mirror.dead]\nsource = "{dead}"\ndest = "dead"\nretries = 0\nevery = "1s"\n'

@@ -109,7 +109,7 @@ class WatchFigures:
         """Return the mirrors as ``status --json`` tells them, and how their last runs ended."""
         _, mirrors = self._look()
         lines = [msgspec.json.decode(line_of("mirror", "", it)) for it in mirrors]
-        ended = [msgspec.json.decode(line_of("ended", "", it)) for it in self._last.values()]
+        ended = [msgspec.json.decode(line_of("ended", "", it)) for it in list(self._last.values())]
         return msgspec.json.encode({"v": 1, "mirrors": lines, "ended": ended})
 
     def _look(self) -> tuple[list[Seen], list[Mapping[str, object]]]:

@@ -326,6 +326,8 @@ class _Service:
         kind = done.errand.kind.value.replace(" ", "-")
         fields = fields_of(done, report, now, done.next if isfinite(done.next) else None)
         self._figures.count(kind, fields, done.seconds)
+        if done.errand.kind is Kind.HAND_ON and not (report.exit or report.fields.get("changes")):
+            return  # there was nothing to tell, as after most pulls
         self._pages.count(kind, fields)
         self._screen.report(f"watch.{kind}", fields)
 

@@ -31,7 +31,6 @@ _DONE: Final = frozenset(
     {ExitCode.OK, ExitCode.FINDINGS, ExitCode.PARTIAL, ExitCode.STOPPED, ExitCode.BUDGET}
 )
 _WHOLE: Final = Audited()
-_MOVED: Final = ("created", "updated", "deleted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +193,5 @@ def _ended(report: Report, retry_after: float | None) -> tuple[Ended, Report]:
     verdict = Verdict.DONE if report.exit in _DONE else Verdict.FAILED
     if report.exit in _HELD:
         verdict = Verdict.HELD
-    # A pull that failed may have brought something before it did.
-    moved = report.problem is not None or any(report.fields.get(name) for name in _MOVED)
-    moved = moved or "sets" in report.fields
-    return Ended(verdict=verdict, retry_after=retry_after or 0.0, changed=moved), report
+    # There may be something to tell even if it brought nothing: others pull and repair, too.
+    return Ended(verdict=verdict, retry_after=retry_after or 0.0, changed=True), report

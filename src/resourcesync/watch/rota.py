@@ -94,7 +94,7 @@ class Ended:
     Attributes:
         verdict: As far as the timetable goes.
         retry_after: Seconds that the Source asks to be left alone; 0 for none.
-        changed: Whether the next program has something to be told.
+        changed: Whether the next program may have something to be told.
     """
 
     verdict: Verdict
