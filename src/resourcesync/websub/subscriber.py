@@ -96,6 +96,9 @@ class Subscriber:
         self._owed: dict[str, float] = {}
         self._bodies: dict[bytes, None] = {}
         self.counts: Counter[str] = Counter()
+        for it in store.followers():  # what kept a hub from us may be mended by now
+            if it.state in {Following.WANTED, Following.ASKED}:
+                store.save(replace(it, due=0), it)
 
     # --- what the operator wants ----------------------------------------------------------------
 
