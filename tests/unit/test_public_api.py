@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 
 import resourcesync
-from resourcesync import documents, errors
+from resourcesync import documents, errors, server
 from resourcesync.api.plans import Plan as PlanValue
 from resourcesync.destination.plan import Decision, Fetch, InStep, Keep, Listed, TakeAway
 from resourcesync.destination.reports import Mode
@@ -38,7 +38,8 @@ PAGE = ROOT / "docs" / "reference" / "api.md"
 ALIASES = {"Entry", "__version__"}
 """Names of types and values that cannot carry a docstring."""
 AT = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
-PUBLIC = [(module, name) for module in (resourcesync, documents) for name in module.__all__]
+MODULES = (resourcesync, documents, server)
+PUBLIC = [(module, name) for module in MODULES for name in module.__all__]
 
 
 def ids(value: object) -> str:
@@ -87,7 +88,7 @@ def headings() -> list[str]:
     return re.findall(r"^### (\S+)$", PAGE.read_text("utf-8"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("module", [resourcesync, documents], ids=ids)
+@pytest.mark.parametrize("module", MODULES, ids=ids)
 def test_nothing_is_public_by_accident(module: ModuleType) -> None:
     seen = {name for name in dir(module) if not name.startswith("_")}
     modules = {name for name in seen if isinstance(getattr(module, name), ModuleType)}
@@ -95,7 +96,7 @@ def test_nothing_is_public_by_accident(module: ModuleType) -> None:
     assert seen - modules == set(module.__all__) - {"__version__"}
 
 
-@pytest.mark.parametrize("module", [resourcesync, documents], ids=ids)
+@pytest.mark.parametrize("module", MODULES, ids=ids)
 def test_type_checkers_see_the_names_that_there_are(module: ModuleType) -> None:
     assert module.__file__ is not None
     stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text("utf-8"))
@@ -115,7 +116,7 @@ def test_type_checkers_see_the_names_that_there_are(module: ModuleType) -> None:
     assert ast.literal_eval(listed) == module.__all__
 
 
-@pytest.mark.parametrize("module", [resourcesync, documents], ids=ids)
+@pytest.mark.parametrize("module", MODULES, ids=ids)
 def test_an_unknown_name_is_an_attribute_error(module: ModuleType) -> None:
     with pytest.raises(AttributeError, match="Mirorr"):
         _ = module.Mirorr
