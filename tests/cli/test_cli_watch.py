@@ -17,6 +17,7 @@ from resourcesync.cli.main import run
 from tests.support.command_line import FILES, MIRRORED, Said, rows
 from tests.support.commands import files_of
 from tests.support.settings_file import museum, put
+from tests.support.several_sets import SETS, offer
 from tests.support.tiny_source import TinySource, dead_address
 
 TELL = 'on_change = ["sh", "-c", "cat >> told.ndjson"]'
@@ -32,21 +33,26 @@ def told() -> list[dict[str, object]]:
 def meanwhile(*steps: Callable[[], object]) -> Iterator[None]:
     """Do steps in another thread, each again until it returns something true; then SIGTERM."""
     failed: list[str] = []
+    over = threading.Event()
 
     def act() -> None:
         for number, step in enumerate(steps):
             until = time.monotonic() + PATIENCE
-            while not step():
+            while not over.is_set() and not step():
                 if time.monotonic() > until:
                     failed.append(f"step {number} never came true")
                     break
                 time.sleep(0.02)
-        os.kill(os.getpid(), signal.SIGTERM)
+        if not over.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
 
     thread = threading.Thread(target=act)
     thread.start()
-    yield
-    thread.join()
+    try:
+        yield
+    finally:
+        over.set()  # what ended before its time gets no signal
+        thread.join()
     assert not failed
 
 
@@ -114,6 +120,18 @@ def test_what_another_run_brought_is_told_after_the_next_pull(
 
     lines = [it for it in rows(said) if it["type"] == "watch.hand-on"]
     assert [it["changes"] for it in lines] == [len(MIRRORED)] * 2
+
+
+def test_the_next_program_is_told_of_each_set(source: TinySource) -> None:
+    offer(source, SETS)
+    put(museum(source, f'every = "1h"\nall_sets = true\n{TELL}\n'))
+
+    with meanwhile(lambda: len(told()) == 4, passed):
+        assert run(["watch"]) == 0
+
+    paths = {str(it["path"]) for it in told()}
+    assert len(told()) == len(paths) == 4
+    assert all(Path("copies/museum", it).is_file() for it in paths)
 
 
 def test_one_that_fails_waits_and_keeps_no_other_back(source: TinySource, said: Said) -> None:

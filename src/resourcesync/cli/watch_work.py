@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from resourcesync.api.calls import Calls
@@ -160,15 +161,18 @@ class Work:
         return _ended(Report(exit=code, fields=fields), None)
 
     def _hand_on(self, it: Watched, is_stopped: IsStopped) -> tuple[Ended, Report]:
-        if not it.on_change or not mirrors.is_mirror(it.target.folder):
+        folders = [one for one in sets.each_mirror([it.target.folder]) if mirrors.is_mirror(one)]
+        if not it.on_change or not folders:
             return Ended(verdict=Verdict.DONE), Report(exit=ExitCode.OK, stopped=True)
         run = new_run_id(self._clock)
-
-        def line(change: Logged) -> bytes:
-            return line_of("change", run, fields_of(change))
-
-        teller = Teller(CONSUMER, it.on_change, line)
-        count, code = teller.tell(it.target.folder, is_stopped)
+        count = code = 0
+        for folder in folders:
+            below = "" if folder == it.target.folder else f"{folder.name}/"
+            teller = Teller(CONSUMER, it.on_change, partial(_line, run, below))
+            told, code = teller.tell(folder, is_stopped)
+            count += told
+            if code:
+                break
         fields = {"changes": count}
         if not code:
             return Ended(verdict=Verdict.DONE), Report(exit=ExitCode.OK, fields=fields)
@@ -183,6 +187,14 @@ class Work:
         return Ended(verdict=Verdict.FAILED), Report(
             exit=ExitCode.PARTIAL, fields=fields, problem=problem
         )
+
+
+def _line(run: str, below: str, change: Logged) -> bytes:
+    """Return a change as a program is told of it; the path begins with the folder of its set."""
+    fields = fields_of(change)
+    if change.path:
+        fields["path"] = f"{below}{change.path}"
+    return line_of("change", run, fields)
 
 
 def _nobody(event: str, fields: Mapping[str, object]) -> None:
