@@ -75,6 +75,7 @@ from resourcesync.documents import (
     parse_digests,
     parse_time,
 )
+from resourcesync.server import create_app, create_operations_app
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -194,6 +195,11 @@ def read_and_write(stream: BinaryIO, target: Path) -> None:
     with target.open("wb") as out:
         out.writelines(write(header, [resource], Dialect.V1_0))
     print(format_digests(resource.digests), format_time(NOW), resourcesync.__version__)
+
+
+def serve(folder: Path) -> None:
+    application = create_app(folder, followers=100)
+    print(application, create_operations_app(folder, application))
 
 
 def judge(target: Path) -> bool:
