@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.error import HTTPError
@@ -26,12 +27,16 @@ from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.model import wording
 from resourcesync.server.admin import Admin
 from resourcesync.server.dashboard.app import Dashboard
+from resourcesync.server.dashboard.views import Brief
 from resourcesync.server.operations import Operations
 from resourcesync.server.running import ServerThread
+from resourcesync.wiring import mirrors
+from resourcesync.wiring.mirror_views import read_detail
 from tests.support.command_line import Said
 from tests.support.settings_file import museum, put
 from tests.support.simulated_week import simulate
 from tests.support.tiny_source import TinySource
+from tests.support.world import World
 
 HOURS = 5
 CHROMIUM = shutil.which("chromium")
@@ -136,6 +141,8 @@ def test_a_mirror_its_pulls_its_resources_and_its_audits_have_pages(address: str
     report = audits.partition('href="audit?name=theses')[2].partition('"')[0]
     evidence = get(f"{address}audit?name=theses{report.replace('&amp;', '&')}")
     assert "<strong>Not in sync</strong>" in evidence
+    with urlopen(f"{address}audit?name=theses{report.replace('&amp;', '&')}") as answer:
+        assert "style-src 'sha256-" in answer.headers["content-security-policy"]
     assert "item-00007.xml" in evidence
 
 
@@ -270,3 +277,25 @@ def test_the_first_pull_is_no_change_of_the_source(
     assert sum(map(int, label.partition('"')[0].split(", "))) == after
     joined = get(f"{address}mirror?name=museum").partition("<summary>The last changes")[2]
     assert 0 < joined.partition("</table>")[0].count("<tr>") <= after + 1
+
+
+def test_what_came_again_with_the_same_bytes_is_no_change(tmp_path: Path) -> None:
+    world = World(tmp_path / "m")
+    world.put("a", "same")
+    world.publish()
+    world.pull()
+    world.put("a", "other")
+    world.publish()
+    world.pull()
+    (tmp_path / "m" / next(iter(world.files_on_disk()))).write_bytes(b"altered")
+    world.audit()
+    world.clock.advance(hours=2)
+    world.pull()
+
+    with mirrors.open_changes(tmp_path / "m") as log:
+        kinds = [it.kind for it in log.state.changes(0)]
+    brief = Brief(status=mirrors.read_status(tmp_path / "m"))
+    now = world.clock.now()
+    found = read_detail(tmp_path / "m", brief, now - timedelta(days=1), now, ())
+    assert kinds == ["created", "updated", "touched"]
+    assert [it.kind for it in found.changes] == ["updated"]

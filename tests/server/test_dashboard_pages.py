@@ -296,3 +296,19 @@ def test_times_at_an_axis_are_round_and_differ() -> None:
         labels = re.findall(r'class="end">([^<]+)</text>', plot)
         assert len(set(labels)) == len(labels) >= 2
         assert labels[0] == "0"
+
+
+def test_the_worst_pull_of_an_interval_is_shown() -> None:
+    good = ran("a")
+    assert good.report is not None
+    bad = replace(good, report=replace(good.report, pending=1, refused=1))
+    page = mirror_page(replace(detail("museum"), runs=(good, bad, good)), 1)
+    assert "in sync: 77.7778 %</title>" in page
+    assert "in sync: 100 %</title>" not in page
+
+
+def test_what_was_made_before_the_window_counts_for_no_latency() -> None:
+    old = Change(time=NOW - HOUR, kind="created", uri="a", dated=NOW - 999 * HOUR)
+    both = replace(detail("museum"), changes=(*detail("museum").changes, old))
+    assert "95 % within 2 h 0 min" in mirror_page(both, 1)
+    assert "no dated change came" in mirror_page(replace(both, changes=(old,)), 1)

@@ -220,7 +220,8 @@ def test_it_is_remembered_when_each_change_came_and_how_the_source_dates_it(
         (7, "deleted", "a", None),
         (5, "created", "a", 3),
     ]
-    assert [it.time for it in state.arrivals(6, 100)] == [9, 7]
+    assert [it.time for it in state.arrivals(7, 100)] == [9, 7]
+    assert [it.time for it in state.arrivals(8, 100)] == [9]
     assert [it.time for it in state.arrivals(0, 2)] == [9, 7]
 
 
