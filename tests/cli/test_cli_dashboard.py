@@ -8,7 +8,7 @@ import socket
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from html.parser import HTMLParser
@@ -27,7 +27,7 @@ from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.model import wording
 from resourcesync.server.admin import Admin
 from resourcesync.server.dashboard.app import Dashboard
-from resourcesync.server.dashboard.views import Brief
+from resourcesync.server.dashboard.views import Audited, Brief
 from resourcesync.server.operations import Operations
 from resourcesync.server.running import ServerThread
 from resourcesync.wiring import mirrors
@@ -299,3 +299,18 @@ def test_what_came_again_with_the_same_bytes_is_no_change(tmp_path: Path) -> Non
     found = read_detail(tmp_path / "m", brief, now - timedelta(days=1), now, ())
     assert kinds == ["created", "updated", "touched"]
     assert [it.kind for it in found.changes] == ["updated"]
+
+
+def test_a_mirror_that_may_not_be_looked_into_is_no_fault_of_ours(tmp_path: Path) -> None:
+    class Closed(WatchPages):
+        def audits(self) -> Sequence[Audited]:
+            raise PermissionError(13, "Permission denied", str(tmp_path))
+
+    views = Closed(lambda: ((), load(None)), SystemClock())
+    with ServerThread(Dashboard(views, Operations(look=lambda: None))) as server:
+        with pytest.raises(HTTPError) as caught:
+            urlopen(f"{server.uri}audits")
+        with caught.value as answer:
+            text = answer.read().decode()
+    assert (caught.value.code, str(tmp_path) in text) == (503, False)
+    assert "Permission denied." in text

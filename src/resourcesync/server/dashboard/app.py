@@ -110,6 +110,9 @@ class Dashboard:
             _LOG.info("no page: %s", error)
             why = f"{error.message}. {error.hint}" if error.hint else error.message
             return _html(503, missing_page(why, self._views.now()))
+        except OSError as error:  # a folder that may not be looked into, or is gone
+            _LOG.warning("no page: %s", error)
+            return _html(503, missing_page(f"{error.strerror}.", self._views.now()))
         if found is None:
             return _html(404, missing_page("There is no such page.", self._views.now()))
         return _html(200, found, _report_policy(found) if path == b"/audit" else _POLICY)

@@ -20,7 +20,15 @@ from resourcesync.server.dashboard.markup import Piece, address, tag
 from resourcesync.server.dashboard.views import Audited, Ended, Explained, Ran
 
 _HISTORY_HEADS: Final = ("Came here", "What")
-_AUDIT_HEADS: Final = ("Audit", "Mirror", "Result", "#Coverage", "#Accuracy", "#Findings", "Method")
+_AUDIT_HEADS: Final = (
+    "Audit",
+    "Mirror",
+    "Result",
+    "#Coverage",
+    "#Accuracy",
+    "#Not as listed",
+    "Method",
+)
 _EVENT_HEADS: Final = ("Ended", "Mirror", "What", "Result", "How it went")
 _COUNTS: Final = (
     ("Listed", "listed"),
@@ -99,14 +107,14 @@ def audits_page(audits: Sequence[Audited], now: datetime) -> str:
 
 def _audit(it: Audited) -> list[Piece]:
     report = it.report
-    findings = report.listed - report.accurate + report.extra + report.refused
+    wrong = report.listed - report.accurate + report.extra + report.refused
     return [
         tag("a", wording.moment(it.ended), href=address("audit", name=it.mirror, run=report.run)),
         tag("a", it.mirror, href=address("mirror", name=it.mirror)),
         outcome(is_good=report.in_sync, word="in sync" if report.in_sync else "not in sync"),
         "-" if report.is_begun else wording.share(report.present, report.listed),
         wording.share(report.accurate, report.present),
-        wording.count(findings),
+        wording.count(wrong),
         it.method,
     ]
 
