@@ -25,9 +25,10 @@ class StandingClock:
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        self.set_by = timedelta()
 
     def now(self) -> datetime:
-        return datetime(2026, 11, 21, tzinfo=UTC) + timedelta(seconds=self.seconds)
+        return datetime(2026, 11, 21, tzinfo=UTC) + timedelta(seconds=self.seconds) + self.set_by
 
     def monotonic(self) -> float:
         return self.seconds

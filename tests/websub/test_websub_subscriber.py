@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -344,6 +345,16 @@ def test_a_source_that_does_not_tell_all_now_is_followed_as_before(world: World)
     world.subscriber.tick()
 
     assert world.follower() == active
+
+
+def test_a_clock_that_is_set_back_by_years_ends_no_renewal(world: World) -> None:
+    world.subscribed()
+    asked = len(world.hubs.asked)
+    world.clock.set_by = timedelta(days=-400)
+    world.subscriber.tick()
+
+    assert len(world.hubs.asked) == asked + 1
+    assert world.follower().state is Following.ASKED
 
 
 def test_a_restart_loses_no_subscription(world: World, tmp_path: Path) -> None:

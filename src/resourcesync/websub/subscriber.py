@@ -30,6 +30,7 @@ _REPLAY_EVERY: Final = 10.0
 _MOST_BODIES: Final = 1_000
 _CONFIRMED_WITHIN: Final = 600 * MICROSECONDS
 _LONGEST_DELAY: Final = 6.0 * leases.HOUR
+_FARTHEST: Final = leases.LONGEST_LEASE * MICROSECONDS
 _REDIRECTS: Final = (307, 308)
 _MOST_REDIRECTS: Final = 3
 _AT_ONCE: Final = 16
@@ -148,7 +149,8 @@ class Subscriber:
         """
         self._give_owed()
         now = self._now()
-        due = [it for it in self._store.followers() if it.due <= now][:_AT_ONCE]
+        soon = now + _FARTHEST  # nothing is ever due later, unless the clock was set back
+        due = [it for it in self._store.followers() if not now < it.due <= soon][:_AT_ONCE]
         asked = [request for request in map(self._asked, due) if request is not None]
         self._ask(asked)
         later = [it.due - now for it in self._store.followers()]
