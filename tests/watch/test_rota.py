@@ -43,7 +43,7 @@ def rota_of(wanted: Wanted, past: Past | None = None) -> Rota:
 
 
 def begun(rota: Rota, steady: float) -> list[Kind]:
-    return [it.kind for it in rota.begin(at(steady), 9)]
+    return [it.kind for it in rota.begin(at(steady), 9, 9)]
 
 
 @dataclass
@@ -62,9 +62,13 @@ class _Life:
         rota = Rota(dice)
         rota.want(wanted, {}, at(0))
         while self.now < until:
-            for errand in rota.begin(at(self.now), self.most - len(self.running)):
+            for errand in rota.begin(at(self.now), *self._room()):
                 self._begin(errand, dice)
             self._advance(rota, dice)
+
+    def _room(self) -> tuple[int, int]:
+        telling = sum(it.kind is Kind.HAND_ON for it in self.running)
+        return self.most - len(self.running) + telling, self.most - telling
 
     def _begin(self, errand: Errand, dice: Random) -> None:
         assert errand not in self.running
@@ -74,12 +78,13 @@ class _Life:
             rivals = {Errand(mirror=errand.mirror, kind=it) for it in (Kind.PULL, Kind.AUDIT)}
             assert not rivals & self.running.keys(), "a pull and an audit at once"
         self.running[errand] = self.now + dice.choice([0.0, 1.0, 100.0])
-        assert len(self.running) <= self.most
+        assert min(self._room()) >= 0
         self.begins.setdefault(errand, []).append(self.now)
 
     def _advance(self, rota: Rota, dice: Random) -> None:
         ends = min(self.running.values(), default=inf)
-        starts = rota.next_moment() if len(self.running) < self.most else inf
+        work, tell = self._room()
+        starts = rota.next_moment(work=work > 0, tell=tell > 0)
         self.now = max(self.now, min(ends, starts))
         for errand in [it for it, end in self.running.items() if end <= self.now]:
             del self.running[errand]

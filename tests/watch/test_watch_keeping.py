@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from resourcesync.watch.keeping import Bell, Done, IsStopped, Watch
-from resourcesync.watch.rota import Ended, Errand, Rota, Verdict, Wanted
+from resourcesync.watch.rota import Ended, Errand, Kind, Rota, Verdict, Wanted
 from resourcesync.watch.times import Cron, Every
 
 GOOD = Ended(verdict=Verdict.DONE)
@@ -79,6 +79,34 @@ def test_no_more_work_goes_on_at_a_time_than_was_said() -> None:
 
     assert busy[1] == 3
     assert watch.finish(1)
+    watch.close()
+
+
+def test_programs_that_hang_stop_no_pull_and_turn_no_loop() -> None:
+    told: list[Done] = []
+    go_on = threading.Event()
+
+    def work(errand: Errand, _stop: IsStopped) -> tuple[Ended, object]:
+        if errand.kind is Kind.HAND_ON:
+            go_on.wait(20)
+        return Ended(verdict=Verdict.DONE, changed=True), None
+
+    watch = watch_of(work, told, _SetClock(), most=2)
+    names = ("a", "b", "c")
+    watch.want({it: Wanted(pull=Every(600), hands_on=True) for it in names}, {})
+    while len(told) < 3:
+        watch.turn(5)
+    watch.turn(0)
+    watch.want({it: Wanted(pull=Every(600), hands_on=True) for it in (*names, "late")}, {})
+    while len(told) < 4:
+        watch.turn(5)
+
+    assert [it.kind for it in watch.running] == [Kind.HAND_ON] * 2
+    began = time.monotonic()
+    watch.turn(0.2)  # a third is due to be told, and waits for its turn
+    assert time.monotonic() - began > 0.1
+    go_on.set()
+    assert watch.finish(5)
     watch.close()
 
 

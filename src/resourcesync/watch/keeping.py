@@ -6,12 +6,12 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import ceil, inf
+from math import ceil
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from resourcesync.ports import Clock
-from resourcesync.watch.rota import Ended, Errand, Past, Rota, Verdict, Wanted
+from resourcesync.watch.rota import Ended, Errand, Kind, Past, Rota, Verdict, Wanted
 from resourcesync.watch.times import Now
 
 _logger = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class Watch:
         work: Does an errand.
         tell: Told how each ended.
         clock: Time.
-        most: How many errands are worked on at a time.
+        most: How many errands are worked on at a time; as many more tell other programs.
     """
 
     def __init__(self, rota: Rota, work: Work, tell: Tell, clock: Clock, most: int) -> None:
@@ -129,12 +129,17 @@ class Watch:
         now = self._now()
         self._heed_clock(now)
         self._collect()
-        for errand in self._rota.begin(now, self._most - len(self._threads)):
+        for errand in self._rota.begin(now, *self._room()):
             self._begin(errand)
-        has_room = len(self._threads) < self._most
-        due = self._rota.next_moment() - now.steady if has_room else inf
+        work, tell = self._room()
+        due = self._rota.next_moment(work=work > 0, tell=tell > 0) - now.steady
         self.bell.wait(max(0.0, min(due, longest)))
         self._collect()
+
+    def _room(self) -> tuple[int, int]:
+        """Return how much more can be worked on, and told: programs that hang stop no pull."""
+        telling = sum(it.kind is Kind.HAND_ON for it in self._threads)
+        return self._most - len(self._threads) + telling, self._most - telling
 
     def finish(self, grace: float) -> bool:
         """Ask all work to stop, and wait for it; return whether all of it did.

@@ -204,13 +204,16 @@ class Rota:
                     since = now.steady - last.steady
                     row.due[kind] = table.next(Now(now.wall - since, last.steady), now, self._dice)
 
-    def begin(self, now: Now, room: int) -> list[Errand]:
+    def begin(self, now: Now, room: int, room_to_tell: int) -> list[Errand]:
         """Return what is to be begun now, what waits longest first; it counts as running.
 
         Args:
             now: The present moment.
-            room: How many errands more can be worked on.
+            room: How many pulls and audits more can be worked on.
+            room_to_tell: How many other programs more can be told of changes; these may take as
+                long as they like.
         """
+        left = {True: room_to_tell, False: room}
         waiting = [
             (_moment(row, kind, due), name, kind)
             for name, row in self._rows.items()
@@ -220,7 +223,8 @@ class Rota:
         chosen: list[Errand] = []
         for _, name, kind in sorted(waiting):
             row = self._rows[name]
-            if len(chosen) < room and row.is_free(kind):
+            if left[kind is Kind.HAND_ON] > 0 and row.is_free(kind):
+                left[kind is Kind.HAND_ON] -= 1
                 row.running.add(kind)
                 row.began[kind] = now
                 row.hinted = row.hinted and kind is not Kind.PULL
@@ -229,14 +233,19 @@ class Rota:
                 chosen.append(Errand(mirror=name, kind=kind))
         return chosen
 
-    def next_moment(self) -> float:
-        """Return when, by the steady clock, something is due; ``inf`` when only ends matter."""
+    def next_moment(self, *, work: bool = True, tell: bool = True) -> float:
+        """Return when, by the steady clock, something is due; ``inf`` when only ends matter.
+
+        Args:
+            work: Whether pulls and audits count.
+            tell: Whether it counts that other programs are told of changes.
+        """
         return min(
             (
                 _moment(row, kind, due)
                 for row in self._rows.values()
                 for kind, due in row.due.items()
-                if row.is_free(kind)
+                if row.is_free(kind) and (tell if kind is Kind.HAND_ON else work)
             ),
             default=inf,
         )
