@@ -63,6 +63,23 @@ def test_a_hub_that_is_away_fails_no_publication_and_hears_it_from_notify(
     assert (end["changes"], end["documents"], end["hubs"], end["problems"]) == (1, 1, 1, 0)
 
 
+def test_a_program_is_told_the_evidence_of_a_warning_as_the_schema_says(
+    tree: Path, hub: Listener, said: Said
+) -> None:
+    hub.answer = lambda _: (503, b"")
+    published(hub.origin)
+    changed("new.txt")
+    assert run(["publish", "public", "-q"]) == 0
+    said.readouterr()
+
+    assert run(["notify", "public", "--json"]) == 4
+
+    [warning] = [it for it in rows(said) if it["type"] == "warning"]
+    assert warning["code"] == "notify"
+    assert warning["evidence"]
+    assert {frozenset(it) for it in warning["evidence"]} == {frozenset({"label", "text"})}
+
+
 def test_notify_ends_with_3_when_some_hubs_heard_it(tree: Path, hub: Listener) -> None:
     published(hub.origin, NOWHERE)
     changed("new.txt")

@@ -388,21 +388,3 @@ def test_no_callback_and_no_secret_is_ever_logged(
     assert "denies a subscription" in caplog.text
     assert "token-" not in caplog.text
     assert "token-" not in repr(world.store.followers())
-
-
-def test_who_begins_anew_asks_at_once_for_what_no_hub_confirmed(world: World) -> None:
-    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
-    world.subscriber.tick()
-    world.subscriber.tick()
-    assert len(world.hubs.asked) == 1
-
-    again = world.restarted()  # with the address that was wrong mended, say
-    again.tick()
-
-    assert len(world.hubs.asked) == 2
-    again.tick()
-    assert len(world.hubs.asked) == 2
-    assert world.ask(world.follower().next_token, lease_seconds="7200").status == 200
-
-    world.restarted().tick()
-    assert len(world.hubs.asked) == 2  # what is confirmed is renewed when its time comes

@@ -51,6 +51,8 @@ class JsonScreen:
         """Write an event; progress at most once a second, but always the last of it."""
         if self._quiet or (event == "progress" and self._is_too_soon(fields)):
             return
+        if event == "warning":
+            fields = {**fields, "evidence": _labelled(fields.get("evidence"))}
         self._write(event, fields)
 
     def _is_too_soon(self, fields: Mapping[str, object]) -> bool:
@@ -69,7 +71,7 @@ class JsonScreen:
                 "code": problem.code,
                 "message": problem.message,
                 "place": problem.place,
-                "evidence": [{"label": label, "text": text} for label, text in problem.evidence],
+                "evidence": _labelled(problem.evidence),
                 "hint": problem.hint,
                 "exit": problem.exit,
             }
@@ -89,6 +91,11 @@ class JsonScreen:
     def _write(self, kind: str, fields: Mapping[str, object]) -> None:
         row = {"v": VERSION, "type": kind, "run": self._run, **fields}
         write_line(self._stream, self._encoder.encode(_tidied(row)).decode())
+
+
+def _labelled(evidence: object) -> list[dict[str, str]]:
+    pairs = evidence if isinstance(evidence, list | tuple) else ()
+    return [{"label": str(label), "text": str(text)} for label, text in pairs]
 
 
 def line_of(kind: str, run: str, fields: Mapping[str, object]) -> bytes:

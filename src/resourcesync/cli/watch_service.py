@@ -175,6 +175,16 @@ def _heeding(signals: _Signals, bell: int) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def _unheard(mirror: str) -> dict[str, object]:
+    return {
+        "code": "config",
+        "message": f"`push = true` of {mirror} does nothing: `watch` has no callback",
+        "mirror": mirror,
+        "evidence": (("kept", "the times at which it is pulled"),),
+        "hint": "write `callback` in [watch], or watch --callback, and begin anew",
+    }
+
+
 class _Service:
     """Runs the loop, and says how it goes.
 
@@ -259,13 +269,16 @@ class _Service:
             StorageError: Subscriptions cannot be remembered.
         """
         watched, chosen = wish.watched()
+        asked = {
+            name: (it.target.address or "", wish.configuration.network(name, {}))
+            for name, it in watched.items()
+            if it.wanted.takes_hints
+        }
         if self._push is not None:
-            asked = {
-                name: (it.target.address or "", wish.configuration.network(name, {}))
-                for name, it in watched.items()
-                if it.wanted.takes_hints
-            }
             self._push.keep(asked)
+        else:
+            for name in asked:
+                self._screen.report("warning", _unheard(name))
         self._wish = wish
         self._work.take(watched, chosen)
         self._intervals = {
