@@ -1,6 +1,7 @@
 """Other programs are fed, and none of them holds us up."""
 
 import sys
+import time
 from itertools import count
 from pathlib import Path
 
@@ -44,3 +45,14 @@ def test_a_program_that_hangs_is_ended_when_all_is_to_stop(*, reads: bool) -> No
 def test_what_is_no_program_is_told(command: list[str]) -> None:
     with pytest.raises(ConfigurationError, match="cannot run"):
         feed(command, [b"x\n"], never)
+
+
+def test_what_a_stopped_program_began_ends_with_it(tmp_path: Path) -> None:
+    ready, late = tmp_path / "ready", tmp_path / "late"
+    script = f"(touch {ready}; sleep 1; touch {late}) & wait"
+
+    with pytest.raises(StoppedError):
+        feed(["sh", "-c", script], [], ready.exists)
+
+    time.sleep(1.3)
+    assert not late.exists()

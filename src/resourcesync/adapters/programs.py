@@ -2,6 +2,7 @@
 
 import os
 import selectors
+import signal
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -21,8 +22,8 @@ def feed(command: Sequence[str], lines: Iterable[bytes], is_stopped: Callable[[]
     Args:
         command: The program and its arguments.
         lines: What it gets on stdin, each ended by a line break.
-        is_stopped: Asked many times a second; then the program is asked to end, and made to
-            after five seconds.
+        is_stopped: Asked many times a second; then the program is asked to end, with all that it
+            began, and made to after five seconds.
 
     Raises:
         ConfigurationError: There is no such program, or it may not be run.
@@ -84,9 +85,15 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         if process.stdin is not None:
             process.stdin.close()
     if process.poll() is None:
-        process.terminate()
+        _signal(process, signal.SIGTERM)
         try:
             process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
-            process.kill()
+            _signal(process, signal.SIGKILL)
             process.wait()
+
+
+def _signal(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+    """Send a signal to a program and to all that it began, which share its session."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
