@@ -334,3 +334,19 @@ def test_a_file_that_is_in_the_way_is_kept_and_told_of(source: TinySource, said:
         "warning[set-aside]: objects/0003.txt was not what is known here: it is kept as"
         f" .resourcesync/quarantine/{kept[0].name}\n"
     )
+
+
+def test_a_source_is_not_mirrored_into_the_folder_that_it_publishes(
+    tree: Path, source: TinySource, said: Said
+) -> None:
+    assert run(["publish", str(tree), "--url", source.url]) == 0
+    before = files_of(tree)
+
+    assert run(["pull", source.url, str(tree)]) == 2
+
+    assert "it is the Source, and cannot be its mirror" in said.readouterr().err
+    assert files_of(tree) == before
+    assert not source.asked
+    assert run(["pull", source.url, "copies"]) == 0
+    assert run(["publish", "copies", "--url", "http://other.example/"]) == 0
+    assert run(["pull", "copies"]) == 0  # a mirror that is published again goes on

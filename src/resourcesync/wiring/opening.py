@@ -7,23 +7,31 @@ from pathlib import Path
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
 from resourcesync.destination.memory import Memory
+from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.wiring import stores
 from resourcesync.wiring.stores import Home
 
+_CATALOGUE = "catalogue.db"
+
 
 @contextmanager
 def opened(
-    place: Path | Home, folder: Path, clock: Clock, *, is_expected: bool
+    place: Path | Home, folder: Path, source: str | None, clock: Clock, *, is_expected: bool
 ) -> Iterator[MirrorFolder]:
     """Open a mirror's folder, and hold it.
 
     Args:
         place: The folder, or the mirror in a store.
         folder: The folder.
+        source: The address that is asked, where it was given.
         clock: Time.
         is_expected: Whether a first pull that failed is remembered there.
+
+    Raises:
+        ConfigurationError: The folder is published at the address that is asked.
     """
+    _check_no_loop(folder, source or "")
     was_folder, was_mirror = folder.is_dir(), is_mirror(folder)
     had_own = (folder / OWN_FOLDER).is_dir()
     if isinstance(place, Home):
@@ -54,3 +62,24 @@ def _forget(folder: Path, *, had_own: bool, keep: bool) -> None:
     if not keep:
         with suppress(OSError):
             folder.rmdir()
+
+
+def _check_no_loop(folder: Path, source: str) -> None:
+    """Refuse to make a mirror of a Source in the very folder that the Source publishes.
+
+    Its copies would be published next time, and pulled again after that.
+
+    Raises:
+        ConfigurationError: The folder is published at the address that is asked.
+        StorageError: Its catalogue cannot be read.
+    """
+    if not (folder / OWN_FOLDER / _CATALOGUE).is_file() or is_mirror(folder):
+        return
+    from resourcesync.wiring.published import published_settings  # noqa: PLC0415 - seldom
+
+    url = published_settings(folder).url
+    if url and f"{source.rstrip('/')}/".startswith(url):
+        raise ConfigurationError(
+            f"{folder} is published at {url}: it is the Source, and cannot be its mirror",
+            hint=f"name another folder: resourcesync pull {source} DEST",
+        )
