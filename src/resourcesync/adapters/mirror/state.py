@@ -141,7 +141,7 @@ class SqliteMirrorState(MirrorLogs):
         with self._guard():
             verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
-            raise self._damaged(verdict)
+            raise self._damaged(" ".join(str(verdict).split()))
 
     @contextmanager
     def _guard(self) -> Iterator[None]:

@@ -136,13 +136,17 @@ def lines(plot: Plot, *, floor_: float | None = None, ceiling: float | None = No
     return _figure(plot, together(_grid(plot, scale, marks), _days(plot), limit, drawn))
 
 
+def _day(ago: int) -> str:
+    return ("today", "yesterday")[ago] if ago < 2 else f"{ago} days ago"  # noqa: PLR2004 - words
+
+
 def spark(values: Sequence[int], what: str) -> Markup:
     """Return a few numbers as small bars."""
     most = max([*values, 1])
     drawn = [
         tag(
             "rect",
-            tag("title", f"{len(values) - index - 1} days ago: {wording.count(value)}"),
+            tag("title", f"{_day(len(values) - index - 1)}: {wording.count(value)}"),
             x=index * 12 + 1,
             y=24 - max(22 * value / most, 1.0),
             width=9,
