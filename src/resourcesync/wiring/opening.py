@@ -7,7 +7,7 @@ from pathlib import Path
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
 from resourcesync.destination.memory import Memory
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, StateError, StorageError
 from resourcesync.ports import Clock
 from resourcesync.wiring import stores
 from resourcesync.wiring.stores import Home
@@ -71,13 +71,14 @@ def _check_no_loop(folder: Path, source: str) -> None:
 
     Raises:
         ConfigurationError: The folder is published at the address that is asked.
-        StorageError: Its catalogue cannot be read.
     """
     if not (folder / OWN_FOLDER / _CATALOGUE).is_file() or is_mirror(folder):
         return
     from resourcesync.wiring.published import published_settings  # noqa: PLC0415 - seldom
 
-    url = published_settings(folder).url
+    url = ""
+    with suppress(StateError, StorageError):  # a catalogue that is none says nothing
+        url = published_settings(folder).url
     if url and f"{source.rstrip('/')}/".startswith(url):
         raise ConfigurationError(
             f"{folder} is published at {url}: it is the Source, and cannot be its mirror",
