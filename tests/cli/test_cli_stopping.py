@@ -86,6 +86,33 @@ def test_a_stop_that_a_callback_swallows_comes_again(
     assert main.run(["demo"]) == 130
 
 
+def test_a_stop_that_python_drops_is_not_told_of_and_comes_again(
+    with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    monkeypatch.setattr(stopping, "KNOCK_EVERY", 0.02)
+    others: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", others.append)
+
+    class Gone:
+        def __init__(self, act: Callable[[], object]) -> None:
+            self._act = act
+
+        def __del__(self) -> None:  # what it raises cannot be raised, only told
+            self._act()
+
+    def work(_screen: Screen) -> Outcome:
+        Gone(lambda: int("no number"))
+        Gone(lambda: os.kill(os.getpid(), signal.SIGINT))
+        time.sleep(30)
+        raise AssertionError("it did not come again")
+
+    with_job(work)
+
+    assert main.run(["demo"]) == 130
+    assert len(others) == 1  # faults of others are told as ever
+    assert "Interrupted" not in said.readouterr().err
+
+
 def test_a_stop_that_is_on_its_way_does_not_disturb_the_cleaning_up(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

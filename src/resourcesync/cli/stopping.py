@@ -48,6 +48,7 @@ class _Knocker:
 
     def __init__(self) -> None:
         self._stop: KeyboardInterrupt | None = None
+        self._tell_lost = sys.unraisablehook
 
     def stop(self, number: int, _frame: FrameType | None) -> None:
         """Take a signal; the first one counts."""
@@ -56,6 +57,11 @@ class _Knocker:
         self._stop = Interrupted() if number == signal.SIGINT else Terminated()
         signal.setitimer(signal.ITIMER_REAL, KNOCK_EVERY, KNOCK_EVERY)
         raise self._stop
+
+    def overlook(self, lost: "sys.UnraisableHookArgs") -> None:
+        """Say nothing of a stop that got lost in a callback: it knocks again."""
+        if self._stop is None or lost.exc_value is not self._stop:
+            self._tell_lost(lost)
 
     def knock(self, _number: int, _frame: FrameType | None) -> None:
         """Raise the stop again unless somebody is dealing with it right now."""
@@ -92,9 +98,11 @@ def signals_raise(*, for_good: bool = False) -> Iterator[None]:
     wanted = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, knocker.stop) for number in wanted}
     alarm = signal.signal(signal.SIGALRM, knocker.knock)
+    tell_lost, sys.unraisablehook = sys.unraisablehook, knocker.overlook
     try:
         yield
     finally:
+        sys.unraisablehook = tell_lost
         if knocker._stop is not None:  # noqa: SLF001 - one class, one function
             signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, alarm)
