@@ -2,18 +2,15 @@
 
 from collections.abc import Mapping
 from contextlib import closing
-from io import RawIOBase
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from typing import BinaryIO, Final, cast
 
 from resourcesync.destination.patch_links import PatchLink
 from resourcesync.destination.plan import Fetch, Listed, algorithms_for, judge_bytes
+from resourcesync.documents.patches.limits import BoundedSink
 from resourcesync.errors import PatchError, ResourceSyncError, StorageError
 from resourcesync.model.digests import disagree, format_digests, parse_digests, usable
 from resourcesync.ports import Copies, Request, Staged
 from resourcesync.ports.patching import PatchFormat
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer as Buffer
 
 _REASON: Final = 300
 
@@ -94,7 +91,8 @@ class Patching:
 
     def _apply(self, listed: Listed, previous: Staged, patch: Staged, result: Staged) -> None:
         assert listed.length is not None, "without a length there is no patch"
-        sink = cast("BinaryIO", _Bounded(result, listed.length))
+        refusal = "the result is larger than what is listed"
+        sink = cast("BinaryIO", BoundedSink(result.write, listed.length, refusal))
         try:
             apply = self._formats[_patch(listed).media_type].load()
             with closing(previous.reading()) as before, closing(patch.reading()) as changes:
@@ -107,25 +105,6 @@ class Patching:
             raise PatchError(error.message) from error
         except Exception as error:  # a plug-in is foreign code, which may raise anything
             raise PatchError(f"{type(error).__name__}: {error}"[:_REASON]) from error
-
-
-class _Bounded(RawIOBase):
-    """Takes the bytes of a result, and no more of them than are listed."""
-
-    def __init__(self, staged: Staged, limit: int) -> None:
-        self._staged = staged
-        self._left = limit
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: "Buffer", /) -> int:
-        chunk = bytes(data)
-        self._left -= len(chunk)
-        if self._left < 0:
-            raise PatchError("the result is larger than what is listed")
-        self._staged.write(chunk)
-        return len(chunk)
 
 
 def _proven(listed: Listed, result: Staged) -> tuple[int, str]:

@@ -4,15 +4,12 @@ import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from io import RawIOBase
 from tempfile import SpooledTemporaryFile
-from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
+from typing import IO, BinaryIO, Final, cast
 
+from resourcesync.documents.patches.limits import BoundedSink
 from resourcesync.errors import PatchError
 from resourcesync.ports.patching import Computer, Patcher, PatchFormat, PatchMaker
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer as Buffer
 
 _log = logging.getLogger(__name__)
 _IN_MEMORY: Final = 1 << 20
@@ -75,60 +72,20 @@ class Patches:
             PatchError: It is not smaller, or does not lead to the new version.
         """
         _rewind(before, after)
-        limited = cast("BinaryIO", _Limited(patch, length - 1))
+        refusal = "the patch is not smaller than the new version"
+        limited = cast("BinaryIO", BoundedSink(patch.write, length - 1, refusal))
         compute, apply = self._load(maker)
         compute(before, after, limited, length - 1)
         _rewind(before, patch)
-        result = _Result(length)
+        running = hashlib.sha256()
+        result = BoundedSink(running.update, length, "the result is larger than the new version")
         apply(before, cast("BinaryIO", patch), cast("BinaryIO", result), length)
         _rewind(after)
-        if result.digest != digest_of(after):
+        if running.hexdigest() != digest_of(after):
             raise PatchError("the patch does not lead to the new version")
 
     def _loaded(self, maker: PatchMaker) -> tuple[Computer, Patcher]:
         return maker.load(), self._formats[maker.media_type].load()
-
-
-class _Limited(RawIOBase):
-    """Takes the bytes of a patch, and no more of them than it may have."""
-
-    def __init__(self, patch: IO[bytes], most: int) -> None:
-        self._patch = patch
-        self._left = most
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: "Buffer", /) -> int:
-        chunk = bytes(data)
-        self._left -= len(chunk)
-        if self._left < 0:
-            raise PatchError("the patch is not smaller than the new version")
-        self._patch.write(chunk)
-        return len(chunk)
-
-
-class _Result(RawIOBase):
-    """Takes the bytes of a result, and keeps only their digest."""
-
-    def __init__(self, most: int) -> None:
-        self._left = most
-        self._running = hashlib.sha256()
-
-    @property
-    def digest(self) -> str:
-        return self._running.hexdigest()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: "Buffer", /) -> int:
-        chunk = bytes(data)
-        self._left -= len(chunk)
-        if self._left < 0:
-            raise PatchError("the result is larger than the new version")
-        self._running.update(chunk)
-        return len(chunk)
 
 
 def digest_of(stream: IO[bytes]) -> str:

@@ -1,8 +1,13 @@
 """What a patch and the version before may cost."""
 
-from typing import BinaryIO, Final
+from collections.abc import Callable
+from io import RawIOBase
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync.errors import PatchError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 MAX_BYTES: Final = 8 << 20
 """Bytes of a version, and of a patch, that are taken into memory: a tree is many times as large."""
@@ -21,3 +26,35 @@ def read_all(stream: BinaryIO, limit: int, what: str) -> bytes:
     if len(data) > limit:
         raise PatchError(f"{what} has more than {limit:,} B")
     return data
+
+
+class BoundedSink(RawIOBase):
+    """Takes bytes, and no more of them than it may have.
+
+    Args:
+        take: Is given each piece.
+        most: Bytes in all.
+        refusal: What is said when there are more.
+    """
+
+    def __init__(self, take: Callable[[bytes], object], most: int, refusal: str) -> None:
+        self._take = take
+        self._left = most
+        self._refusal = refusal
+
+    def writable(self) -> bool:
+        """Return that it takes bytes."""
+        return True
+
+    def write(self, data: "Buffer", /) -> int:
+        """Take a piece.
+
+        Raises:
+            PatchError: There are too many bytes.
+        """
+        chunk = bytes(data)
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise PatchError(self._refusal)
+        self._take(chunk)
+        return len(chunk)
