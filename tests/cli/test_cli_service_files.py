@@ -109,3 +109,15 @@ def test_a_program_gets_a_file_as_json(said: Said) -> None:
     assert run(["config", "compose", "--json"]) == 0
     [line] = [it for it in map(json.loads, said.readouterr().out.splitlines()) if "text" in it]
     assert "resourcesync watch" in line["text"]
+
+
+def test_a_mirror_that_cannot_be_read_is_told_by_its_name() -> None:
+    configuration = Configuration(None)
+    figures = WatchFigures(lambda: (("nowhere", "no-more"), configuration), dict, dict)
+
+    told = json.loads(figures.status())["mirrors"]
+
+    assert [(it["mirror"], it["code"]) for it in told] == [
+        ("nowhere", "config"),
+        ("no-more", "config"),
+    ]

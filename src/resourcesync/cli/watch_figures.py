@@ -9,38 +9,12 @@ import msgspec
 from resourcesync import __version__
 from resourcesync.cli.configured import Configuration
 from resourcesync.cli.json_output import line_of
-from resourcesync.cli.output import Outcome, Problem
+from resourcesync.cli.notes import Notes
 from resourcesync.cli.status import Check, look
 from resourcesync.cli.status_formats import Labels, Limits, Seen, figures_of
 from resourcesync.server.figures import Figure
 
 _CHANGES: Final = ("created", "updated", "deleted")
-
-
-class Notes:
-    """A screen that shows nothing, and keeps the mirrors that it was told of."""
-
-    def __init__(self) -> None:
-        self.mirrors: list[Mapping[str, object]] = []
-
-    def start(self, fields: Mapping[str, object]) -> None:
-        """Show nothing."""
-
-    def report(self, event: str, fields: Mapping[str, object]) -> None:
-        """Keep a mirror."""
-        if event == "mirror":
-            self.mirrors.append(fields)
-
-    def problem(self, problem: Problem) -> None:
-        """Keep the mirror that cannot be read, as what it is."""
-        names = [text for label, text in problem.evidence if label == "mirror"]
-        self.mirrors.append({"mirror": "".join(names), "code": problem.code})
-
-    def end(self, outcome: Outcome) -> None:
-        """Show nothing."""
-
-    def close(self) -> None:
-        """Have nothing to give back."""
 
 
 class WatchFigures:
@@ -114,9 +88,15 @@ class WatchFigures:
 
     def _look(self) -> tuple[list[Seen], list[Mapping[str, object]]]:
         names, configuration = self._names()
-        notes = Notes()
-        found = look(names, configuration, notes, Check(asked=False, limits=Limits()))
-        return found.seen, notes.mirrors
+        seen: list[Seen] = []
+        mirrors: list[Mapping[str, object]] = []
+        for name in names:
+            notes = Notes()
+            found = look((name,), configuration, notes, Check(asked=False, limits=Limits()))
+            seen += found.seen
+            mirrors += notes.mirrors
+            mirrors += ({"mirror": name, "code": it.code} for it in notes.problems)
+        return seen, mirrors
 
 
 def _one(name: str, what: str, values: Mapping[Labels, float]) -> Figure:

@@ -10,11 +10,11 @@ from typing import Any, Final
 from resourcesync.cli.audit_reports import Evidence, html_report
 from resourcesync.cli.audit_words import fields_of as audit_fields
 from resourcesync.cli.configured import Configuration
+from resourcesync.cli.notes import Notes
 from resourcesync.cli.output import Problem
 from resourcesync.cli.status import Check, look, notes_of
 from resourcesync.cli.status_formats import Limits, Seen, as_listed
 from resourcesync.cli.watch_words import what_of
-from resourcesync.cli.watch_work import Notes
 from resourcesync.cli.why import lines_of, named
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError

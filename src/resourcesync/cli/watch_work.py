@@ -11,6 +11,7 @@ from resourcesync.cli.change_lines import fields_of
 from resourcesync.cli.crash import write_crash_report
 from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.json_output import line_of
+from resourcesync.cli.notes import Notes
 from resourcesync.cli.output import Outcome, Problem, problem_of
 from resourcesync.cli.pull_words import PullWords
 from resourcesync.cli.pulling import Chosen, Target, Way, pull
@@ -68,29 +69,6 @@ class Report:
     problem: Problem | None = None
     problems: tuple[Problem, ...] = ()
     stopped: bool = False
-
-
-class Notes:
-    """A screen that shows nothing and keeps the problems."""
-
-    def __init__(self) -> None:
-        self.problems: list[Problem] = []
-
-    def start(self, fields: Mapping[str, object]) -> None:
-        """Show nothing."""
-
-    def report(self, event: str, fields: Mapping[str, object]) -> None:
-        """Show nothing."""
-
-    def problem(self, problem: Problem) -> None:
-        """Keep an error."""
-        self.problems.append(problem)
-
-    def end(self, outcome: Outcome) -> None:
-        """Show nothing."""
-
-    def close(self) -> None:
-        """Have nothing to give back."""
 
 
 OnPulled = Callable[[Watched], None]
