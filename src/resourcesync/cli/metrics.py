@@ -6,11 +6,13 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from resourcesync.cli.output import Outcome, Screen, problem_of
-from resourcesync.cli.prometheus import head, label
 from resourcesync.errors import ResourceSyncError, StorageError
+
+if TYPE_CHECKING:
+    from resourcesync.server.figures import Figure
 
 _Row = Mapping[str, object]
 
@@ -76,7 +78,9 @@ def write_metrics(path: Path, rows: Iterable[_Row], now: datetime) -> None:
     """
     import tempfile  # noqa: PLC0415 - many keep no metrics
 
-    text = "".join(f"{line}\n" for line in _lines(list(rows), now))
+    from resourcesync.server.figures import write_figures  # noqa: PLC0415 - seldom needed
+
+    text = write_figures(_figures(list(rows), now)).decode()
     temporary = ""
     try:
         file, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -96,31 +100,30 @@ def write_metrics(path: Path, rows: Iterable[_Row], now: datetime) -> None:
         ) from error
 
 
-def _lines(rows: list[_Row], now: datetime) -> Iterator[str]:
-    moment = f"{now.timestamp():.3f}"
-    yield from _figure("end_timestamp_seconds", "When the run ended.", rows, lambda _: moment)
-    yield from _figure("exit_code", "How it ended.", rows, partial(_number_of, key="exit"))
-    yield from _figure("in_sync", "1 when the mirror is in sync.", rows, _is_in_sync)
+def _figures(rows: list[_Row], now: datetime) -> "Iterator[Figure]":
+    yield _figure("end_timestamp_seconds", "When the run ended.", rows, lambda _: now.timestamp())
+    yield _figure("exit_code", "How it ended.", rows, partial(_number_of, key="exit"))
+    yield _figure("in_sync", "1 when the mirror is in sync.", rows, _is_in_sync)
     for key, (name, what) in _FIGURES.items():
         there = [row for row in rows if row.get(key) is not None]
         if there:
-            yield from _figure(name, what, there, partial(_number_of, key=key))
+            yield _figure(name, what, there, partial(_number_of, key=key))
 
 
-def _figure(
-    name: str, what: str, rows: Iterable[_Row], value: Callable[[_Row], str]
-) -> Iterator[str]:
-    yield from head(_PREFIX + name, what)
-    for row in rows:
-        yield f"{_PREFIX}{name}{{{label(str(row['mirror']))}}} {value(row)}"
+def _figure(name: str, what: str, rows: Iterable[_Row], value: Callable[[_Row], float]) -> "Figure":
+    from resourcesync.server.figures import Figure  # noqa: PLC0415 - seldom needed
+
+    values = tuple(((("mirror", str(row["mirror"])),), value(row)) for row in rows)
+    return Figure(name=_PREFIX + name, kind="gauge", what=what, values=values)
 
 
-def _is_in_sync(row: _Row) -> str:
-    return str(int(row.get("state") == "in sync" and not row.get("dry_run")))
+def _is_in_sync(row: _Row) -> float:
+    return row.get("state") == "in sync" and not row.get("dry_run")
 
 
-def _number_of(row: _Row, key: str) -> str:
+def _number_of(row: _Row, key: str) -> float:
     value = row[key]
     if isinstance(value, datetime):
-        return str(value.timestamp())
-    return str(int(value)) if isinstance(value, int) else str(value)
+        return value.timestamp()
+    assert isinstance(value, int | float)
+    return value
