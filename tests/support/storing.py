@@ -1,86 +1,96 @@
-"""A store in a folder that keeps every promise of the port, and can be told to break them."""
+"""A store in one file that keeps every promise of the port, and can be told to break them."""
 
-import os
+import fcntl
+import hashlib
 import secrets
-import shutil
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import quote, unquote
 
 from resourcesync.errors import LockedError
 from resourcesync.ports.storing import Content, Stored
 
+_SETUP = """
+PRAGMA synchronous = OFF;
+CREATE TABLE IF NOT EXISTS held (key TEXT PRIMARY KEY, version TEXT NOT NULL, body BLOB NOT NULL);
+"""
+
 
 class ShelfStore:
-    """Bytes in files whose names are their keys; a version's name is their first line.
+    """Bytes in rows of SQLite; every method is one statement, so it is done whole or not at all.
 
     Args:
-        folder: Where.
+        folder: Where; made when something is asked.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def _file(self, key: str) -> Path:
-        return self.folder / f"k{quote(key, safe='')}"
+    @contextmanager
+    def _rows(self) -> Iterator[sqlite3.Connection]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / "shelf.db"
+        with closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as connection:
+            connection.executescript(_SETUP)
+            yield connection
 
     def put(self, key: str, content: Content, replaces: str | None) -> str | None:
-        there = self.look(key)
-        if (None if there is None else there.version) != replaces:
-            return None
-        version = secrets.token_hex(8)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        temporary = self.folder / f"t{version}"
-        with temporary.open("wb") as out:
-            out.write(f"{version}\n".encode())
-            shutil.copyfileobj(content.stream, out)
-        assert temporary.stat().st_size == content.length + len(version) + 1
-        temporary.replace(self._file(key))
-        return version
+        body, version = content.stream.read(), secrets.token_hex(8)
+        if len(body) != content.length:
+            raise ValueError(f"{len(body)} bytes came, and {content.length} were told")
+        for digest in content.digests:
+            if hashlib.new(digest.algorithm.replace("-", ""), body).hexdigest() != digest.value:
+                raise ValueError(f"these bytes have another {digest.algorithm}")
+        with self._rows() as rows:
+            if replaces is None:
+                new = (key, version, body)
+                done = rows.execute("INSERT OR IGNORE INTO held VALUES (?, ?, ?)", new)
+            else:
+                update = "UPDATE held SET version = ?, body = ? WHERE key = ? AND version = ?"
+                done = rows.execute(update, (version, body, key, replaces))
+            return version if done.rowcount else None
 
     def look(self, key: str) -> Stored | None:
-        try:
-            with self._file(key).open("rb") as file:
-                first = file.readline()
-                return Stored(first.decode().strip(), os.fstat(file.fileno()).st_size - len(first))
-        except FileNotFoundError:
-            return None
+        with self._rows() as rows:
+            query = "SELECT version, length(body) FROM held WHERE key = ?"
+            found = rows.execute(query, (key,)).fetchone()
+        return None if found is None else Stored(*found)
 
     def open(self, key: str) -> BinaryIO | None:
-        if self.look(key) is None:
-            return None
-        return BytesIO(self._file(key).read_bytes().partition(b"\n")[2])
+        with self._rows() as rows:
+            found = rows.execute("SELECT body FROM held WHERE key = ?", (key,)).fetchone()
+        return None if found is None else BytesIO(found[0])
 
     def move(self, key: str, to: str, version: str) -> bool:
-        there = self.look(key)
-        if there is None or there.version != version:
-            return False
-        self._file(key).rename(self._file(to))
-        return True
+        with self._rows() as rows:
+            update = "UPDATE held SET key = ? WHERE key = ? AND version = ?"
+            return rows.execute(update, (to, key, version)).rowcount == 1
 
     def remove(self, key: str) -> None:
-        self._file(key).unlink(missing_ok=True)
+        with self._rows() as rows:
+            rows.execute("DELETE FROM held WHERE key = ?", (key,))
 
     def keys(self, prefix: str) -> Iterator[str]:
-        names = sorted(path.name for path in self.folder.glob("k*"))
-        return (key for name in names if (key := unquote(name[1:])).startswith(prefix))
+        with self._rows() as rows:
+            found = rows.execute("SELECT key FROM held ORDER BY key").fetchall()
+        return (key for (key,) in found if key.startswith(prefix))
 
     @contextmanager
     def hold(self, who: str) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
-        lease = self.folder / "lease"
-        try:
-            with lease.open("x") as file:
-                file.write(who)
-        except FileExistsError:
-            raise LockedError(f"{lease.read_text()} holds the store") from None
-        try:
-            yield
-        finally:
-            lease.unlink()
+        with (self.folder / "lease").open("a+") as lease:
+            try:
+                fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lease.seek(0)
+                raise LockedError(f"{lease.read()} holds the store") from None
+            lease.truncate(0)
+            lease.write(who)
+            lease.flush()
+            yield  # the system ends the lock with its process, however that ends
 
     # --- what tests look at and spoil ---
 
@@ -96,9 +106,9 @@ class ShelfStore:
     def spoil(self, key: str, body: bytes, *, openly: bool = True) -> None:
         """Replace bytes behind the mirror's back; not ``openly``: as rot does, in its version."""
         there = self.look(key)
-        self.folder.mkdir(parents=True, exist_ok=True)
         version = secrets.token_hex(8) if openly or there is None else there.version
-        self._file(key).write_bytes(f"{version}\n".encode() + body)
+        with self._rows() as rows:
+            rows.execute("INSERT OR REPLACE INTO held VALUES (?, ?, ?)", (key, version, body))
 
 
 def open_shelf(address: str) -> ShelfStore:

@@ -1,0 +1,11 @@
+"""Suites of checks for those who write plug-ins: one for each port, and every adapter keeps it.
+
+A suite is a class of plain test methods. Derive a class from it whose name begins with ``Test``,
+give it the pytest fixture that its docstring names, and run pytest. See
+``docs/how-to/write-a-plug-in.md``. Neither pytest nor anything else is imported here that the
+package does not need anyway, and nothing of the package imports this.
+"""
+
+from resourcesync.testing.stores import StoreSuite
+
+__all__ = ["StoreSuite"]

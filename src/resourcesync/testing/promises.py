@@ -1,0 +1,113 @@
+"""What the checks of all suites are made of: facts that must hold, said in a sentence.
+
+No test framework is needed: a check that fails raises ``AssertionError``, and one that cannot be
+made raises ``unittest.SkipTest``, which pytest and unittest both understand. ``assert`` would not
+do: pytest explains it in the modules of tests only, and Python leaves it out when it is told to.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from types import TracebackType
+from typing import BinaryIO, Final, NoReturn, Self
+from unittest import SkipTest
+
+_LONGEST: Final = 500
+_PATIENCE: Final = 60.0
+_BREATH: Final = 0.0005
+
+
+def expect(fact: object, promise: str) -> None:
+    """Fail with the promise that was broken, unless ``fact`` is true."""
+    if not fact:
+        raise AssertionError(f"not kept: {promise}")
+
+
+def expect_equal(found: object, expected: object, promise: str) -> None:
+    """Fail with the promise and both values, unless they are equal."""
+    if found != expected:
+        raise AssertionError(
+            f"not kept: {promise}\n  expected: {_short(expected)}\n  found:    {_short(found)}"
+        )
+
+
+class Refusal:
+    """A block that must raise one of ``kinds``; see ``expect_refusal``.
+
+    Attributes:
+        told: What it raised, its evidence included; empty until then.
+    """
+
+    def __init__(self, kinds: type[Exception] | tuple[type[Exception], ...], promise: str) -> None:
+        self._kinds = kinds
+        self._promise = promise
+        self.told = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        if error is None:
+            raise AssertionError(f"not kept: {self._promise}\n  nothing was raised")
+        self.told = f"{error} {getattr(error, 'evidence', '')}"
+        return isinstance(error, self._kinds)
+
+
+def expect_refusal(kinds: type[Exception] | tuple[type[Exception], ...], promise: str) -> Refusal:
+    """Fail unless the block raises one of ``kinds``; what else it raises passes."""
+    return Refusal(kinds, promise)
+
+
+@contextmanager
+def all_the_while(look: Callable[[], object]) -> Iterator[None]:
+    """Call ``look`` again and again in another thread while the block runs; raise what it raises.
+
+    It is called once before the block begins.
+    """
+    done, looked = Event(), Event()
+    failures: list[BaseException] = []
+
+    def repeat() -> None:
+        try:
+            look()
+            looked.set()
+            while not done.wait(_BREATH):  # else it would keep the other thread from going on
+                look()
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits for it
+            failures.append(error)
+        finally:
+            looked.set()
+
+    thread = Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        looked.wait(_PATIENCE)
+        yield
+    finally:
+        done.set()
+        thread.join(_PATIENCE)
+    if failures:
+        raise failures[0]
+
+
+def content_of(stream: BinaryIO | None) -> bytes | None:
+    """Read what was opened to its end, and close it; ``None`` when nothing was."""
+    if stream is None:
+        return None
+    with stream:
+        return stream.read()
+
+
+def cannot_try(why: str) -> NoReturn:
+    """End a check that cannot be made here: it is shown as skipped, with the reason."""
+    raise SkipTest(why)
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}… ({len(shown):,} characters)"

@@ -1,0 +1,405 @@
+"""What every store must keep (``resourcesync.ports.storing.Store``), as checks."""
+
+import hashlib
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+from io import BufferedReader, BytesIO, RawIOBase
+from threading import Barrier, Event
+from typing import Any, BinaryIO, ClassVar, Final
+
+from resourcesync.errors import LockedError
+from resourcesync.model.digests import Digest
+from resourcesync.ports.storing import Content, Store, Stored
+from resourcesync.testing.promises import (
+    all_the_while,
+    cannot_try,
+    content_of,
+    expect,
+    expect_equal,
+    expect_refusal,
+)
+
+_KEYS: Final = (
+    "plain.txt",
+    "a folder/with blanks.txt",
+    "a/b/c/d/e/f/g.bin",
+    "Case.txt",
+    "case.txt",
+    "100%25?x=1&y=%41#z+;,~'(){}[]!@$^.txt",
+    unicodedata.normalize("NFC", "Ünïcödé/日本語/🙂.txt"),
+    ".resourcesync/trash/20260301T120000.000000-0123456789abcdef-x",
+    f"{'l' * 250}/{'o' * 250}/{'n' * 250}/{'g' * 247}",
+)
+_LARGE: Final = (1 << 20) + 4_321
+_TIMES: Final = 15
+_AT_ONCE: Final = 4
+
+
+class StoreSuite:
+    """The promises of a store of copies, one check each.
+
+    Derive a class whose name begins with ``Test`` in a module of tests, and give it a pytest
+    fixture ``store`` that returns a new, empty store; where it is a shared server, a prefix of its
+    own will do.
+    """
+
+    has_conditional_writes: ClassVar[bool] = True
+    """Whether deciding and replacing are one step, as the port asks. Without that, a second
+    program that writes the same keys is overwritten now and then: say so to your users."""
+
+    checks_digests: ClassVar[bool] = False
+    """Whether bytes that do not match ``Content.digests`` are refused."""
+
+    many: ClassVar[int] = 1_100
+    """How many keys are more than one page of a listing."""
+
+    def again(self, store: Store) -> Store:
+        """Return the same store as another program would open it; by default the same object."""
+        return store
+
+    def die_holding(self, store: Store) -> float | None:
+        """Leave a hold behind as a program does that was killed, if that can be done.
+
+        Returns:
+            Seconds after which it must have ended; ``None`` when it cannot be tried.
+        """
+        del store
+        return None
+
+    # --- what is put ---
+
+    def test_what_is_put_is_there_for_everybody(self, store: Store) -> None:
+        """`put` returns its version; `look`, `open` and `keys` have it at once, for others too."""
+        version = _put(store, "a/b.txt", b"some bytes")
+
+        expect(version, "put returns a version that is not empty")
+        for eyes in (store, self.again(store)):
+            expect_equal(
+                eyes.look("a/b.txt"), Stored(version or "", 10), "look tells what put left"
+            )
+            expect_equal(content_of(eyes.open("a/b.txt")), b"some bytes", "open reads the bytes")
+            expect_equal(list(eyes.keys("")), ["a/b.txt"], "keys has what was put")
+
+    def test_where_nothing_was_put_nothing_is(self, store: Store) -> None:
+        """Of a key that was never put, all methods say so, and none raises."""
+        expect_equal(store.look("a.txt"), None, "look says that nothing is there")
+        expect(store.open("a.txt") is None, "open says that nothing is there")
+        expect_equal(list(store.keys("")), [], "an empty store has no keys")
+        expect(not store.move("a.txt", "b.txt", "1"), "nothing can be moved from there")
+        store.remove("a.txt")
+        expect_equal(store.look("b.txt"), None, "nothing came to be by asking")
+
+    def test_every_key_that_a_mirror_uses_is_taken_as_it_is(self, store: Store) -> None:
+        """Blanks, signs, other scripts, case and 1,000 bytes: none is changed or mixed up."""
+        for key in _KEYS:
+            expect(_put(store, key, key.encode()), f"{key!r} is taken")
+
+        expect_equal(sorted(store.keys("")), sorted(_KEYS), "keys come back as they were given")
+        for key in _KEYS:
+            expect_equal(content_of(store.open(key)), key.encode(), f"{key!r} has its own bytes")
+
+    def test_no_bytes_and_many_bytes_are_kept(self, store: Store) -> None:
+        """Empty resources are resources; large ones come back as they were."""
+        large = _pattern(_LARGE)
+        _put(store, "empty", b"")
+        _put(store, "large", large)
+
+        for key, body in (("empty", b""), ("large", large)):
+            there = store.look(key)
+            expect_equal(there and there.length, len(body), f"look tells the length of {key}")
+            expect(content_of(store.open(key)) == body, f"the bytes of {key} are kept")
+
+    # --- what is replaced ---
+
+    def test_only_what_was_told_of_is_replaced(self, store: Store) -> None:
+        """`put` replaces the version it is given; other bytes have another version."""
+        first = _put(store, "a.txt", b"old")
+
+        second = _put(store, "a.txt", b"new", replaces=first)
+
+        expect(second and second != first, "other bytes of the same length have another version")
+        expect_equal(store.look("a.txt"), Stored(second or "", 3), "look tells the new version")
+        expect_equal(content_of(store.open("a.txt")), b"new", "the new bytes are there")
+        expect_equal(list(store.keys("")), ["a.txt"], "a key is listed once")
+
+    def test_what_nobody_told_of_is_not_replaced(self, store: Store) -> None:
+        """`put` returns `None` and touches nothing when something else, or nothing, is there."""
+        first = _put(store, "a.txt", b"one")
+        second = _put(store, "a.txt", b"two", replaces=first)
+
+        for replaces in (None, first):
+            found = _put(store, "a.txt", b"three", replaces=replaces)
+            expect_equal(found, None, "put says that something else was there")
+        gone = _put(store, "b.txt", b"three", replaces=second)
+
+        expect_equal(gone, None, "put says that what it is to replace is gone")
+        expect_equal(store.look("a.txt"), Stored(second or "", 3), "the version is untouched")
+        expect_equal(content_of(store.open("a.txt")), b"two", "the bytes are untouched")
+        expect_equal(store.look("b.txt"), None, "nothing was put where nothing was to be replaced")
+
+    def test_of_several_who_write_at_once_one_succeeds(self, store: Store) -> None:
+        """Deciding and replacing are one step, whoever else writes there."""
+        if not self.has_conditional_writes:
+            cannot_try("the store has no conditional writes")
+        eyes = [self.again(store) for _ in range(_AT_ONCE)]
+        version: str | None = None
+        for turn in range(_TIMES):
+            bodies = [b"%d of turn %d" % (number, turn) for number in range(_AT_ONCE)]
+
+            versions = _put_at_once(eyes, bodies, version)
+
+            won = [it for it in range(_AT_ONCE) if versions[it] is not None]
+            expect_equal(len(won), 1, "of several who replace one version, one succeeds")
+            version = versions[won[0]]
+            expect_equal(content_of(store.open("a.txt")), bodies[won[0]], "its bytes are there")
+
+    def test_a_put_that_fails_leaves_what_was_there(self, store: Store) -> None:
+        """When the bytes cannot be read, or are fewer than told, nothing is replaced."""
+        first = _put(store, "a.txt", b"old")
+        body = _pattern(_LARGE)
+        short = Content(BytesIO(body[:-1]), len(body), _digests(body))
+        for content in (Content(BufferedReader(_Failing(body)), len(body), _digests(body)), short):
+            for key, replaces in (("a.txt", first), ("b.txt", None)):
+                content.stream.seek(0)
+                with expect_refusal(Exception, "put raises when not all bytes came"):
+                    store.put(key, content, replaces)
+
+        expect_equal(store.look("a.txt"), Stored(first or "", 3), "what was there is still there")
+        expect_equal(content_of(store.open("a.txt")), b"old", "its bytes are untouched")
+        expect_equal(list(store.keys("")), ["a.txt"], "no part of what failed is there")
+
+    def test_bytes_that_were_spoiled_on_their_way_are_refused(self, store: Store) -> None:
+        """A store that checks what it takes replaces nothing by other bytes than were told."""
+        if not self.checks_digests:
+            cannot_try("the store does not check digests")
+        first = _put(store, "a.txt", b"old")
+
+        with expect_refusal(Exception, "bytes that do not match their digests are refused"):
+            store.put("a.txt", Content(BytesIO(b"neW"), 3, _digests(b"new")), first)
+
+        expect_equal(content_of(store.open("a.txt")), b"old", "what was there is still there")
+
+    # --- what others see meanwhile ---
+
+    def test_a_reader_never_sees_a_part_or_nothing(self, store: Store) -> None:
+        """While a version is replaced, others see the old one or the new one, whole."""
+        bodies = [bytes([number]) * 200_000 for number in (1, 2)]
+        version = _put(store, "a.txt", bodies[0])
+        eyes = self.again(store)
+
+        def look() -> None:
+            expect(content_of(eyes.open("a.txt")) in bodies, "a reader sees one whole version")
+            expect(eyes.look("a.txt") is not None, "what is replaced is never away")
+
+        with all_the_while(look):
+            for number in range(_TIMES):
+                version = _put(store, "a.txt", bodies[number % 2], replaces=version)
+
+    def test_what_is_opened_is_one_version_to_its_end(self, store: Store) -> None:
+        """Replaced or removed while it is read, it goes on or fails; it is never mixed."""
+        old, new = (bytes([number]) * _LARGE for number in (1, 2))
+        version = _put(store, "a.txt", old)
+        readers = [self.again(store).open("a.txt") for _ in range(2)]
+        begun = [stream.read(10) for stream in readers if stream is not None]
+
+        _put(store, "a.txt", new, replaces=version)
+        ends = [_rest(readers[0])]
+        store.remove("a.txt")
+        ends.append(_rest(readers[1]))
+
+        expect_equal(begun, [old[:10]] * 2, "a reader begins with the version that is there")
+        expect(all(it in (None, old[10:]) for it in ends), "a reader has one version to its end")
+
+    # --- what is moved and removed ---
+
+    def test_what_is_moved_is_there_and_not_here(self, store: Store) -> None:
+        """`move` takes the bytes to the other key; the old one is free for others."""
+        _put(store, "other.txt", b"other")
+        version = _put(store, "a/b.txt", b"bytes")
+
+        expect(store.move("a/b.txt", "c/d.txt", version or ""), "move says that it was done")
+
+        expect_equal(store.look("a/b.txt"), None, "nothing is left where it was")
+        there = store.look("c/d.txt")
+        expect_equal(there and there.length, 5, "it is where it was moved to")
+        expect_equal(content_of(store.open("c/d.txt")), b"bytes", "its bytes went with it")
+        expect_equal(sorted(store.keys("")), ["c/d.txt", "other.txt"], "nothing else moved")
+        expect(_put(store, "a/b.txt", b"next"), "the old key is free again")
+
+    def test_another_version_is_not_moved(self, store: Store) -> None:
+        """`move` returns `False` and moves nothing when its version is not there any more."""
+        first = _put(store, "a.txt", b"one")
+        second = _put(store, "a.txt", b"two", replaces=first)
+
+        expect(not store.move("a.txt", "b.txt", first or ""), "move says that it is another one")
+
+        expect_equal(store.look("a.txt"), Stored(second or "", 3), "it is where it was")
+        expect_equal(store.look("b.txt"), None, "nothing came where it was to go")
+
+    def test_what_is_moved_is_never_at_neither_key(self, store: Store) -> None:
+        """Whoever looks while it is moved finds it at one key at least."""
+        version = _put(store, "0.txt", b"precious" * 10_000)
+        eyes = self.again(store)
+        last = [0]
+
+        def look() -> None:
+            # The key it is at last is looked at last: so it cannot slip through between two looks.
+            first = last[0]
+            found = [eyes.look(f"{number}.txt") for number in range(first, first + 2)]
+            passed = first != last[0]
+            expect(passed or any(found), "what is moved is never at neither key")
+
+        with all_the_while(look):
+            for number in range(_TIMES):
+                expect(
+                    store.move(f"{number}.txt", f"{number + 1}.txt", version or ""), "it is moved"
+                )
+                last[0] = number + 1
+                there = store.look(f"{number + 1}.txt")
+                version = there and there.version
+
+    def test_what_is_removed_is_gone_and_nothing_else(self, store: Store) -> None:
+        """`remove` takes one key, not those that begin as it does; twice is no error."""
+        for key in ("a.txt", "a.txt.old", "b/a.txt"):
+            _put(store, key, b"x")
+
+        store.remove("a.txt")
+        store.remove("a.txt")
+
+        expect_equal(store.look("a.txt"), None, "what was removed is gone")
+        expect(store.open("a.txt") is None, "it cannot be opened any more")
+        expect_equal(sorted(store.keys("")), ["a.txt.old", "b/a.txt"], "the others are there")
+
+    # --- what is listed ---
+
+    def test_keys_are_listed_by_how_they_begin(self, store: Store) -> None:
+        """`keys` yields those that begin with a prefix, each once, and no others."""
+        for key in ("a/b/1", "a/b/2", "a/bc", "b/a/b/1"):
+            _put(store, key, b"x")
+
+        for prefix, expected in {
+            "": ["a/b/1", "a/b/2", "a/bc", "b/a/b/1"],
+            "a/b": ["a/b/1", "a/b/2", "a/bc"],
+            "a/b/": ["a/b/1", "a/b/2"],
+            "a/b/2": ["a/b/2"],
+            "c": [],
+        }.items():
+            found = sorted(store.keys(prefix))
+            expect_equal(found, expected, f"keys({prefix!r}) yields what begins so")
+
+    def test_all_keys_are_listed_also_while_others_come_and_go(self, store: Store) -> None:
+        """However many there are: what was put before and stays is among them, once."""
+        names = [f"many/{number:05}" for number in range(self.many)]
+        for key in names:
+            _put(store, key, b"")
+        listing = iter(store.keys("many/"))
+
+        begun = next(listing)
+        gone = {begun, names[len(names) // 2]}
+        for key in gone:
+            store.remove(key)
+        _put(store, "many/zzz", b"")
+        found = [begun, *listing]
+
+        lacking = set(names) - set(found) - gone
+        expect_equal(sorted(lacking)[:5], [], "what was put before is among the keys")
+        expect_equal(len(found), len(set(found)), "no key is listed twice")
+        expect(set(found) <= {*names, "many/zzz"}, "nothing else is among them")
+
+    # --- who holds it ---
+
+    def test_one_holder_keeps_the_others_out(self, store: Store) -> None:
+        """`hold` refuses a second holder and says who the first is; work goes on within."""
+        other = self.again(store)
+        with store.hold("the first holder"):
+            with (
+                expect_refusal(LockedError, "a second holder is kept out") as refusal,
+                other.hold("the second holder"),
+            ):
+                pass
+            expect("the first holder" in refusal.told, "the message says who holds it")
+            expect(_put(store, "a.txt", b"x"), "the holder works while it holds")
+
+        with other.hold("the second holder"):
+            pass
+
+    def test_a_hold_ends_with_its_block_also_when_that_fails(self, store: Store) -> None:
+        """What the block raises passes, and the next one may hold the store."""
+        with expect_refusal(_OddError, "what the block raises passes"), store.hold("who fails"):
+            raise _OddError
+
+        with self.again(store).hold("who comes next"):
+            pass
+
+    def test_what_a_dead_holder_left_ends_by_itself(self, store: Store) -> None:
+        """After a program was killed, another may hold the store before long."""
+        seconds = self.die_holding(store)
+        if seconds is None:
+            cannot_try("die_holding is not given")
+
+        Event().wait(seconds)
+
+        with self.again(store).hold("who comes later"):
+            pass
+
+
+class _OddError(Exception):
+    """What no store raises by itself."""
+
+
+class _Failing(RawIOBase):
+    """Bytes of which only the first half can be read, however they are read."""
+
+    def __init__(self, body: bytes) -> None:
+        self._bytes = BytesIO(body[: len(body) // 2])
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        return self._bytes.seek(offset, whence)
+
+    def readinto(self, buffer: Any, /) -> int:
+        count: int = self._bytes.readinto(buffer)
+        if not count:
+            raise OSError(5, "the disk cannot be read")
+        return count
+
+
+def _put(store: Store, key: str, body: bytes, replaces: str | None = None) -> str | None:
+    return store.put(key, Content(BytesIO(body), len(body), _digests(body)), replaces)
+
+
+def _put_at_once(eyes: list[Store], bodies: list[bytes], replaces: str | None) -> list[str | None]:
+    """Replace one version from several threads, all at the same moment."""
+    together = Barrier(len(eyes))
+
+    def one(number: int) -> str | None:
+        together.wait(60)
+        return _put(eyes[number], "a.txt", bodies[number], replaces)
+
+    with ThreadPoolExecutor(len(eyes)) as pool:
+        return list(pool.map(one, range(len(eyes))))
+
+
+def _digests(body: bytes) -> tuple[Digest, ...]:
+    return (
+        Digest("md5", hashlib.md5(body, usedforsecurity=False).hexdigest()),
+        Digest("sha-256", hashlib.sha256(body).hexdigest()),
+    )
+
+
+def _pattern(length: int) -> bytes:
+    """Bytes whose pieces are not alike."""
+    return hashlib.shake_128(b"any").digest(length)
+
+
+def _rest(stream: BinaryIO | None) -> bytes | None:
+    """Read on to the end; ``None`` when the store says that it cannot."""
+    try:
+        return content_of(stream)
+    except Exception:  # noqa: BLE001 - a store may raise anything
+        return None

@@ -1,0 +1,31 @@
+"""The store of our tests keeps what every store must."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from resourcesync.ports.storing import Store
+from resourcesync.testing import StoreSuite
+from tests.support.storing import ShelfStore
+
+
+class TestShelfStore(StoreSuite):
+    checks_digests = True
+    many = 200
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> ShelfStore:
+        return ShelfStore(tmp_path)
+
+    def again(self, store: Store) -> Store:
+        assert isinstance(store, ShelfStore)
+        return ShelfStore(store.folder)
+
+    def die_holding(self, store: Store) -> float:
+        child = os.fork()
+        if not child:
+            store.hold("who dies").__enter__()
+            os._exit(1)
+        os.waitpid(child, 0)
+        return 0.0

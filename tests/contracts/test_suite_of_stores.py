@@ -1,0 +1,296 @@
+"""Each check of the suite of stores finds a store that breaks its promise."""
+
+import io
+import secrets
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import BinaryIO
+
+import pytest
+
+from resourcesync.errors import LockedError, StorageError
+from resourcesync.ports.storing import Content, Store, Stored
+from resourcesync.testing import StoreSuite
+from tests.support.breaking import checks_of, finds
+from tests.support.storing import ShelfStore
+
+PAUSE = 0.01
+
+
+def pause() -> None:
+    Event().wait(PAUSE)
+
+
+class Trial(StoreSuite):
+    checks_digests = True
+    many = 30
+
+    def again(self, store: Store) -> Store:
+        assert isinstance(store, ShelfStore)
+        return type(store)(store.folder)
+
+    def die_holding(self, store: Store) -> float:
+        self.left = store.hold("who dies").__enter__()  # as a lease that nobody gives back
+        return 0.0
+
+
+class OfItsOwn(ShelfStore):
+    """What is put is seen by the program that put it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / secrets.token_hex(4))
+
+
+class WithoutNone(ShelfStore):
+    def open(self, key: str) -> BinaryIO | None:
+        return super().open(key) or io.BytesIO()
+
+
+class Named(ShelfStore):
+    """Keys are changed into names."""
+
+    def name(self, key: str) -> str:
+        raise NotImplementedError
+
+    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+        return super().put(self.name(key), content, replaces)
+
+    def look(self, key: str) -> Stored | None:
+        return super().look(self.name(key))
+
+    def open(self, key: str) -> BinaryIO | None:
+        return super().open(self.name(key))
+
+
+class WithoutCase(Named):
+    def name(self, key: str) -> str:
+        return key.lower()
+
+
+class Decomposed(Named):
+    def name(self, key: str) -> str:
+        return unicodedata.normalize("NFD", key)
+
+
+class Short(Named):
+    def name(self, key: str) -> str:
+        return key[:255]
+
+
+class FirstBlock(ShelfStore):
+    def open(self, key: str) -> BinaryIO | None:
+        found = super().open(key)
+        return found and io.BytesIO(found.read(1 << 20))
+
+
+class ByLength(ShelfStore):
+    """A version tells how long the bytes are, and nothing else."""
+
+    def look(self, key: str) -> Stored | None:
+        found = super().look(key)
+        return found and Stored(str(found.length), found.length)
+
+    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+        there = ShelfStore.look(self, key)
+        stale = there is not None and replaces != str(there.length)
+        done = super().put(key, content, None if there is None or stale else there.version)
+        return done and str(content.length)
+
+
+class Unconditional(ShelfStore):
+    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+        there = self.look(key)
+        return super().put(key, content, None if there is None else there.version)
+
+
+class LooksFirst(ShelfStore):
+    """Decides, and then replaces whatever is there."""
+
+    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+        there = self.look(key)
+        if (None if there is None else there.version) != replaces:
+            return None
+        pause()
+        self.spoil(key, content.stream.read())
+        found = self.look(key)
+        return found and found.version
+
+
+class TakesParts(ShelfStore):
+    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+        body = content.stream.read()
+        return super().put(key, Content(io.BytesIO(body), len(body), ()), replaces)
+
+
+class ClearsFirst(ShelfStore):
+    """Removes what is replaced, and then puts."""
+
+    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+        there = self.look(key)
+        if (None if there is None else there.version) != replaces:
+            return None
+        self.remove(key)
+        pause()
+        return super().put(key, content, None)
+
+
+class Trusting(ShelfStore):
+    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+        return super().put(key, content._replace(digests=()), replaces)
+
+
+class ByRanges(ShelfStore):
+    """Reads each block of what is at the key then."""
+
+    def open(self, key: str) -> BinaryIO | None:
+        whole = super().open
+        if whole(key) is None:
+            return None
+
+        class Blocks(io.RawIOBase):
+            at = 0
+
+            def readable(self) -> bool:
+                return True
+
+            def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # of 3.11
+                stream = whole(key) or io.BytesIO()
+                stream.seek(self.at)
+                count = stream.readinto(buffer)  # type: ignore[attr-defined]  # it is BytesIO
+                self.at += count
+                return int(count)
+
+        return io.BufferedReader(Blocks(), 1 << 16)  # type: ignore[type-var]  # of 3.11
+
+
+class Copies(ShelfStore):
+    def move(self, key: str, to: str, version: str) -> bool:
+        there, stream = self.look(key), self.open(key)
+        if there is None or stream is None or there.version != version:
+            return False
+        self.spoil(to, stream.read())
+        return True
+
+
+class MovesAnything(ShelfStore):
+    def move(self, key: str, to: str, version: str) -> bool:
+        there = self.look(key)
+        return super().move(key, to, there.version if there else "")
+
+
+class RemovesFirst(ShelfStore):
+    def move(self, key: str, to: str, version: str) -> bool:
+        stream = self.open(key)
+        assert stream is not None
+        self.remove(key)
+        pause()
+        self.spoil(to, stream.read())
+        return True
+
+
+class RemovesMore(ShelfStore):
+    def remove(self, key: str) -> None:
+        for other in list(self.keys(key)):
+            super().remove(other)
+
+
+class RemovesOnce(ShelfStore):
+    def remove(self, key: str) -> None:
+        if self.look(key) is None:
+            raise StorageError(key)
+        super().remove(key)
+
+
+class ByFolder(ShelfStore):
+    def keys(self, prefix: str) -> Iterator[str]:
+        folder = prefix if prefix.endswith("/") or not prefix else f"{prefix}/"
+        return (key for key in super().keys(prefix) if key.startswith(folder))
+
+
+class FirstPage(ShelfStore):
+    def keys(self, prefix: str) -> Iterator[str]:
+        return iter([*super().keys(prefix)][:20])
+
+
+class ByOffset(ShelfStore):
+    """Lists pages by number: what is removed meanwhile hides others."""
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        done = 0
+        while page := [*super().keys(prefix)][done : done + 10]:
+            yield from page
+            done += len(page)
+
+
+class HeldByAll(ShelfStore):
+    @contextmanager
+    def hold(self, who: str) -> Iterator[None]:
+        yield
+
+
+class HeldByNobody(ShelfStore):
+    @contextmanager
+    def hold(self, who: str) -> Iterator[None]:
+        try:
+            with super().hold(who):
+                yield
+        except LockedError:
+            raise LockedError("it is held") from None
+
+
+class HeldForEver(ShelfStore):
+    """A file says that it is held, and only who ends in good order takes it away."""
+
+    @contextmanager
+    def hold(self, who: str) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lease = self.folder / "held"
+        if lease.exists():
+            raise LockedError(f"{lease.read_text()} holds it")
+        lease.write_text(who)
+        yield
+        lease.unlink()
+
+
+BROKEN: list[tuple[str, type[ShelfStore]]] = [
+    ("test_what_is_put_is_there_for_everybody", OfItsOwn),
+    ("test_where_nothing_was_put_nothing_is", WithoutNone),
+    ("test_every_key_that_a_mirror_uses_is_taken_as_it_is", WithoutCase),
+    ("test_every_key_that_a_mirror_uses_is_taken_as_it_is", Decomposed),
+    ("test_every_key_that_a_mirror_uses_is_taken_as_it_is", Short),
+    ("test_no_bytes_and_many_bytes_are_kept", FirstBlock),
+    ("test_only_what_was_told_of_is_replaced", ByLength),
+    ("test_what_nobody_told_of_is_not_replaced", Unconditional),
+    ("test_of_several_who_write_at_once_one_succeeds", LooksFirst),
+    ("test_a_put_that_fails_leaves_what_was_there", TakesParts),
+    ("test_a_put_that_fails_leaves_what_was_there", ClearsFirst),
+    ("test_bytes_that_were_spoiled_on_their_way_are_refused", Trusting),
+    ("test_a_reader_never_sees_a_part_or_nothing", ClearsFirst),
+    ("test_what_is_opened_is_one_version_to_its_end", ByRanges),
+    ("test_what_is_moved_is_there_and_not_here", Copies),
+    ("test_another_version_is_not_moved", MovesAnything),
+    ("test_what_is_moved_is_never_at_neither_key", RemovesFirst),
+    ("test_what_is_removed_is_gone_and_nothing_else", RemovesMore),
+    ("test_what_is_removed_is_gone_and_nothing_else", RemovesOnce),
+    ("test_keys_are_listed_by_how_they_begin", ByFolder),
+    ("test_all_keys_are_listed_also_while_others_come_and_go", FirstPage),
+    ("test_all_keys_are_listed_also_while_others_come_and_go", ByOffset),
+    ("test_one_holder_keeps_the_others_out", HeldByAll),
+    ("test_one_holder_keeps_the_others_out", HeldByNobody),
+    ("test_a_hold_ends_with_its_block_also_when_that_fails", HeldForEver),
+    ("test_what_a_dead_holder_left_ends_by_itself", HeldForEver),
+]
+
+
+@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda it: getattr(it, "__name__", ""))
+def test_a_store_that_breaks_a_promise_is_found(
+    check: str, kind: type[ShelfStore], tmp_path: Path
+) -> None:
+    assert finds(Trial(), check, kind(tmp_path))
+
+
+def test_each_check_of_stores_has_a_store_that_fails_it() -> None:
+    assert {check for check, _ in BROKEN} == checks_of(StoreSuite)
