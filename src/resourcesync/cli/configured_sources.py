@@ -7,13 +7,12 @@ from typing import Final
 
 import click
 
-from resourcesync.cli import mirror_folders, publish_options
+from resourcesync.cli import mirror_folders, publish_options, publish_told
 from resourcesync.cli.configured_tables import Setting, mistakes, read_setting
+from resourcesync.cli.publish_told import CATALOGUE
 from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
 
-CATALOGUE: Final = "catalogue:"
-"""What the path of a Source begins with that is a catalogue, and no folder."""
 SOURCE_KEYS: Final = {"path": click.Option(["--path"]), **publish_options.KEYS}
 
 
@@ -23,12 +22,12 @@ class ConfiguredSource:
 
     Attributes:
         name: Its name.
-        path: The tree, or a catalogue after ``CATALOGUE``.
+        path: The tree, a catalogue after ``CATALOGUE``, or the address of another system.
         settings: All of its keys; folders are whole, or stand from the current folder.
     """
 
     name: str
-    path: Path
+    path: str
     settings: Mapping[str, Setting] = field(repr=False)
 
 
@@ -81,13 +80,15 @@ class ConfiguredSources:
                 yield error
 
 
-def _path_of(file: ConfigFile, table: tuple[str, ...], setting: Setting) -> Path:
-    """Return the tree or the catalogue, from the folder of the file if it is no whole path."""
+def _path_of(file: ConfigFile, table: tuple[str, ...], setting: Setting) -> str:
+    """Return what is published; a path stands from the folder of the file if it is not whole."""
     named = str(setting.value)
-    if not named.startswith(CATALOGUE):
-        return _folder_of(file, table, "path", setting)
-    there = mirror_folders.folder_of(file, table, named.removeprefix(CATALOGUE), "path")
-    return Path(f"{CATALOGUE}{there}")
+    if named.startswith(CATALOGUE):
+        there = mirror_folders.folder_of(file, table, named.removeprefix(CATALOGUE), "path")
+        return f"{CATALOGUE}{there}"
+    if publish_told.is_told(named):
+        return named
+    return str(_folder_of(file, table, "path", setting))
 
 
 def _folder_of(file: ConfigFile, table: tuple[str, ...], key: str, setting: Setting) -> Path:

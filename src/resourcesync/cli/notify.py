@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 import click
 
 from resourcesync.cli import options, words
-from resourcesync.cli.configured_sources import CATALOGUE, ConfiguredSources
+from resourcesync.cli.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.publish_told import CATALOGUE, is_told
 from resourcesync.cli.words import QUIET, Line
 from resourcesync.config import files
 
@@ -42,7 +43,7 @@ def command(output: OutputOptions, source: Path, config: Path | None, *, test: b
     notification, and says how long each step took.
     """
     sources = ConfiguredSources(files.find(config))
-    target = sources.source(str(source)).path if str(source) in sources.names else source
+    target = _target(sources.source(str(source))) if str(source) in sources.names else source
 
     def work(screen: Screen) -> Outcome:
         return _try(target) if test else _notify(target, screen)
@@ -55,6 +56,13 @@ def command(output: OutputOptions, source: Path, config: Path | None, *, test: b
         fields={"tree": str(source)},
         again=f"resourcesync notify {source}",
     )
+
+
+def _target(source: ConfiguredSource) -> Path:
+    """Return the tree or the catalogue of a Source; another system's is beside its documents."""
+    if is_told(source.path) and not source.path.startswith(CATALOGUE):
+        return Path(f"{CATALOGUE}{source.settings['out'].value}/.resourcesync/catalogue.db")
+    return Path(source.path)
 
 
 def _notify(source: Path, screen: Screen) -> Outcome:

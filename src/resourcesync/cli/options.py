@@ -58,6 +58,7 @@ MOMENT = Parsed("time", config.parse_moment)
 PROXY = Parsed("proxy", config.parse_proxy)
 LIMIT = Parsed("limit", config.parse_limit)
 HEADER = Parsed("header", config.parse_header)
+PAIR = Parsed("pair", config.parse_pair)
 BINDING = Parsed("address", config.parse_binding)
 
 CONFIG = option(

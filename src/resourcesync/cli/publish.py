@@ -4,12 +4,20 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from resourcesync.cli import configured_values, notify, options, publish_options, words
-from resourcesync.cli.configured_sources import CATALOGUE, ConfiguredSources
+from resourcesync.cli import (
+    configured,
+    configured_values,
+    notify,
+    options,
+    publish_options,
+    publish_told,
+    words,
+)
+from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
@@ -21,24 +29,22 @@ from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
+    from resourcesync.wiring.mirrors import Network
     from resourcesync.wiring.publishing import Asked, Published
-
-_LINES: Final = "ndjson:"
 
 
 @click.command("publish")
 @click.argument(
     "tree",
-    metavar="[DIR|NAME|catalogue:FILE]",
+    metavar="[DIR|NAME|SYSTEM:…]",
     required=False,
-    type=click.Path(file_okay=False, path_type=Path),
 )
 @option("--all", "all", is_flag=True, help="Publish every source of the configuration file.")
 @options.with_options(publish_options.TREE)
 @option("--allow-empty", is_flag=True, help="Publish it although there are no files in it.")
 @option("-n", "--dry-run", is_flag=True, help="Say what has changed; write nothing.")
 @options.with_options(publish_options.POLICY, publish_options.PAST)
-@options.with_options(publish_options.STEPS, publish_options.WATCH)
+@options.with_options(publish_options.STEPS, publish_options.WATCH, publish_options.SYSTEM)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -55,11 +61,14 @@ def command(output: OutputOptions, **values: Any) -> Job:
     catalogue:FILE is a catalogue that other programs fill, see the command catalogue; it needs
     --out FOLDER once. ndjson:FILE, or ndjson:- for standard input, tells of all resources, a line
     of JSON each; it needs --out FOLDER. No folder is looked at then.
+
+    SYSTEM:… is another system that tells of its resources: 'resourcesync plugins' lists what can be
+    named so. It needs --out FOLDER. What it tells is recorded and published; it is never changed.
     """
     publish_options.check_steps(values)
-    tree: Path | None = values.pop("tree")
+    tree: str | None = values.pop("tree")
     every: bool = values.pop("all")
-    sources = ConfiguredSources(files.find(values.pop("config")))
+    sources = ConfiguredSources(files.find(values["config"]))
     given = configured_values.given_options()
     if every or tree is None:
         _check_all(tree, values, sources, every=every)
@@ -74,24 +83,24 @@ def command(output: OutputOptions, **values: Any) -> Job:
         output=output,
         work=work,
         words=_watch_words,
-        subject=tree.name,
-        fields={"tree": str(tree), "dry_run": values["dry_run"]},
+        subject=Path(tree).name,
+        fields={"tree": tree, "dry_run": values["dry_run"]},
         again=f"resourcesync publish {tree}",
     )
 
 
 def _target(
-    tree: Path, values: dict[str, Any], sources: ConfiguredSources, given: frozenset[str]
-) -> tuple[Path, dict[str, Any]]:
-    """Return the tree that a name or a folder means, and how it is published."""
-    if str(tree) not in sources.names:
-        return tree, values
-    source = sources.source(str(tree))
+    target: str, values: dict[str, Any], sources: ConfiguredSources, given: frozenset[str]
+) -> tuple[str, dict[str, Any]]:
+    """Return what is to be published where a name or a folder is given, and how."""
+    if target not in sources.names:
+        return target, values
+    source = sources.source(target)
     return source.path, configured_values.merged(values, source.settings, given)
 
 
 def _check_all(
-    tree: Path | None, values: Mapping[str, Any], sources: ConfiguredSources, *, every: bool
+    tree: str | None, values: Mapping[str, Any], sources: ConfiguredSources, *, every: bool
 ) -> None:
     if not every:
         raise click.UsageError("name a folder, a source of the configuration file, or --all")
@@ -114,7 +123,7 @@ def _job_of_all(
     """Return the job that publishes every source; one that fails does not keep the others back."""
 
     def publish(name: str, screen: Screen) -> Outcome:
-        tree, settings = _target(Path(name), values, sources, given)
+        tree, settings = _target(name, values, sources, given)
         return _publish(tree, settings, screen)
 
     def work(screen: Screen) -> Outcome:
@@ -137,7 +146,7 @@ def _job_of_all(
     )
 
 
-def _publish(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
+def _publish(target: str, values: dict[str, Any], screen: Screen) -> Outcome:
     from resourcesync.wiring import machine, publishing  # noqa: PLC0415 - help stays quick
 
     chosen = publish_options.chosen(values)
@@ -146,9 +155,10 @@ def _publish(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
     )
-    clock = machine.system_clock()
-    if str(tree).startswith((CATALOGUE, _LINES)):
-        return _publish_told(str(tree), chosen, asked, values, screen)
+    if publish_told.is_told(target):
+        return _publish_told(target, chosen, asked, values, screen)
+    publish_told.check_folder(target, values)
+    tree, clock = Path(target), machine.system_clock()
     for name in {"out", "versions_in"} & {name for name in values if values[name] is not None}:
         chosen[name] = publishing.relative_out(tree, values[name])
     if values["watch"]:
@@ -160,37 +170,29 @@ def _publish(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
 
 
 def _publish_told(
-    name: str,
-    chosen: dict[str, object],
-    asked: "Asked",
-    values: dict[str, Any],
-    screen: Screen,
+    name: str, chosen: dict[str, object], asked: "Asked", values: dict[str, Any], screen: Screen
 ) -> Outcome:
-    """Publish what other programs tell: in a catalogue, or in lines of JSON."""
-    from resourcesync.wiring import catalogues, machine  # noqa: PLC0415 - help stays quick
+    """Publish what other programs tell."""
 
+    def network() -> "Network":
+        return configured.load(values["config"]).asking(values, "")
+
+    told = publish_told.ToldTree(
+        name=name, chosen=chosen, asked=asked, values=values, network=network
+    )
     if values["watch"]:
-        raise ConfigurationError("--watch is for folders", hint="publish again after each post")
-    clock = machine.system_clock()
-    started = clock.monotonic()
-    if name.startswith(CATALOGUE):
-        path = Path(name.removeprefix(CATALOGUE))
-        done = catalogues.publish(path, values["out"], chosen, clock=clock, asked=asked)
-        return _concluded(done, path.parent, clock.monotonic() - started, screen)
-    if values["out"] is None:
-        raise ConfigurationError(f"{name} needs --out: the folder for the documents")
-    lines, out = name.removeprefix(_LINES), values["out"]
-    done = catalogues.publish_lines(lines, out, chosen, clock=clock, asked=asked)
-    return _concluded(done, out / ".resourcesync", clock.monotonic() - started, screen)
-
-
-def _concluded(done: "Published", root: Path, seconds: float, screen: Screen) -> Outcome:
+        return told.keep(*_watch_reports(name, screen))
+    done, root, seconds = told.publish()
     report(done, screen)
     return conclude(done, root, seconds)
 
 
 def _watch(
-    tree: Path, chosen: dict[str, object], asked: "Asked", rescan: float, screen: Screen
+    tree: Path,
+    chosen: dict[str, object],
+    asked: "Asked",
+    rescan: float | None,
+    screen: Screen,
 ) -> Outcome:
     """Publish until a signal comes; that is how it is meant to end."""
     from resourcesync.wiring import machine, watching  # noqa: PLC0415 - help stays quick
@@ -198,6 +200,21 @@ def _watch(
     if asked.dry_run:
         raise ConfigurationError("--watch and --dry-run exclude each other")
 
+    published, failed = _watch_reports(str(tree), screen)
+    try:
+        pace = watching.Pace() if rescan is None else watching.Pace(rescan=rescan)
+        keeper = watching.Keeper(tree, machine.system_clock(), pace, published, failed)
+        with keeper.watcher() as watcher:
+            keeper.keep(watcher, chosen, asked)
+    except KeyboardInterrupt as stop:
+        heard(stop)
+    return Outcome(closing=(Line("no longer watched", "Stopped", QUIET),))
+
+
+def _watch_reports(
+    name: str, screen: Screen
+) -> "tuple[publish_told.OnPublished, publish_told.OnFailed]":
+    """Return what tells of each run that ended, and of each that failed."""
     told: set[str] = set()  # once is enough
 
     def published(done: "Published") -> None:
@@ -211,15 +228,8 @@ def _watch(
         fields = {"evidence": error.evidence, "hint": error.hint}
         screen.report("warning", {"code": error.code, "message": message, **fields})
 
-    try:
-        pace = watching.Pace(rescan=rescan)
-        keeper = watching.Keeper(tree, machine.system_clock(), pace, published, failed)
-        with keeper.watcher() as watcher:
-            screen.report("watching", {"tree": str(tree)})
-            keeper.keep(watcher, chosen, asked)
-    except KeyboardInterrupt as stop:
-        heard(stop)
-    return Outcome(closing=(Line("no longer watched", "Stopped", QUIET),))
+    screen.report("watching", {"tree": name})
+    return published, failed
 
 
 def _watch_words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:

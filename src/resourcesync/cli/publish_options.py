@@ -136,10 +136,28 @@ WATCH: Final = (
     option(
         "--rescan",
         type=options.DURATION,
-        default="4h",
-        show_default=True,
-        help="With --watch: look at all files at least so often.",
+        help="Look at all there is at least so often: with --watch at all files, 4h unless given;"
+        " at all that another system has, 7d unless given, and 4h where it tells no changes.",
     ),
+    option(
+        "--every",
+        type=options.DURATION,
+        default="1m",
+        show_default=True,
+        help="With --watch, of another system: publish so often what changed.",
+    ),
+)
+SYSTEM: Final = (
+    option(
+        "--with",
+        multiple=True,
+        type=options.PAIR,
+        metavar="KEY=VALUE",
+        help="Of another system: tell its adapter so, see 'resourcesync plugins' and the how-tos."
+        " env:NAME and file:PATH stand for what is there. Repeat for several.",
+    ),
+    options.AUTH,
+    *options.WAY,
 )
 STEPS: Final = (
     option("--initialise", is_flag=True, help="Start over: a Resource List, no changes."),
@@ -201,5 +219,5 @@ def _forced(values: Mapping[str, Any]) -> list[str]:
     return [name for name in ("initialise", "update", "rebase") if values[name]]
 
 
-KEYS: Final = options.options_of(TREE, POLICY, PAST)
+KEYS: Final = options.options_of(TREE, POLICY, PAST, SYSTEM)
 """The options that are remembered with a tree, as keys of the configuration file."""

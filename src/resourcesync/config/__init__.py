@@ -40,6 +40,7 @@ FORMS: Final = {
     "rate": _RATE.pattern,
     "limit": _LIMIT.pattern,
     "header": r"[^:]+:.*",
+    "pair": r"[^=]+=.*",
     "proxy": _PROXY.pattern,
     "address": r".*:[0-9]{1,5}",
     "time": r"yesterday|-.+|[0-9]{4}.*",
@@ -259,6 +260,18 @@ def parse_header(text: str) -> tuple[str, str]:
     if not all(character.isprintable() or character == "\t" for character in value):
         raise ConfigurationError(f"the value of header {name} holds control characters")
     return name, value
+
+
+def parse_pair(text: str) -> tuple[str, str]:
+    """Return the key and the value of what is written as ``KEY=VALUE``.
+
+    Raises:
+        ConfigurationError: There is no key. The message never has the value.
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigurationError("it is written as KEY=VALUE")
+    return key.strip(), value
 
 
 def parse_proxy(text: str) -> str:

@@ -23,6 +23,7 @@ MAPPERS: Final = "resourcesync.mappers"
 PATCHES: Final = "resourcesync.patches"
 PATCH_MAKERS: Final = "resourcesync.patch_makers"
 EXPORTERS: Final = "resourcesync.exporters"
+ACCOUNTS: Final = "resourcesync.accounts"
 STORES: Final = "resourcesync.stores"
 TRANSPORTS: Final = "resourcesync.transports"
 
@@ -43,6 +44,7 @@ _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
         "bagit": "resourcesync.destination.bagging:export_bag",
         "zip": "resourcesync.destination.packing:export_packages",
     },
+    ACCOUNTS: {},
     STORES: {},
     TRANSPORTS: {
         "http": "resourcesync.adapters.http.fetcher:CurlFetcher",

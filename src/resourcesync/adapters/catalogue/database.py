@@ -18,7 +18,7 @@ Times are microseconds since 1970-01-01T00:00:00Z; ``hash`` is as in ``rs:md/@ha
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -224,3 +224,8 @@ def note_of(connection: sqlite3.Connection, key: str) -> str | None:
     """Return a value of the publisher's own bookkeeping, or ``None``."""
     row = connection.execute("SELECT value FROM note WHERE key = ?", (key,)).fetchone()
     return None if row is None else str(row[0])
+
+
+def write_notes(connection: sqlite3.Connection, notes: Mapping[str, str]) -> None:
+    """Store values of the publisher's own bookkeeping, in the transaction that is open."""
+    connection.executemany("INSERT OR REPLACE INTO note VALUES (?,?)", notes.items())

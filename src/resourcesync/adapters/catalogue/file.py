@@ -13,7 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from resourcesync.adapters.catalogue.database import guarded, note_of, open_writing, reading
+from resourcesync.adapters.catalogue.database import (
+    guarded,
+    note_of,
+    open_writing,
+    reading,
+    write_notes,
+)
 from resourcesync.adapters.catalogue.lock import PublishLock
 from resourcesync.adapters.catalogue.rows import (
     CataloguedRow,
@@ -204,7 +210,7 @@ class FileCatalogue:
     def write_notes(self, notes: Mapping[str, str]) -> None:
         """Store values of the publisher's own bookkeeping, all or none, durably."""
         with self._writing() as connection:
-            connection.executemany("INSERT OR REPLACE INTO note VALUES (?,?)", notes.items())
+            write_notes(connection, notes)
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -239,8 +245,9 @@ class FileRecording:
         self._connection = connection
         latest = latest_moment(connection)
         self.is_first = latest is None
-        self._moment = now if latest is None else max(now, latest + 1)
-        self._next = self._moment
+        self._least = now if latest is None else latest + 1
+        self._moment = self._next = max(now, self._least)
+        self._has_times = False
         self._puts: list[Row] = []
         self._deletions: list[Row] = []
         self._log: list[Row] = []
@@ -268,6 +275,13 @@ class FileRecording:
     def passed(self) -> None:
         """Record that the moment of this recording is over: all later changes are later."""
         self._wrote = True
+
+    def dated(self, moment: datetime) -> None:
+        """Give the next changes a time of their own, where order and the present permit."""
+        if self._next == self._moment and not self._has_times:
+            self._next = self._least
+        self._has_times = True
+        self._next = max(self._next, min(to_microseconds(moment), self._moment))
 
     def _put(self, kind: ChangeKind | None, resource: Resource, fingerprint: str) -> None:
         if self._deletions:

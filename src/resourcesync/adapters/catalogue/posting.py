@@ -1,22 +1,35 @@
 """A catalogue that other programs tell of their resources: no folder is looked at."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from resourcesync.adapters.catalogue.database import guarded, note_of, open_writing, reading
+from resourcesync.adapters.catalogue.database import (
+    guarded,
+    note_of,
+    open_writing,
+    reading,
+    write_notes,
+)
 from resourcesync.adapters.catalogue.file import FORGOTTEN_NOTE, FileRecording, FileSnapshot
 from resourcesync.adapters.catalogue.rows import from_row, to_row
-from resourcesync.errors import DiscontinuityError, StateError, StorageError
+from resourcesync.errors import (
+    ConfigurationError,
+    DiscontinuityError,
+    StateError,
+    StorageError,
+)
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Posted
 
+FEW: Final = 100
+"""So many resources may be gone at once, however few there are."""
 _BATCH: Final = 2_000
 _ACCOUNT: Final = """
 CREATE TEMP TABLE account (
@@ -91,7 +104,14 @@ class PostedCatalogue:
         with guarded(self._path):
             return note_of(self._connection, key)
 
-    def post(self, changes: Iterable[Change], now: datetime) -> Posted:
+    def post(
+        self,
+        changes: Iterable[Change],
+        now: datetime,
+        *,
+        notes: Mapping[str, str] | None = None,
+        keeps_times: bool = False,
+    ) -> Posted:
         """Record what became of some resources: the rows and the changes, all or nothing.
 
         What is told twice is recorded once more, but never wrongly: a creation of what is known is
@@ -101,17 +121,22 @@ class PostedCatalogue:
         Args:
             changes: The changes, in order.
             now: The present moment.
+            notes: Notes to store in the same transaction.
+            keeps_times: Whether a change keeps its own time, where that is later than all that
+                was recorded before and not after ``now``.
 
         Raises:
             DiskFullError: No space is left; nothing was recorded.
             StateError: The file is damaged.
         """
         counts: Counter[str] = Counter()
-        with self._recording(now) as recording:
+        with self._recording(now, notes) as recording:
             recent: dict[str, bool] = {}
             for change in changes:
                 uri = change.uri
                 is_known = recent[uri] if uri in recent else self._knows(uri)
+                if keeps_times and change.time is not None:
+                    recording.dated(change.time)
                 if change.kind is not ChangeKind.DELETED:
                     kind = ChangeKind.UPDATED if is_known else ChangeKind.CREATED
                     record = recording.updated if is_known else recording.created
@@ -128,7 +153,15 @@ class PostedCatalogue:
                     recent.clear()
         return Posted(**counts)
 
-    def fill(self, resources: Iterable[Resource], now: datetime, *, is_all: bool = True) -> Posted:
+    def fill(
+        self,
+        resources: Iterable[Resource],
+        now: datetime,
+        *,
+        is_all: bool = True,
+        notes: Mapping[str, str] | None = None,
+        most_gone: float = 1.0,
+    ) -> Posted:
         """Record the resources as they are, all or nothing; order does not matter.
 
         The first time no changes are logged: the Resource List will tell of it all.
@@ -137,12 +170,16 @@ class PostedCatalogue:
             resources: The resources.
             now: A moment before the first of them was looked at.
             is_all: Whether known resources that are not among them are gone.
+            notes: Notes to store in the same transaction.
+            most_gone: The largest part of what is known that may be gone at once, 0 to 1; so many
+                as `FEW` always may.
 
         Raises:
+            ConfigurationError: More are gone; nothing was recorded (code ``many-gone``).
             DiskFullError: No space is left; nothing was recorded.
             StateError: A resource is told twice, or the file is damaged.
         """
-        with self._recording(now) as recording, self._account(resources):
+        with self._recording(now, notes) as recording, self._account(resources):
             twice = self._connection.execute(_TWICE).fetchone()
             if twice is not None:
                 raise StateError(
@@ -152,7 +189,7 @@ class PostedCatalogue:
                 return Posted(created=self._connection.execute(_FILL).rowcount)
             self._connection.execute(_DIFFERENCES)
             if is_all:
-                self._connection.execute(_GONE)
+                self._check_gone(self._connection.execute(_GONE).rowcount, most_gone)
             return self._record_differences(recording)
 
     def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
@@ -190,14 +227,32 @@ class PostedCatalogue:
             is_begun = connection.execute("SELECT 1 FROM moment").fetchone()
             yield None if is_begun is None else FileSnapshot(connection)
 
+    def _check_gone(self, gone: int, most: float) -> None:
+        """Refuse that most of what is known is gone at once: whoever tells may be half empty."""
+        if gone <= FEW:
+            return
+        known: int = self._connection.execute("SELECT count(*) FROM main.resource").fetchone()[0]
+        if gone <= known * most:
+            return
+        raise ConfigurationError(
+            f"{gone:,} of {known:,} resources would be gone",
+            evidence=(("kept", "what was recorded before"),),
+            hint="see that what tells of them is whole; if it is meant: --allow-empty",
+            code="many-gone",
+        )
+
     @contextmanager
-    def _recording(self, now: datetime) -> Iterator[FileRecording]:
+    def _recording(
+        self, now: datetime, notes: Mapping[str, str] | None = None
+    ) -> Iterator[FileRecording]:
         with guarded(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 recording = FileRecording(self._connection, to_microseconds(now))
                 yield recording
                 recording.finish()
+                if notes:
+                    write_notes(self._connection, notes)
                 self._connection.execute("COMMIT")
             finally:
                 if self._connection.in_transaction:

@@ -1,0 +1,166 @@
+"""``publish`` of what other programs tell: a catalogue, lines of JSON, or another system."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from resourcesync.cli.output import Outcome
+from resourcesync.cli.stopping import heard
+from resourcesync.cli.words import QUIET, Line
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+
+if TYPE_CHECKING:
+    from resourcesync.ports import Clock
+    from resourcesync.wiring.accounts import Followed
+    from resourcesync.wiring.mirrors import Network
+    from resourcesync.wiring.publishing import Asked, Published
+
+CATALOGUE: Final = "catalogue:"
+"""What begins the name of a catalogue, which is no folder."""
+LINES: Final = "ndjson:"
+SYSTEM_OPTIONS: Final = ("with", "auth", "proxy", "proxy_auth", "ca_file")
+"""What is asked of other systems alone, by the names of its values."""
+_RETRY: Final = 2.0
+_LONGEST: Final = 300.0
+
+OnPublished = Callable[["Published"], None]
+OnFailed = Callable[[ResourceSyncError, float], None]
+
+
+def is_told(tree: str) -> bool:
+    """Whether what is to be published is told by other programs, and is no folder."""
+    if tree.startswith((CATALOGUE, LINES)):
+        return True
+    if ":" not in tree:
+        return False
+    from resourcesync.wiring import accounts  # noqa: PLC0415 - help stays quick
+
+    return accounts.is_address(tree)
+
+
+def check_folder(target: str, values: Mapping[str, Any]) -> None:
+    """Refuse what is for other systems, and a file.
+
+    Raises:
+        ConfigurationError: It is for another system, or it is a file.
+    """
+    for name in SYSTEM_OPTIONS:
+        if values[name]:
+            raise ConfigurationError(f"--{name} is for other systems, and {target} is none")
+    try:
+        if Path(target).is_file():
+            raise ConfigurationError(f"{target} is a file", hint="name the folder to publish")
+    except (OSError, ValueError):
+        raise ConfigurationError(f"{target[:200]!r} is no folder") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldTree:
+    """What other programs tell, to be published.
+
+    Attributes:
+        name: ``catalogue:FILE``, ``ndjson:FILE``, or the address of another system.
+        chosen: The settings that were given.
+        asked: What is asked of this run.
+        values: The options of ``publish``.
+        network: How another system is asked.
+    """
+
+    name: str
+    chosen: dict[str, object]
+    asked: "Asked"
+    values: Mapping[str, Any]
+    network: "Callable[[], Network]"
+
+    def publish(self) -> "tuple[Published, Path, float]":
+        """Publish once.
+
+        Returns:
+            What was done, the folder that ``Settings.out`` is relative to, and the seconds it took.
+        """
+        from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
+
+        clock = machine.system_clock()
+        started = clock.monotonic()
+        done, root = self._publish(clock)
+        return done, root, clock.monotonic() - started
+
+    def keep(self, on_published: OnPublished, on_failed: OnFailed) -> Outcome:
+        """Follow another system until a signal comes; that is how it is meant to end.
+
+        What fails later than at the first time is told and tried again: nobody sits before it.
+        """
+        if self.name.startswith((CATALOGUE, LINES)):
+            raise ConfigurationError(
+                "--watch is for folders and other systems", hint="publish again after each post"
+            )
+        from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
+
+        try:
+            self._keep(machine.system_clock(), on_published, on_failed)
+        except KeyboardInterrupt as stop:
+            heard(stop)
+        return Outcome(closing=(Line("no longer watched", "Stopped", QUIET),))
+
+    def _publish(self, clock: "Clock") -> "tuple[Published, Path]":
+        from resourcesync.wiring import accounts, catalogues  # noqa: PLC0415 - help stays quick
+
+        if self.name.startswith(CATALOGUE):
+            self._check_plain()
+            path, out = Path(self.name.removeprefix(CATALOGUE)), self.values["out"]
+            done = catalogues.publish(path, out, self.chosen, clock=clock, asked=self.asked)
+            return done, path.parent
+        if self.name.startswith(LINES):
+            self._check_plain()
+            out, lines = self._out(), self.name.removeprefix(LINES)
+            done = catalogues.publish_lines(lines, out, self.chosen, clock=clock, asked=self.asked)
+            return done, out / ".resourcesync"
+        followed = self._followed()
+        done = accounts.publish_account(followed, self.chosen, clock=clock, asked=self.asked)
+        return done, followed.out / ".resourcesync"
+
+    def _keep(self, clock: "Clock", on_published: OnPublished, on_failed: OnFailed) -> None:
+        from resourcesync.source.policy import Step  # noqa: PLC0415 - help stays quick
+        from resourcesync.wiring import accounts  # noqa: PLC0415 - help stays quick
+
+        followed, asked = self._followed(), self.asked
+        every, failures, is_first = self.values["every"], 0, True
+        while True:
+            try:
+                for done in accounts.keep_published(
+                    followed, self.chosen, clock=clock, asked=asked, every=every
+                ):
+                    on_published(done)
+                    asked, is_first, failures = replace(asked, step=Step.DUE), False, 0
+            except ResourceSyncError as error:
+                if is_first:
+                    raise
+                pause = min(_RETRY * 2.0 ** min(failures, 16), _LONGEST)
+                failures += 1
+                on_failed(error, pause)
+                clock.sleep(pause)
+
+    def _followed(self) -> "Followed":
+        from resourcesync.wiring.accounts import Followed  # noqa: PLC0415 - help stays quick
+
+        if self.values["hash"]:
+            raise ConfigurationError("--hash is for folders: another system has its own digests")
+        return Followed(
+            address=self.name,
+            values=dict(self.values["with"]),
+            out=self._out(),
+            read_again=self.values["rescan"],
+            network=self.network(),
+        )
+
+    def _check_plain(self) -> None:
+        for name in SYSTEM_OPTIONS:
+            if self.values[name]:
+                raise ConfigurationError(f"--{name} is for other systems, not for {self.name}")
+
+    def _out(self) -> Path:
+        if self.values["out"] is None:
+            raise ConfigurationError(f"{self.name} needs --out: the folder for the documents")
+        out: Path = self.values["out"]
+        return out

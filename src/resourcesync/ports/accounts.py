@@ -1,0 +1,118 @@
+"""What another system says of its resources, where a Source publishes them (ADR 0057).
+
+A repository, an index, a database or a feed knows its resources; it is asked, never changed. What
+it says is recorded in our own catalogue, and only that is published.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from resourcesync.model.resources import Change, Resource
+from resourcesync.ports import Clock, Fetcher
+from resourcesync.ports.catalogue import Posted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountOptions:
+    """What an account is opened with.
+
+    Attributes:
+        address: Where the other system is, as the operator wrote it: ``SCHEME:`` and more, without
+            any secret.
+        base_uri: The address of the Source, ``publish --url``, with a slash at its end.
+        values: What was given by ``--with KEY=VALUE``; ``env:NAME`` and ``file:PATH`` are replaced
+            already by what they point to, so a secret may be among them.
+        memory: A folder for what the account remembers between runs; not made yet, and not public.
+        out: The folder of the published documents, for an account that makes resources itself.
+        clock: Time. It may end a run by raising, wherever it is asked.
+        fetcher: Opens what fetches over http for an origin, given by any URL of it, as politely
+            and with the secrets that the operator asked for.
+    """
+
+    address: str
+    base_uri: str
+    memory: str
+    out: str
+    clock: Clock
+    fetcher: Callable[[str], AbstractContextManager[Fetcher]] = field(repr=False)
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+class Told(NamedTuple):
+    """Some changes, and where the log of changes stands after them.
+
+    Attributes:
+        position: What ``Account.changes`` goes on from, once these are recorded.
+        changes: Oldest first, 10,000 at most; none, where only the position moved. ``Change.time``
+            is kept where it is later than all that was recorded before, and not in the future.
+    """
+
+    position: str
+    changes: Sequence[Change]
+
+
+class Account(Protocol):
+    """What another system says of its resources. One run uses it, from one thread.
+
+    Any method may raise a ``ResourceSyncError``: then nothing of what it was asked for is
+    recorded. What is cut short must raise; a shorter answer means deletions.
+    """
+
+    @property
+    def tells_all(self) -> bool:
+        """Whether ``resources`` can be asked: a mere feed of changes has only ``changes``."""
+        ...
+
+    def position(self) -> str:
+        """Return where the log of changes stands now; empty when there is none.
+
+        What ``resources`` yields when it is asked afterwards, together with what ``changes`` yields
+        after this position, misses nothing.
+
+        Raises:
+            SourceError: The other system does not answer, or refuses.
+        """
+        ...
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield every resource as it is now, each once, in any order.
+
+        Raises:
+            SourceError: Not all of them can be had.
+        """
+        ...
+
+    def changes(self, after: str, wait: float) -> Iterator[Told]:
+        """Yield what changed after a position, until nothing more is known.
+
+        A change may be told again; the last one of a resource says how it is now. The caller may
+        let a long time pass before it asks for more, or close the iterator at any moment.
+
+        Args:
+            after: A position that was told before.
+            wait: Seconds to go on waiting for news when there are none; 0 does not wait.
+
+        Raises:
+            DiscontinuityError: What changed after that position is not known any more.
+            SourceError: The other system does not answer, or refuses.
+        """
+        ...
+
+
+@runtime_checkable
+class WritableAccount(Protocol):
+    """An account that also takes what became of resources (``resourcesync catalogue post``)."""
+
+    def post(self, changes: Sequence[Change]) -> Posted:
+        """Write changes into the other system, in order; some of them, when it raises.
+
+        Raises:
+            SourceError: The other system does not answer, or refuses. To post all again is right.
+        """
+        ...
+
+
+AccountFactory = Callable[[AccountOptions], AbstractContextManager[Account]]
+"""Opens an account; what it holds is given back when the ``with`` block ends."""

@@ -1,0 +1,364 @@
+"""What other systems say of their resources is followed in a catalogue of ours, and published."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from resourcesync import config
+from resourcesync.adapters.catalogue import PostedCatalogue
+from resourcesync.errors import ConfigurationError, DiscontinuityError, ResourceSyncError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock, Omission
+from resourcesync.ports.accounts import Account, AccountOptions, Told
+from resourcesync.ports.catalogue import Posted
+from resourcesync.source.saying import fault_of
+from resourcesync.wiring import catalogues, plugins, publishing
+from resourcesync.wiring.exploring import open_fetcher
+from resourcesync.wiring.mirrors import Network
+from resourcesync.wiring.publishing import Asked, Published
+
+if TYPE_CHECKING:
+    from resourcesync.ports.accounts import AccountFactory
+
+_ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
+_POSITION: Final = "account.position"
+_READ: Final = "account.read"
+_SYSTEM: Final = "account.system"
+_MOST_GONE: Final = 0.5
+_MOST_SECRET: Final = 64 * 1024
+_AT_ONCE: Final = 500
+_MOST_OMITTED: Final = 100
+_SECOND: Final = 1_000_000
+READ_AGAIN: Final = 7 * 86_400.0
+"""Seconds after which all is read again where changes are told."""
+LOOK_AGAIN: Final = 4 * 3_600.0
+"""Seconds after which all is read again where no changes are told."""
+
+_Entry = TypeVar("_Entry", Resource, Change)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """How an account is followed.
+
+    Attributes:
+        address: Where the other system is.
+        values: What its adapter is told: ``KEY=VALUE``, with ``env:NAME`` and ``file:PATH``.
+        out: The folder for the documents; the catalogue lies there too.
+        read_again: Seconds after which all resources are read again, whatever changes were told
+            meanwhile; ``None`` takes `READ_AGAIN`, or `LOOK_AGAIN` where none are told.
+        network: How it is asked over http.
+    """
+
+    address: str
+    values: Mapping[str, str]
+    out: Path
+    read_again: float | None = None
+    network: Network = field(default_factory=Network)
+
+
+def is_address(text: str) -> bool:
+    """Whether what is to be published is another system, and no folder."""
+    match = _ADDRESS.fullmatch(text)
+    return match is not None and match[1] in plugins.names(plugins.ACCOUNTS)
+
+
+@contextmanager
+def opened(options: AccountOptions) -> Iterator[Account]:
+    """Open an account.
+
+    Raises:
+        ConfigurationError: No plug-in is for its address, or it cannot be used.
+    """
+    scheme = options.address.partition(":")[0]
+    factory: AccountFactory = plugins.load(plugins.ACCOUNTS, scheme)
+    try:
+        manager = factory(options)
+        account = manager.__enter__()
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"the plug-in for {scheme}: cannot be used",
+            evidence=(("got", f"{type(error).__name__}: {error}"[:500]),),
+            hint="resourcesync plugins says which package brings it",
+            code="bad-plugin",
+        ) from error
+    try:
+        yield account
+    finally:
+        manager.__exit__(None, None, None)
+
+
+def publish_account(
+    followed: Followed, chosen: Mapping[str, object], *, clock: Clock, asked: Asked
+) -> Published:
+    """Bring our catalogue in step with what another system says, and publish it.
+
+    Args:
+        followed: The other system, and how it is followed.
+        chosen: As for ``publishing.publish_tree``.
+        clock: Time.
+        asked: What is asked of this run alone.
+
+    Raises:
+        ConfigurationError: No plug-in is for it, a value cannot work, or most of what was known
+            is gone. What was published stays.
+        SourceError: The other system does not answer, refuses, or was cut short; the same.
+        StorageError: The catalogue or a document cannot be written.
+    """
+    with _following(followed, chosen, clock, asked) as follower:
+        return follower.publish(follower.bring(allow_empty=asked.allow_empty), asked)
+
+
+def keep_published(
+    followed: Followed,
+    chosen: Mapping[str, object],
+    *,
+    clock: Clock,
+    asked: Asked,
+    every: float,
+) -> Iterator[Published]:
+    """Publish, follow the changes, and publish them, again and again; this does not end by itself.
+
+    Args:
+        followed: The other system, and how it is followed.
+        chosen: As for ``publish_account``.
+        clock: Time.
+        asked: What is asked of the first run.
+        every: Seconds from one publication to the next.
+
+    Raises:
+        ResourceSyncError: As ``publish_account`` says. What was yielded is public; who begins anew
+            goes on from what was recorded.
+    """
+    with _following(followed, chosen, clock, asked) as follower:
+        counts = follower.bring(allow_empty=asked.allow_empty)
+        while True:
+            yield follower.publish(counts, asked)
+            asked = Asked(allow_empty=asked.allow_empty)
+            due = clock.monotonic() + every
+            counts = follower.follow(every, allow_empty=asked.allow_empty)
+            clock.sleep(max(0.0, due - clock.monotonic()))
+
+
+@contextmanager
+def _following(
+    followed: Followed, chosen: Mapping[str, object], clock: Clock, asked: Asked
+) -> Iterator["_Follower"]:
+    if asked.dry_run:
+        raise ConfigurationError("what other systems say is recorded: there is no dry run")
+    path = followed.out / publishing.CATALOGUE
+    url = str(chosen.get("url") or _known_url(path))
+    if not url:
+        again = f"resourcesync publish {followed.address} --url https://HOST/ --out {followed.out}"
+        raise ConfigurationError("the address of the resources is not known yet", hint=again)
+    publishing.check_address(url)
+    options = AccountOptions(
+        address=followed.address,
+        base_uri=url if url.endswith("/") else f"{url}/",
+        values={key: _revealed(key, value) for key, value in followed.values.items()},
+        memory=str(path.parent / "account"),
+        out=str(followed.out),
+        clock=clock,
+        fetcher=partial(open_fetcher, network=followed.network, clock=clock),
+    )
+    with opened(options) as account, catalogues.open_catalogue(path) as catalogue:
+        yield _Follower(followed, chosen, account, catalogue, clock)
+
+
+def _known_url(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    with PostedCatalogue(path) as catalogue:
+        return publishing.decode_settings(catalogue.note(catalogues.NOTE)).url
+
+
+def _revealed(key: str, value: str) -> str:
+    """Return a value, or what it points to.
+
+    Raises:
+        ConfigurationError: There is nothing. The message never has the secret.
+    """
+    kind, colon, place = value.partition(":")
+    if not colon or kind not in {"env", "file"}:
+        return value
+    found = config.variable(place) if kind == "env" else _content(key, place)
+    if not found:
+        raise ConfigurationError(f"--with {key}={value}: there is nothing")
+    return found
+
+
+def _content(key: str, place: str) -> str:
+    try:
+        with Path(place).expanduser().open("rb") as stream:
+            return stream.read(_MOST_SECRET).decode().strip()
+    except (OSError, RuntimeError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise ConfigurationError(f"--with {key}=file:{place} cannot be read: {reason}") from None
+
+
+class _Follower:
+    """An account, and the catalogue that follows it."""
+
+    def __init__(
+        self,
+        followed: Followed,
+        chosen: Mapping[str, object],
+        account: Account,
+        catalogue: PostedCatalogue,
+        clock: Clock,
+    ) -> None:
+        self._followed = followed
+        self._chosen = chosen
+        self._account = account
+        self._catalogue = catalogue
+        self._clock = clock
+        self._path = followed.out / publishing.CATALOGUE
+        self._omitted = 0
+        self._omissions: list[Omission] = []
+
+    def bring(self, *, allow_empty: bool = False) -> Posted:
+        """Bring the catalogue in step: by the changes where that is possible, else by reading all.
+
+        Returns:
+            What was recorded.
+        """
+        position = self._position()
+        if self._account.tells_all and (not position or self._is_due()):
+            return self._fill(allow_empty=allow_empty)
+        try:
+            return self._listen(position or self._account.position(), None)
+        except DiscontinuityError:
+            if not self._account.tells_all:
+                raise
+        return self._fill(allow_empty=allow_empty)
+
+    def follow(self, seconds: float, *, allow_empty: bool = False) -> Posted:
+        """Record what changes in the next seconds, or what is there now, if it is time for that.
+
+        Returns:
+            What was recorded.
+        """
+        position = self._position()
+        if self._account.tells_all and self._is_due():
+            return self._fill(allow_empty=allow_empty)
+        if not position:
+            return Posted()
+        try:
+            return self._listen(position, seconds)
+        except DiscontinuityError:
+            if not self._account.tells_all:
+                raise
+        return self._fill(allow_empty=allow_empty)
+
+    def publish(self, counts: Posted, asked: Asked) -> Published:
+        """Publish what the catalogue says now."""
+        done = catalogues.publish(
+            self._path, self._followed.out, self._chosen, clock=self._clock, asked=asked
+        )
+        found = replace(done.scan, **{it.name: getattr(counts, it.name) for it in fields(Posted)})
+        omitted, self._omitted = self._omitted, 0
+        omissions, self._omissions = tuple(self._omissions), []
+        return replace(done, scan=replace(found, omitted=omitted), omissions=omissions)
+
+    def _position(self) -> str:
+        """Return how far the changes were recorded; empty when they have to be begun anew."""
+        if self._catalogue.note(_SYSTEM) != self._followed.address:
+            return ""
+        return self._catalogue.note(_POSITION) or ""
+
+    def _is_due(self) -> bool:
+        """Whether it is time to read all again."""
+        if self._catalogue.note(_SYSTEM) != self._followed.address:
+            return True
+        usual = READ_AGAIN if self._position() else LOOK_AGAIN
+        most = usual if self._followed.read_again is None else self._followed.read_again
+        age = to_microseconds(self._clock.now()) - int(self._catalogue.note(_READ) or 0)
+        return not 0 <= age < most * _SECOND
+
+    def _fill(self, *, allow_empty: bool) -> Posted:
+        now = self._clock.now()
+        notes = {
+            _SYSTEM: self._followed.address,
+            _POSITION: self._account.position(),
+            _READ: str(to_microseconds(now)),
+        }
+        resources = self._sayable(self._account.resources())
+        return self._catalogue.fill(
+            self._some(resources, allow_empty=allow_empty),
+            now,
+            notes=notes,
+            most_gone=1.0 if allow_empty else _MOST_GONE,
+        )
+
+    def _listen(self, position: str, seconds: float | None) -> Posted:
+        until = None if seconds is None else self._clock.monotonic() + seconds
+        done = self._record(Told(position, ())) if not self._position() else Posted()
+        for told in self._account.changes(position, seconds or 0.0):
+            done = _sum(done, self._record(told))
+            if until is not None and self._clock.monotonic() >= until:
+                break
+        return done
+
+    def _record(self, told: Told) -> Posted:
+        return self._catalogue.post(
+            self._sayable(iter(told.changes)),
+            self._clock.now(),
+            notes={_SYSTEM: self._followed.address, _POSITION: told.position},
+            keeps_times=True,
+        )
+
+    def _some(self, told: Iterator[Resource], *, allow_empty: bool) -> Iterable[Resource]:
+        first = next(told, None)
+        if first is not None:
+            return chain((first,), told)
+        if allow_empty:
+            return ()
+        raise ConfigurationError(
+            f"{self._followed.address} tells of no resource at all",
+            evidence=(("kept", "what was known before"),),
+            hint="if there are none indeed: --allow-empty",
+            code="empty-account",
+        )
+
+    def _sayable(self, told: Iterator[_Entry]) -> Iterator[_Entry]:
+        """Yield what can be published; what cannot is counted, and does not stop the rest."""
+        while some := list(islice(told, _AT_ONCE)):
+            if not _fault(some):
+                yield from some
+                continue
+            for one in some:
+                fault = _fault([one])
+                if not fault:
+                    yield one
+                    continue
+                self._omitted += 1
+                if len(self._omissions) < _MOST_OMITTED:
+                    self._omissions.append(Omission(name=one.uri[:300], reason=fault))
+
+
+def _fault(entries: "list[_Entry]") -> str:
+    """Return why some entries cannot be published; empty when they can."""
+    try:
+        for entry in entries:
+            catalogues.checked(_resource_of(entry))
+    except ConfigurationError as error:
+        return error.message
+    return fault_of(entries)
+
+
+def _resource_of(entry: Resource | Change) -> Resource:
+    return entry if isinstance(entry, Resource) else entry.resource
+
+
+def _sum(one: Posted, other: Posted) -> Posted:
+    return Posted(
+        **{it.name: getattr(one, it.name) + getattr(other, it.name) for it in fields(Posted)}
+    )
