@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
@@ -27,9 +28,10 @@ from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.model import wording
 from resourcesync.server.admin import Admin
 from resourcesync.server.dashboard.app import Dashboard
-from resourcesync.server.dashboard.views import Audited, Brief
+from resourcesync.server.dashboard.views import Audited, Brief, Pushed
 from resourcesync.server.operations import Operations
 from resourcesync.server.running import ServerThread
+from resourcesync.websub.standing import Fault, Standing, Subscribed
 from resourcesync.wiring import mirrors
 from resourcesync.wiring.mirror_views import read_detail
 from tests.support.command_line import Said
@@ -49,12 +51,33 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> Configuration:
 
 @pytest.fixture(scope="module")
 def pages(configuration: Configuration) -> WatchPages:
-    return WatchPages(lambda: (configuration.names, configuration), SystemClock())
+    names = lambda: (configuration.names, configuration)  # noqa: E731 - said twice
+    return WatchPages(names, SystemClock(), pushed)
+
+
+def pushed() -> dict[str, Pushed]:
+    now = SystemClock().now()
+    base = "https://museum.example/resourcesync"
+
+    def one(topic: str, standing: Standing, **more: Any) -> Subscribed:
+        hub = "https://hub.example/"
+        return Subscribed(mirror="theses", topic=topic, hub=hub, standing=standing, **more)
+
+    good = one(
+        f"{base}/changenotification.xml",
+        Standing.VERIFIED,
+        until=now + timedelta(days=9),
+        taken=41,
+        last=now - timedelta(minutes=3),
+        refusals=((Fault.SIGNATURE, 2),),
+    )
+    bad = one(f"{base}/frameworknotification.xml", Standing.REFUSED, why="the hub refuses it: 403")
+    return {"theses": Pushed(subscriptions=(good, bad)), "maps": Pushed(is_looked=True)}
 
 
 @pytest.fixture(scope="module")
 def address(configuration: Configuration, pages: WatchPages) -> Iterator[str]:
-    figures = WatchFigures(lambda: (configuration.names, configuration), dict, dict)
+    figures = WatchFigures(lambda: (configuration.names, configuration), dict)
     health = Operations(look=lambda: None, counts=[figures.figures])
     with ServerThread(Admin(figures.status, Dashboard(pages, health))) as server:
         yield server.uri

@@ -78,7 +78,7 @@ def test_the_list_for_launchd_names_our_command(said: Said) -> None:
 def test_the_dashboard_and_the_alerts_use_figures_that_exist(said: Said) -> None:
     put(TABLES)
     configuration = Configuration(None)
-    figures = WatchFigures(lambda: (("nowhere",), configuration), dict, dict)
+    figures = WatchFigures(lambda: (("nowhere",), configuration), dict)
     status = MirrorStatus(folder="a", source="", state=MirrorState.IN_SYNC, resources=1)
     names = {it.name for it in figures_of([Seen(status, 1.0, Limits(1.0, 1.0), 1.0)])}
     names |= {"resourcesync_mirror_last_success_timestamp_seconds"}
@@ -113,7 +113,7 @@ def test_a_program_gets_a_file_as_json(said: Said) -> None:
 
 def test_a_mirror_that_cannot_be_read_is_told_by_its_name() -> None:
     configuration = Configuration(None)
-    figures = WatchFigures(lambda: (("nowhere", "no-more"), configuration), dict, dict)
+    figures = WatchFigures(lambda: (("nowhere", "no-more"), configuration), dict)
 
     told = json.loads(figures.status())["mirrors"]
 

@@ -4,10 +4,7 @@ import json
 import os
 import signal
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,44 +13,17 @@ from resourcesync.cli.event_schema import event_schema
 from resourcesync.cli.main import run
 from tests.support.command_line import FILES, MIRRORED, Said, rows
 from tests.support.commands import files_of
+from tests.support.meanwhile import meanwhile
 from tests.support.settings_file import museum, put
 from tests.support.several_sets import SETS, offer
 from tests.support.tiny_source import TinySource, dead_address
 
 TELL = 'on_change = ["sh", "-c", "cat >> told.ndjson"]'
-PATIENCE = 20.0
 
 
 def told() -> list[dict[str, object]]:
     path = Path("told.ndjson")
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-@contextmanager
-def meanwhile(*steps: Callable[[], object]) -> Iterator[None]:
-    """Do steps in another thread, each again until it returns something true; then SIGTERM."""
-    failed: list[str] = []
-    over = threading.Event()
-
-    def act() -> None:
-        for number, step in enumerate(steps):
-            until = time.monotonic() + PATIENCE
-            while not over.is_set() and not step():
-                if time.monotonic() > until:
-                    failed.append(f"step {number} never came true")
-                    break
-                time.sleep(0.02)
-        if not over.is_set():
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    thread = threading.Thread(target=act)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()  # what ended before its time gets no signal
-        thread.join()
-    assert not failed
 
 
 def passed() -> bool:

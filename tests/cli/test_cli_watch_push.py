@@ -1,15 +1,34 @@
 """``watch`` tells what keeps notifications from coming."""
 
+import json
 import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.cli.event_schema import event_schema
 from resourcesync.cli.main import run
+from resourcesync.wiring import publishing
 from tests.support.command_line import MIRRORED, Said, rows
+from tests.support.commands import free_port
+from tests.support.meanwhile import meanwhile
+from tests.support.pushing import served_with_hub
 from tests.support.settings_file import museum, put
 from tests.support.tiny_source import TinySource
+
+VERIFIED = 'resourcesync_mirror_subscriptions{mirror="museum",state="verified"} 2'
+FIGURES = (
+    "resourcesync_mirror_lease_end_timestamp_seconds",
+    "resourcesync_mirror_last_delivery_timestamp_seconds",
+    "resourcesync_mirror_deliveries_total",
+)
 
 
 def test_push_without_a_callback_is_warned_of_and_the_mirror_is_polled(
@@ -36,3 +55,76 @@ def test_push_without_a_callback_is_warned_of_and_the_mirror_is_polled(
     assert warning["message"] == "`push = true` of museum does nothing: `watch` has no callback"
     assert warning["mirror"] == "museum"
     assert any(it["type"] == "watch" for it in lines)
+
+
+def get(address: str) -> str:
+    with urlopen(address, timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+def check_events(lines: list[dict[str, Any]], topic: str, hub: str) -> None:
+    told = [it for it in lines if it["type"] == "watch.subscription"]
+    mine = [it for it in told if it["topic"] == topic]
+    assert mine[0]["state"] == "pending"
+    last = {"mirror": "museum", "hub": hub, "state": "verified", "was": "pending"}
+    assert mine[-1] | last == mine[-1]
+    known = {it["title"]: it for it in event_schema()["oneOf"]}["watch.subscription"]
+    assert all(set(known["required"]) <= set(it) for it in told)
+    assert all(it.keys() <= known["properties"].keys() for it in told)
+
+
+class Looker:
+    """Looks at the pages of a service while it runs."""
+
+    def __init__(self, root: Path, base: str, admin: int) -> None:
+        self.root, self.admin = root, f"http://127.0.0.1:{admin}/"
+        self.topic = f"{base}resourcesync/changenotification.xml"
+        self.page: dict[str, str] = {}
+
+    def publish(self) -> bool:
+        with suppress(OSError):
+            self.page["metrics"] = get(f"{self.admin}metrics")
+        if VERIFIED not in self.page.get("metrics", ""):
+            return False
+        (self.root / "b.txt").write_text("b")
+        publishing.publish_tree(self.root, {}, clock=SystemClock())
+        return True
+
+    def look(self) -> bool:
+        for name in ("api/status.json", "metrics", "", "mirror?name=museum"):
+            self.page[name] = get(self.admin + name)
+        return bool(self.status()["taken"] == 1)
+
+    def status(self) -> dict[str, Any]:
+        found = json.loads(self.page["api/status.json"])["subscriptions"]
+        [mine] = [it for it in found if it["topic"] == self.topic]
+        return dict(mine)
+
+
+def test_operators_see_how_the_subscription_of_a_mirror_stands(
+    tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    root = tmp_path / "public"
+    root.mkdir()
+    (root / "a.txt").write_text("a")
+    listen, admin = free_port(), free_port()
+    with served_with_hub(root) as base:
+        looker = Looker(root, base, admin)
+        put(f'[mirror.museum]\nsource = "{base}"\ndest = "copy"\nevery = "1h"\npush = true\n')
+        words = ["--callback", f"http://127.0.0.1:{listen}/push/", "--state", "state"]
+        words += ["--listen", f"127.0.0.1:{listen}", "--admin", f"127.0.0.1:{admin}"]
+        with meanwhile(looker.publish, looker.look):
+            assert run(["watch", "--json", *words]) == 0
+
+    check_events(rows(said), looker.topic, f"{base}hub")
+    status, page = looker.status(), looker.page
+    assert (status["state"], status["refused"]) == ("verified", 0)
+    for name in FIGURES:
+        assert f'{name}{{mirror="museum"' in page["metrics"]
+    assert "Notified" in page[""]
+    assert '<span class="state good">verified</span>' in page[""]
+    card = page["mirror?name=museum"].partition("<h2>Notifications</h2>")[2]
+    assert looker.topic in card
+    assert f"At the hub {base}hub." in card
+    assert " s ago" in card

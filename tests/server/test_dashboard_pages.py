@@ -44,11 +44,13 @@ from resourcesync.server.dashboard.views import (
     Ended,
     Explained,
     ListSpan,
+    Pushed,
     Ran,
     SourceView,
 )
 from resourcesync.server.figures import Figure
 from resourcesync.server.pages import Overview
+from resourcesync.websub.standing import Fault, Standing, Subscribed
 
 NOW = datetime(2026, 11, 21, 15, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -129,7 +131,32 @@ def brief(text: str) -> Brief:
         folder=text, source=text, state=MirrorState.BEHIND, resources=9, pending=2, last_run=NOW
     )
     return Brief(
-        status=status, lag=60.0, right=7, listed=9, notes=(text, f"next   {text}"), days=(1, 0, 5)
+        status=status,
+        lag=60.0,
+        right=7,
+        listed=9,
+        notes=(text, f"next   {text}"),
+        days=(1, 0, 5),
+        push=pushed(text),
+    )
+
+
+def pushed(text: str) -> Pushed:
+    return Pushed(
+        subscriptions=tuple(
+            Subscribed(
+                mirror=text,
+                topic=text,
+                hub=text,
+                standing=standing,
+                until=NOW,
+                why=text,
+                taken=3,
+                last=NOW - HOUR,
+                refusals=((Fault.SIGNATURE, 2),),
+            )
+            for standing in (Standing.VERIFIED, Standing.REFUSED)
+        )
     )
 
 
@@ -239,6 +266,22 @@ def test_every_mark_says_its_value_and_a_table_has_all_of_them() -> None:
     assert page.count("<summary>") == 5
     assert "2 h 0 min</td>" in page
     assert 'aria-label="Changes: 1, 0, 5"' in spark((1, 0, 5), "Changes")
+
+
+def test_what_is_worst_of_a_mirrors_subscriptions_stands_in_the_list_of_mirrors() -> None:
+    def cell(push: Pushed | None) -> str:
+        page = mirrors_page([replace(brief("museum"), push=push), brief("other")], NOW)
+        return page.partition('data-label="Notified">')[2].partition("</td>")[0]
+
+    assert cell(pushed("x")) == '<span class="state bad">refused</span>'
+    assert cell(None) == "-"
+    assert "not offered" in cell(Pushed(is_looked=True))
+    assert "not yet" in cell(Pushed())
+    without = mirrors_page([replace(brief("museum"), push=None)], NOW)
+    assert "Notified" not in without
+    card = mirror_page(detail("museum"), 1).partition("<h2>Notifications</h2>")[2]
+    assert "Refused: 2 not signed as agreed." in card
+    assert "1 h ago" in card
 
 
 def test_the_worst_mirror_comes_first() -> None:

@@ -19,6 +19,7 @@ from resourcesync.server.running import ServerThread
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.finding import Found, find_channels
 from resourcesync.websub.signatures import sign
+from resourcesync.websub.standing import Fault
 from tests.support.fetching import quick_fetcher
 from tests.support.hostile_server import HostileServer, answer
 from tests.support.hubs import payload, post, said
@@ -102,6 +103,8 @@ def test_a_delivery_that_is_too_long_is_refused_whether_it_says_so_or_not(
     active = world.subscribed()
     callback = f"{uri}{active.token}"
     assert b" 413 " in raw(callback, b"Content-Length: 1048577", b"")
+    [found] = world.subscriber.standings()
+    assert found.refusals == ((Fault.SIZE, 1),)
     assert b" 400 " in raw(callback, b"Content-Length: x", b"")
 
     assert world.hints == ["arxiv"]

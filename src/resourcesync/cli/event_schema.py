@@ -32,7 +32,8 @@ _FIELDS: Final = {
         "level link media_type message method mirror mode name next not_asked_anew origin out "
         "outcome path place prev_hash profile pull reason resource resource_list rule run "
         "sentence served_as set severity skipped source spec spent state status step "
-        "stopped_by target text trouble tree type up uri url verdict version why group distribution"
+        "stopped_by target text trouble tree type up uri url verdict version why group "
+        "distribution hub topic was"
     ),
     "count": (
         "accurate advice applied bytes bytes_done bytes_total checks column copies created "
@@ -45,7 +46,7 @@ _FIELDS: Final = {
         "unpatched unproven unprovable unreached unreadable unsized unverified update updated "
         "useful_bytes warnings weak was_bytes hashed proven changing rules plugins "
         "packages_kept filtered packed_entries packed_bytes contradicting hubs plain_sitemaps "
-        "versions patches"
+        "versions patches taken"
     ),
     "number": (
         "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
@@ -57,13 +58,13 @@ _FIELDS: Final = {
         "is_altered asked ours all_read"
     ),
     "moment": (
-        "again as_of at completed from in_sync_at last_run newest "
+        "again as_of at completed from in_sync_at last last_run newest "
         "proven_since since time until lastmod installed"
     ),
     "texts": "documents mirrors profiles set_aside targets via written",
     "flags": "branches",
     "rows": "evidence failures differences",
-    "table": "algorithms changes error failed_run media_types schema",
+    "table": "algorithms changes error failed_run media_types refusals schema",
     "any": "value",
 }
 _KIND_OF: Final = {name: kind for kind, names in _FIELDS.items() for name in names.split()}
@@ -174,6 +175,14 @@ EVENTS: Final = {
             ("hand-on", "A program that was told of changes"),
         )
     },
+    "watch.subscription": Event(
+        meaning=(
+            "A subscription of a mirror stands otherwise than before (state: verified, pending, "
+            "refused or ending); taken, refused: its deliveries since the service began."
+        ),
+        always="time mirror topic hub state until? taken last? refused",
+        sometimes="reason refusals was",
+    ),
     "sets": Event(
         meaning="The sets that a Source offers.",
         always="source sets",

@@ -1,7 +1,8 @@
 """What ``watch`` tells operators: figures for Prometheus, and its state as JSON."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Any, Final
 
 import msgspec
@@ -12,7 +13,9 @@ from resourcesync.cli.json_output import line_of
 from resourcesync.cli.notes import Notes
 from resourcesync.cli.status import Check, look
 from resourcesync.cli.status_formats import Labels, Limits, Seen, figures_of
+from resourcesync.cli.watch_push import Subscriptions, fields_of
 from resourcesync.server.figures import Figure
+from resourcesync.websub.standing import Standing, Subscribed
 
 _CHANGES: Final = ("created", "updated", "deleted")
 
@@ -23,16 +26,16 @@ class WatchFigures:
     Args:
         names: Gives the mirrors, and the configuration that names them.
         intervals: Gives the seconds between two pulls of mirrors that have an interval.
-        hints: Gives how many notifications came, by outcome.
+        push: Knows the subscriptions, and how many notifications came; ``None``: there are none.
     """
 
     def __init__(
         self,
         names: Callable[[], tuple[tuple[str, ...], Configuration]],
         intervals: Callable[[], Mapping[Labels, float]],
-        hints: Callable[[], Mapping[str, int]],
+        push: Subscriptions | None = None,
     ) -> None:
-        self._names, self._intervals, self._hints = names, intervals, hints
+        self._names, self._intervals, self._push = names, intervals, push
         self._runs: Counter[Labels] = Counter()
         self._changes: Counter[Labels] = Counter()
         self._received: Counter[Labels] = Counter()
@@ -75,16 +78,27 @@ class WatchFigures:
         )
         yield _one("mirror_interval_seconds", "Time between two pulls.", self._intervals())
         hints: dict[Labels, float] = {
-            (("direction", "in"), ("outcome", it)): n for it, n in self._hints().items()
+            (("direction", "in"), ("outcome", it)): n for it, n in self._counts().items()
         }
         yield _many("notifications_total", "Notifications that came.", hints)
+        yield from _pushed(self._standings())
 
     def status(self) -> bytes:
         """Return the mirrors as ``status --json`` tells them, and how their last runs ended."""
         _, mirrors = self._look()
         lines = [msgspec.json.decode(line_of("mirror", "", it)) for it in mirrors]
         ended = [msgspec.json.decode(line_of("ended", "", it)) for it in list(self._last.values())]
-        return msgspec.json.encode({"v": 1, "mirrors": lines, "ended": ended})
+        pushed = [fields_of(it) for it in self._standings()]
+        told = [msgspec.json.decode(line_of("watch.subscription", "", it)) for it in pushed]
+        return msgspec.json.encode(
+            {"v": 1, "mirrors": lines, "ended": ended, "subscriptions": told}
+        )
+
+    def _counts(self) -> Mapping[str, int]:
+        return {} if self._push is None else self._push.counts
+
+    def _standings(self) -> Sequence[Subscribed]:
+        return () if self._push is None else self._push.standings()
 
     def _look(self) -> tuple[list[Seen], list[Mapping[str, object]]]:
         names, configuration = self._names()
@@ -97,6 +111,31 @@ class WatchFigures:
             mirrors += notes.mirrors
             mirrors += ({"mirror": name, "code": it.code} for it in notes.problems)
         return seen, mirrors
+
+
+def _pushed(found: Sequence[Subscribed]) -> Iterator[Figure]:
+    """Yield the figures of subscriptions; their addresses would be too many labels."""
+    standing: Counter[Labels] = Counter()
+    deliveries: Counter[Labels] = Counter()
+    ends: dict[Labels, float] = {}
+    last: dict[Labels, float] = {}
+    for it in found:
+        mirror = (("mirror", it.mirror),)
+        for state in Standing:
+            standing[(*mirror, ("state", state.value))] += it.standing is state
+        deliveries[(*mirror, ("outcome", "taken"))] += it.taken
+        for fault, number in it.refusals:
+            deliveries[(*mirror, ("outcome", fault.value))] += number
+        if it.until is not None:
+            ends[mirror] = min(ends.get(mirror, inf), it.until.timestamp())
+        if it.last is not None:
+            last[mirror] = max(last.get(mirror, 0.0), it.last.timestamp())
+    yield _one("mirror_subscriptions", "Subscriptions to channels of its Source.", standing)
+    yield _one("mirror_lease_end_timestamp_seconds", "When the first of its leases ends.", ends)
+    yield _one("mirror_last_delivery_timestamp_seconds", "When it was last told by a hub.", last)
+    yield _many(
+        "mirror_deliveries_total", "Deliveries of hubs, by what became of them.", deliveries
+    )
 
 
 def _one(name: str, what: str, values: Mapping[Labels, float]) -> Figure:

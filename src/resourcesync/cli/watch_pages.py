@@ -3,6 +3,7 @@
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +21,15 @@ from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock
-from resourcesync.server.dashboard.views import Audited, Brief, Detail, Ended, Explained, Ran
+from resourcesync.server.dashboard.views import (
+    Audited,
+    Brief,
+    Detail,
+    Ended,
+    Explained,
+    Pushed,
+    Ran,
+)
 from resourcesync.wiring import mirror_views, mirrors, sets
 
 _KEPT: Final = 200
@@ -34,12 +43,16 @@ class WatchPages:
     Args:
         names: Gives the mirrors, and the configuration that names them.
         clock: The time.
+        pushed: Gives, for the mirrors whose Sources are to tell of changes, how that stands.
     """
 
     def __init__(
-        self, names: Callable[[], tuple[tuple[str, ...], Configuration]], clock: Clock
+        self,
+        names: Callable[[], tuple[tuple[str, ...], Configuration]],
+        clock: Clock,
+        pushed: Callable[[], Mapping[str, Pushed]] = dict,
     ) -> None:
-        self._names, self._clock = names, clock
+        self._names, self._clock, self._pushed = names, clock, pushed
         self._ended: deque[Ended] = deque(maxlen=_KEPT)
         self._count = 0
         self._notices: dict[str, deque[datetime]] = {}
@@ -77,7 +90,8 @@ class WatchPages:
             return None
         brief, folder = found
         now = self._clock.now()
-        notices = tuple(self._notices.get(name, ()))
+        watched_as = _name_of(folder, self._watched())
+        notices = tuple(self._notices.get(watched_as, ()))
         return mirror_views.read_detail(folder, brief, now - timedelta(days=days), now, notices)
 
     def resource(self, name: str, resource: str) -> Explained | None:
@@ -166,15 +180,23 @@ class WatchPages:
 
     def _each(self, names: Sequence[str]) -> Iterator[tuple[Brief, Path]]:
         configuration = self._names()[1]
-        notes = Notes()
+        notes, pushed, watched = Notes(), self._pushed(), self._watched()
         found = look(names, configuration, notes, Check(asked=False, limits=Limits()))
         yield from ((_unread(it), Path()) for it in notes.problems)
         for seen in found.seen:
             name = seen.status.folder
             folder = configuration.folder(name) if name in configuration.names else Path(name)
-            yield self._brief(seen, folder), folder
+            yield self._brief(seen, folder, pushed.get(_name_of(folder, watched))), folder
 
-    def _brief(self, seen: Seen, folder: Path) -> Brief:
+    def _watched(self) -> dict[Path, str]:
+        names, configuration = self._names()
+        found: dict[Path, str] = {}
+        for name in names:
+            with suppress(ResourceSyncError):  # the page of mirrors says so
+                found[configuration.folder(name)] = name
+        return found
+
+    def _brief(self, seen: Seen, folder: Path, push: Pushed | None) -> Brief:
         status = seen.status
         right, listed = as_listed(status)
         notes = tuple(notes_of(status))
@@ -188,7 +210,13 @@ class WatchPages:
             notes=notes,
             days=mirror_views.changes_by_day(folder, self._clock.now(), _DAYS),
             max_lag=seen.limits.max_lag,
+            push=push,
         )
+
+
+def _name_of(folder: Path, watched: Mapping[Path, str]) -> str:
+    """Return the name by which a mirror is watched, also when it is of one of several sets."""
+    return watched.get(folder) or watched.get(folder.parent, "")
 
 
 def _unread(problem: Problem) -> Brief:

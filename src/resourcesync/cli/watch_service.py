@@ -22,6 +22,7 @@ from resourcesync.cli.status_formats import Labels
 from resourcesync.cli.stopping import Interrupted
 from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.cli.watch_pages import WatchPages
+from resourcesync.cli.watch_push import Subscriptions
 from resourcesync.cli.watch_words import fields_of
 from resourcesync.cli.watch_work import Report, Watched, Work
 from resourcesync.cli.words import QUIET, Line
@@ -33,7 +34,6 @@ from resourcesync.watch.keeping import Done, Watch
 from resourcesync.watch.rota import Kind, Past, Rota, Wanted
 from resourcesync.watch.times import Cron, Every, Timetable
 from resourcesync.wiring import machine
-from resourcesync.wiring.pushing import Push
 from resourcesync.wiring.watched import Audited, past_of
 
 USUAL: Final = 3_600.0
@@ -175,16 +175,6 @@ def _heeding(signals: _Signals, bell: int) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _unheard(mirror: str) -> dict[str, object]:
-    return {
-        "code": "config",
-        "message": f"`push = true` of {mirror} does nothing: `watch` has no callback",
-        "mirror": mirror,
-        "evidence": (("kept", "the times at which it is pulled"),),
-        "hint": "write `callback` in [watch], or watch --callback, and begin anew",
-    }
-
-
 class _Service:
     """Runs the loop, and says how it goes.
 
@@ -197,17 +187,19 @@ class _Service:
         self._clock = machine.system_clock()
         self._supervisor, self._watchdog = machine.supervisor()
         self._work = Work(self._clock, self._subscribe)
+        self._push = Subscriptions(screen, self._clock)
         self._runs = 0
         rota = Rota(Random())  # noqa: S311 - jitter
         self.watch = Watch(rota, self._work, self._tell, self._clock, wish.parallel)
-        self._push: Push | None = None
         self._intervals: Mapping[Labels, float] = {}
         self._figures = WatchFigures(
             lambda: (self._wish.names, self._wish.configuration),
             lambda: self._intervals,
-            lambda: {} if self._push is None else self._push.counts,
+            self._push,
         )
-        self._pages = WatchPages(lambda: (self._wish.names, self._wish.configuration), self._clock)
+        self._pages = WatchPages(
+            lambda: (self._wish.names, self._wish.configuration), self._clock, self._push.pushed
+        )
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -221,15 +213,8 @@ class _Service:
         with ExitStack() as stack:
             if wish.callback:
                 folder = config.state_folder() if wish.state is None else Path(wish.state)
-                self._push = stack.enter_context(
-                    Push(
-                        callback=wish.callback,
-                        listen=wish.listen,
-                        folder=folder,
-                        on_hint=self._hint,
-                        clock=self._clock,
-                    )
-                )
+                opened = self._push.opened(wish.callback, wish.listen, folder, self._hint)
+                stack.enter_context(opened)
             if wish.admin is not None:
                 host, port = wish.admin
                 health = Operations(look=self._look, counts=[self._figures.figures])
@@ -253,13 +238,10 @@ class _Service:
 
     def _subscribe(self, it: Watched) -> None:
         """Follow the channels of a mirror's Source; it is polled in any case."""
-        if self._push is None or not it.wanted.takes_hints:
-            return
-        name, folder = it.target.name, it.target.folder
-        try:
-            self._push.follow(name, folder, self._wish.configuration.network(name, {}))
-        except ResourceSyncError as error:
-            _LOG.warning("push for %s: %s", name, error)
+        if it.wanted.takes_hints:
+            name = it.target.name
+            network = self._wish.configuration.network(name, {})
+            self._push.follow(name, it.target.folder, network)
 
     def take(self, wish: Wish) -> None:
         """Do from now on what is wished, or, if it makes no sense, nothing of it.
@@ -274,11 +256,7 @@ class _Service:
             for name, it in watched.items()
             if it.wanted.takes_hints
         }
-        if self._push is not None:
-            self._push.keep(asked)
-        else:
-            for name in asked:
-                self._screen.report("warning", _unheard(name))
+        self._push.keep(asked)
         self._wish = wish
         self._work.take(watched, chosen)
         self._intervals = {
@@ -302,6 +280,7 @@ class _Service:
         self._supervisor.tell(READY=1, STATUS=self._status())
         while not signals.stop:
             self.watch.turn(pulse)
+            self._push.tell()
             self._supervisor.tell(WATCHDOG=1, STATUS=self._status())
             if signals.reload:
                 signals.reload = False

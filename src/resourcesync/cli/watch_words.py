@@ -64,13 +64,33 @@ def words(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
             yield Line(fields["uri"], "Admin")
         case "watch.pull" | "watch.audit" | "watch.hand-on":
             yield _line(event.removeprefix("watch."), fields)
+        case "watch.subscription":
+            yield _subscription(fields)
         case _:
             return
 
 
+def _subscription(fields: Mapping[str, Any]) -> Line:
+    state, is_bad = fields["state"], "reason" in fields
+    said = {
+        "verified": f"notifications until {forms.moment(fields['until'] or fields['time'])}",
+        "pending": f"asks {fields['hub']} for notifications",
+        "refused": f"no notifications of {fields['hub']}",
+        "ending": f"asks {fields['hub']} to end the notifications",
+    }[state]
+    parts = [_stamp(fields["time"]), fields["mirror"], said]
+    if is_bad:
+        parts.append(fields["reason"])
+    if fields["refused"]:
+        many = forms.counted(fields["refused"], "notification")
+        parts.append(f"{many} refused: {', '.join(fields['refusals'])}")
+    is_news = state == "verified" and fields.get("was") != state
+    level = QUIET if is_bad or fields["refused"] else NORMAL if is_news else DETAIL
+    return Line("  ".join(parts), level=level)
+
+
 def _line(kind: str, fields: Mapping[str, Any]) -> Line:
-    moment = fields["time"].strftime("%Y-%m-%dT%H:%M:%SZ")
-    parts = [moment, fields["mirror"], *what_of(kind, fields)]
+    parts = [_stamp(fields["time"]), fields["mirror"], *what_of(kind, fields)]
     if fields["again"] is not None:
         parts.append(f"next {_clock(fields['again'], fields['time'])}")
     if fields["tries"]:
@@ -109,6 +129,10 @@ def what_of(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
 
 def _word(fields: Mapping[str, Any]) -> str:
     return "in sync" if not fields["exit"] else "not in sync"
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _clock(again: datetime, now: datetime) -> str:

@@ -17,6 +17,7 @@ from resourcesync.server.hub import answer, in_thread
 from resourcesync.server.lifespans import live
 from resourcesync.server.mounting import path_within
 from resourcesync.websub.messages import MOST_PAYLOAD
+from resourcesync.websub.standing import Fault
 from resourcesync.websub.subscriber import Subscriber
 
 _BODY_SECONDS: Final = 10.0
@@ -24,6 +25,7 @@ _BODIES: Final = 16
 """Deliveries that are read at a time: each may take a MiB."""
 _CLOSE: Final = (b"connection", b"close")
 _LONGEST_TOKEN: Final = 128
+_TOO_LONG: Final = 413
 
 
 def _nothing() -> None:
@@ -72,10 +74,13 @@ class CallbackApplication:
             # A former subscription is told so, which ends it; its body is not read.
             return await in_thread(lambda: self._subscriber.deliver(token, (), b""))
         if announces_more(scope, MOST_PAYLOAD):
+            await to_thread.run_sync(self._subscriber.refuse, token, Fault.SIZE)
             return refuse(413, f"At most {MOST_PAYLOAD} bytes.", _CLOSE)
         async with self._bodies:
             body = await read_body(receive, most=MOST_PAYLOAD, seconds=_BODY_SECONDS)
             if isinstance(body, Reply):
+                fault = Fault.SIZE if body.status == _TOO_LONG else Fault.BODY
+                await to_thread.run_sync(self._subscriber.refuse, token, fault)
                 return body
             signatures = header_values(scope, b"x-hub-signature")
             return await in_thread(lambda: self._subscriber.deliver(token, signatures, body))

@@ -19,9 +19,11 @@ from resourcesync.ports.subscriptions import Follower, FollowerStore, Following,
 from resourcesync.websub import leases, messages
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.delivery import BodySink
+from resourcesync.websub.hinting import Hints
 from resourcesync.websub.leases import MICROSECONDS
 from resourcesync.websub.messages import Answer, Mode, Wish
 from resourcesync.websub.signatures import STRONG, is_signed
+from resourcesync.websub.standing import Fault, Ledger, Subscribed, Trouble
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -38,6 +40,7 @@ _LEFT: Final = 3
 """How often a hub is asked to end a subscription, before we only cease to answer it."""
 _NOT_FOUND: Final = Answer(status=404, text="Not found.")
 _TAKEN: Final = Answer(status=202)
+_NOT_ASKED: Final = "the hub did not ask back within ten minutes: can it reach the callback?"
 _GONE: Final = Answer(status=410, text="No longer subscribed.")
 
 
@@ -54,6 +57,7 @@ class Subscriber:
     Attributes:
         counts: What came: ``hinted``, ``coalesced``, ``discarded``, ``unknown``, ``confirmed``,
             ``denied``.
+        ledger: How the subscriptions fare.
 
     Args:
         store: What it remembers.
@@ -87,19 +91,24 @@ class Subscriber:
         self._messenger = messenger
         self._clock = clock
         self._base = callback_base if callback_base.endswith("/") else f"{callback_base}/"
-        self._on_hint = on_hint
-        self._wake = wake
         self._token = token
         self._chance = chance
         self._methods = methods
-        self._hint_every = hint_every
-        self._hinted: dict[str, float] = {}
-        self._owed: dict[str, float] = {}
         self._bodies: dict[bytes, None] = {}
         self.counts: Counter[str] = Counter()
+        self._hints = Hints(clock, on_hint, wake=wake, every=hint_every, counts=self.counts)
+        self.ledger = Ledger(clock)
         for it in store.followers():  # what kept a hub from us may be mended by now
             if it.state in {Following.WANTED, Following.ASKED}:
-                store.save(replace(it, due=0), it)
+                store.save(replace(it, state=Following.WANTED, due=0), it)
+
+    def standings(self) -> list[Subscribed]:
+        """Return how all subscriptions stand.
+
+        Raises:
+            StorageError: The store failed.
+        """
+        return self.ledger.told(self._store.followers())
 
     # --- what the operator wants ----------------------------------------------------------------
 
@@ -123,12 +132,14 @@ class Subscriber:
         for topic, before in known.items():
             if is_all and topic not in wanted:
                 self._leave(before)
+        self.ledger.moved()
 
     def leave(self, name: str) -> None:
         """End all subscriptions of a mirror at the next tick."""
         for it in self._store.followers():
             if it.name == name:
                 self._leave(it)
+        self.ledger.moved()
 
     def _leave(self, before: Follower) -> None:
         if not before.token:
@@ -147,7 +158,7 @@ class Subscriber:
         Raises:
             StorageError: The store failed.
         """
-        self._give_owed()
+        self._hints.give_owed()
         now = self._now()
         soon = now + _FARTHEST  # nothing is ever due later, unless the clock was set back
         due = [it for it in self._store.followers() if not now < it.due <= soon][:_AT_ONCE]
@@ -155,10 +166,8 @@ class Subscriber:
         self._ask(asked)
         later = [it.due - now for it in self._store.followers()]
         pause = min([60.0, *(max(0, it) / MICROSECONDS for it in later)])
-        soonest = min(list(self._owed.values()), default=None)
-        if soonest is not None:
-            pause = min(pause, max(soonest - self._clock.monotonic(), 0.0))
-        return pause
+        owed = self._hints.pause()
+        return pause if owed is None else min(pause, owed)
 
     def _asked(self, before: Follower) -> tuple[Follower, Wish] | None:
         """Store what is asked for before it is asked: the hub may verify it at once."""
@@ -166,6 +175,7 @@ class Subscriber:
         if before.state is Following.LEAVING:
             if before.attempts >= _LEFT or before.lease_until <= now:
                 self._store.remove(before)
+                self.ledger.moved()
                 return None
             after = replace(
                 before, attempts=before.attempts + 1, due=self._later(before.attempts + 1)
@@ -175,6 +185,8 @@ class Subscriber:
             )
         else:
             lost = before.attempts + (before.state is Following.ASKED)
+            if before.state is Following.ASKED:
+                self.ledger.troubled(before, Trouble.AWAY, _NOT_ASKED)
             token, secret = self._token(), self._token()
             after = replace(
                 before,
@@ -218,9 +230,12 @@ class Subscriber:
     def _refused(self, asked: Follower, outcome: Response | Failure | None) -> None:
         if isinstance(outcome, Failure):
             _LOG.warning("the hub %s: %s", asked.hub, outcome.error)
+            trouble, why = Trouble.AWAY, outcome.error.message
         else:
             status = "too many redirects" if outcome is None else outcome.status
             _LOG.warning("the hub %s refuses a subscription: %s", asked.hub, status)
+            trouble, why = Trouble.NO, f"the hub refuses it: {status}"
+        self.ledger.troubled(asked, trouble, why)
         if asked.state is Following.LEAVING:
             return
         attempts = asked.attempts + 1
@@ -259,6 +274,7 @@ class Subscriber:
             is_done = follower.state is Following.LEAVING and token == follower.token
             if is_done:
                 self._store.remove(follower)
+                self.ledger.moved()
         else:
             is_done = False
         return Answer(status=200, text=question.challenge) if is_done else _NOT_FOUND
@@ -282,7 +298,8 @@ class Subscriber:
         if not self._store.save(active, follower):
             return False
         self.counts["confirmed"] += 1
-        self.hint(follower.name)  # what came before the subscription is not missed
+        self.ledger.verified(follower)
+        self._hints.give(follower.name)  # what came before the subscription is not missed
         return True
 
     def _denied(self, follower: Follower, token: str, reason: str) -> Answer:
@@ -291,6 +308,7 @@ class Subscriber:
             return _NOT_FOUND
         self.counts["denied"] += 1
         _LOG.warning("the hub %s denies a subscription: %.200r", follower.hub, reason)
+        self.ledger.troubled(follower, Trouble.DENIED, f"the hub ended it: {reason[:200]}")
         if follower.state in {Following.ASKED, Following.ACTIVE}:
             attempts = follower.attempts + 1
             again = replace(
@@ -317,14 +335,23 @@ class Subscriber:
             self.counts["unknown"] += 1
             return _NOT_FOUND
         if token == follower.former_token or follower.state is Following.LEAVING:
+            self.ledger.refused(follower, Fault.ENDED)
             return _GONE
         secret = follower.secret if token == follower.token else follower.next_secret
         if not is_signed(secret, body, signatures, self._methods):
             self.counts["discarded"] += 1
+            self.ledger.refused(follower, Fault.SIGNATURE)
             return _TAKEN
-        every = _REPLAY_EVERY if self._came_before(token, body) else self._hint_every
-        self.hint(follower.name, every)
+        self.ledger.taken(follower)
+        every = _REPLAY_EVERY if self._came_before(token, body) else None
+        self._hints.give(follower.name, every)
         return _TAKEN
+
+    def refuse(self, token: str, fault: Fault) -> None:
+        """Count a delivery whose body was not taken."""
+        follower = self._store.find_token(token)
+        if follower is not None:
+            self.ledger.refused(follower, fault)
 
     def _came_before(self, token: str, body: bytes) -> bool:
         """Whether a delivery is a replay, as far as the last thousand tell."""
@@ -335,34 +362,6 @@ class Subscriber:
             with suppress(KeyError, StopIteration, RuntimeError):  # another thread was quicker
                 del self._bodies[next(iter(self._bodies))]
         return is_known
-
-    # --- hints ----------------------------------------------------------------------------------
-
-    def hint(self, name: str, every: float | None = None) -> None:
-        """Say that a mirror should poll: at once, or when the last time was a while ago.
-
-        Args:
-            name: The mirror.
-            every: Seconds that are to lie between this hint and the last; ``None`` for the usual.
-        """
-        now = self._clock.monotonic()
-        last = self._hinted.get(name)
-        due = now if last is None else last + (self._hint_every if every is None else every)
-        if now < due:
-            self.counts["coalesced"] += 1
-            self._owed[name] = min(due, self._owed.get(name, due))
-            self._wake()
-            return
-        self._hinted[name] = now
-        self._owed.pop(name, None)
-        self.counts["hinted"] += 1
-        self._on_hint(name)
-
-    def _give_owed(self) -> None:
-        now = self._clock.monotonic()
-        for name, due in list(self._owed.items()):
-            if now >= due:
-                self.hint(name)
 
 
 def _elsewhere(outcome: Response | Failure) -> str:

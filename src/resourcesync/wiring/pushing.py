@@ -25,6 +25,7 @@ from resourcesync.ports import Clock, Failure, Request, Response
 from resourcesync.server.callbacks import CallbackApplication
 from resourcesync.server.running import ServerThread
 from resourcesync.websub.finding import Found, find_channels
+from resourcesync.websub.standing import Subscribed
 from resourcesync.websub.subscriber import Subscriber
 from resourcesync.wiring import mirrors, sets
 from resourcesync.wiring.hubs import carrier, new_token
@@ -96,6 +97,23 @@ class Push:
     def counts(self) -> dict[str, int]:
         """What came, by outcome."""
         return dict(self._subscriber.counts)
+
+    @property
+    def version(self) -> int:
+        """Grows when ``standings`` may tell something new."""
+        return self._subscriber.ledger.version
+
+    def standings(self) -> list[Subscribed]:
+        """Return how all subscriptions stand.
+
+        Raises:
+            StorageError: They cannot be read.
+        """
+        return self._subscriber.standings()
+
+    def is_looked(self, name: str) -> bool:
+        """Whether the Source of a mirror told all channels that it offers."""
+        return name in self._looked
 
     def __enter__(self) -> Self:
         self._server.__enter__()

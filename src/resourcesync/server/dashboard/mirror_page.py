@@ -13,6 +13,7 @@ from resourcesync.server.dashboard.layout import advice, card, page, pill, row, 
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
 from resourcesync.server.dashboard.mirrors_page import share
 from resourcesync.server.dashboard.plots import Plot, Series, bars, lines
+from resourcesync.server.dashboard.push_card import push_card
 from resourcesync.server.dashboard.timeline import saying, timeline
 from resourcesync.server.dashboard.views import Cause, Detail, Ran
 
@@ -48,6 +49,7 @@ def mirror_page(it: Detail, days: int) -> str:
         card(timeline(it), title="Timeline"),
         tag("div", [card(one) for one in _plots(it, days)], class_="plots"),
         _causes(it),
+        push_card(it.brief.push, it.until),
         _find(it),
         _runs(it),
         now=it.until,

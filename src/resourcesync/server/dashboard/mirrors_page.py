@@ -11,6 +11,7 @@ from resourcesync.model import wording
 from resourcesync.server.dashboard.layout import outcome, page, pill, row, sentence, table
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
 from resourcesync.server.dashboard.plots import spark
+from resourcesync.server.dashboard.push_card import notified
 from resourcesync.server.dashboard.views import Brief
 
 _HEADS: Final = (
@@ -23,6 +24,7 @@ _HEADS: Final = (
     "Changes, 7 days",
     "Last pull",
 )
+_PUSH_HEADS: Final = (*_HEADS, "Notified")
 _ORDER: Final = (
     MirrorState.STOPPED,
     MirrorState.FAILING,
@@ -36,8 +38,9 @@ _ORDER: Final = (
 def mirrors_page(mirrors: Sequence[Brief], now: datetime) -> str:
     """Return the page; the worst mirror comes first."""
     ordered = sorted(mirrors, key=_badness)
-    rows = [part for it in ordered for part in _rows(it, now)]
-    body: Piece = tag("div", table(_HEADS, rows), class_="card")
+    heads = _HEADS if all(it.push is None for it in mirrors) else _PUSH_HEADS
+    rows = [part for it in ordered for part in _rows(it, now, heads)]
+    body: Piece = tag("div", table(heads, rows), class_="card")
     if not mirrors:
         body = tag("p", "No mirrors are kept here yet.", class_="card")
     head = tag("h1", "Mirrors")
@@ -59,16 +62,16 @@ def _sum(mirrors: Sequence[Brief]) -> str:
     return f"{wording.counted(len(mirrors), 'mirror')}: {', '.join(parts)}." if parts else ""
 
 
-def _rows(it: Brief, now: datetime) -> Iterator[Markup]:
+def _rows(it: Brief, now: datetime, heads: Sequence[str]) -> Iterator[Markup]:
     if it.trouble:
         cells: list[Piece] = [tag("strong", it.name), outcome(is_good=False, word="not readable")]
-        yield row(_HEADS, [*cells, *["-"] * (len(_HEADS) - len(cells))])
+        yield row(heads, [*cells, *["-"] * (len(heads) - len(cells))])
     else:
-        yield row(_HEADS, list(_cells(it, now)))
+        yield row(heads, list(_cells(it, now))[: len(heads)])
     notes = it.notes or ((it.trouble,) if it.trouble else ())
     if notes:
         said = [tag("span", sentence(note), " ") for note in _brief(notes)]
-        yield tag("tr", tag("td", said, colspan=len(_HEADS)), class_="note")
+        yield tag("tr", tag("td", said, colspan=len(heads)), class_="note")
 
 
 def _brief(notes: Sequence[str]) -> Sequence[str]:
@@ -90,6 +93,7 @@ def _cells(it: Brief, now: datetime) -> Iterator[Piece]:
     yield spark(it.days, "Changes of the last 7 days")
     ran = status.last_run
     yield "never" if ran is None else f"{wording.age((now - ran).total_seconds())} ago"
+    yield notified(it.push)
 
 
 def share(it: Brief) -> str:

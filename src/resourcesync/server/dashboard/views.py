@@ -8,6 +8,7 @@ from typing import Protocol
 from resourcesync.destination.reports import AuditReport, FailedRun, MirrorStatus, RunReport
 from resourcesync.server.figures import Figure
 from resourcesync.server.pages import Overview
+from resourcesync.websub.standing import Subscribed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,19 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed:
+    """How a mirror is told by its Source that something changed.
+
+    Attributes:
+        subscriptions: To the channels of the Source.
+        is_looked: Whether the Source has told all channels that it offers.
+    """
+
+    subscriptions: tuple[Subscribed, ...] = ()
+    is_looked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
     """One mirror in the list of mirrors.
 
@@ -105,6 +119,7 @@ class Brief:
         days: How many changes came on each of the last days, the oldest first.
         max_lag: The longest lag that is fine, in seconds.
         trouble: Why it cannot be read; empty when it can.
+        push: How its Source tells of changes; ``None`` when it is not to.
     """
 
     status: MirrorStatus
@@ -115,6 +130,7 @@ class Brief:
     days: tuple[int, ...] = ()
     max_lag: float | None = None
     trouble: str = ""
+    push: Pushed | None = None
 
     @property
     def name(self) -> str:

@@ -1,0 +1,162 @@
+"""Push as ``watch`` does it: which mirrors are subscribed, and what is told of it."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from resourcesync.cli.output import Screen
+from resourcesync.errors import ResourceSyncError
+from resourcesync.ports import Clock
+from resourcesync.server.dashboard.views import Pushed
+from resourcesync.websub.standing import Standing, Subscribed
+from resourcesync.wiring.mirrors import Network
+from resourcesync.wiring.pushing import Push
+
+_LOG: Final = logging.getLogger(__name__)
+
+_Told = tuple[Standing, object, str, int]
+
+
+class Subscriptions:
+    """The subscriptions of a service; none as long as nothing is opened.
+
+    Args:
+        screen: Where it is said how they stand.
+        clock: Time.
+    """
+
+    def __init__(self, screen: Screen, clock: Clock) -> None:
+        self._screen, self._clock = screen, clock
+        self._push: Push | None = None
+        self._wanted: frozenset[str] = frozenset()
+        self._version = -1
+        self._told: dict[tuple[str, str], _Told] = {}
+
+    @contextmanager
+    def opened(
+        self,
+        callback: str,
+        listen: tuple[str, int],
+        folder: Path,
+        on_hint: Callable[[str], None],
+    ) -> Iterator[None]:
+        """Subscribe mirrors, and take their notifications, while the block runs.
+
+        Raises:
+            ConfigurationError: The address cannot be listened on, or the callback is none.
+            StorageError: Subscriptions cannot be remembered.
+        """
+        push = Push(
+            callback=callback, listen=listen, folder=folder, on_hint=on_hint, clock=self._clock
+        )
+        with push:
+            self._push = push
+            yield
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many notifications came, by outcome."""
+        return {} if self._push is None else self._push.counts
+
+    def keep(self, asked: Mapping[str, tuple[str, Network]]) -> None:
+        """Subscribe these mirrors alone; without a callback, warn that none is.
+
+        Args:
+            asked: By the mirror's name: the address of its Source, and how that is asked.
+
+        Raises:
+            StorageError: Subscriptions cannot be remembered.
+        """
+        self._wanted = frozenset(asked)
+        if self._push is not None:
+            self._push.keep(asked)
+            return
+        for name in asked:
+            self._screen.report("warning", _unheard(name))
+
+    def follow(self, name: str, folder: Path, network: Network) -> None:
+        """Follow the channels of a mirror's Source; it is polled in any case."""
+        if self._push is None:
+            return
+        try:
+            self._push.follow(name, folder, network)
+        except ResourceSyncError as error:
+            _LOG.warning("push for %s: %s", name, error)
+
+    def standings(self) -> list[Subscribed]:
+        """Return how all subscriptions stand.
+
+        Raises:
+            StorageError: They cannot be read.
+        """
+        return [] if self._push is None else self._push.standings()
+
+    def pushed(self) -> dict[str, Pushed]:
+        """Return, for each mirror that is to be told by its Source, how that stands.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        push = self._push
+        if push is None:
+            return {}
+        found: dict[str, list[Subscribed]] = {name: [] for name in self._wanted}
+        for it in self.standings():
+            found.setdefault(it.mirror, []).append(it)
+        return {
+            name: Pushed(subscriptions=tuple(theirs), is_looked=push.is_looked(name))
+            for name, theirs in found.items()
+        }
+
+    def tell(self) -> None:
+        """Say which subscriptions stand otherwise than when it was said last."""
+        if self._push is None or self._push.version == self._version:
+            return
+        self._version = self._push.version
+        try:
+            found = self.standings()
+        except ResourceSyncError as error:
+            _LOG.warning("push: %s", error)
+            return
+        now = self._clock.now()
+        for it in found:
+            before = self._told.get((it.mirror, it.topic))
+            if before != _told(it):
+                was = {} if before is None else {"was": before[0].value}
+                self._screen.report("watch.subscription", {"time": now, **fields_of(it), **was})
+        self._told = {(it.mirror, it.topic): _told(it) for it in found}
+
+
+def _told(it: Subscribed) -> _Told:
+    return it.standing, it.until, it.why, it.refused
+
+
+def fields_of(it: Subscribed) -> dict[str, object]:
+    """Return a subscription as the fields of its event."""
+    fields: dict[str, object] = {
+        "mirror": it.mirror,
+        "topic": it.topic,
+        "hub": it.hub,
+        "state": it.standing.value,
+        "until": it.until,
+        "taken": it.taken,
+        "last": it.last,
+        "refused": it.refused,
+    }
+    if it.refused:
+        fields["refusals"] = {fault.value: number for fault, number in it.refusals}
+    if it.why:
+        fields["reason"] = it.why
+    return fields
+
+
+def _unheard(mirror: str) -> dict[str, object]:
+    return {
+        "code": "config",
+        "message": f"`push = true` of {mirror} does nothing: `watch` has no callback",
+        "mirror": mirror,
+        "evidence": (("kept", "the times at which it is pulled"),),
+        "hint": "write `callback` in [watch], or watch --callback, and begin anew",
+    }

@@ -1,0 +1,75 @@
+"""How a mirror is told by its Source: a word in the list of mirrors, a card on its own page."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from resourcesync.model import wording
+from resourcesync.server.dashboard.layout import card, row, sentence, table
+from resourcesync.server.dashboard.markup import Markup, Piece, tag
+from resourcesync.server.dashboard.views import Pushed
+from resourcesync.websub.standing import Fault, Standing, Subscribed
+
+_HEADS: Final = ("Channel", "State", "Until", "Last delivery", "#Taken", "#Refused")
+_WORST_FIRST: Final = (Standing.REFUSED, Standing.PENDING, Standing.ENDING, Standing.VERIFIED)
+_LOOKS: Final = {
+    Standing.VERIFIED: "good",
+    Standing.PENDING: "warn",
+    Standing.REFUSED: "bad",
+    Standing.ENDING: "calm",
+}
+_FAULTS: Final = {
+    Fault.SIGNATURE: "not signed as agreed",
+    Fault.SIZE: "too long",
+    Fault.BODY: "cut short or too slow",
+    Fault.ENDED: "of a subscription that is over",
+}
+
+
+def notified(push: Pushed | None) -> Piece:
+    """Return in a word whether a mirror's Source tells it of changes."""
+    if push is None:
+        return "-"
+    found = {it.standing for it in push.subscriptions}
+    worst = next((it for it in _WORST_FIRST if it in found), None)
+    if worst is not None:
+        return _pill(worst)
+    return tag("span", "not offered" if push.is_looked else "not yet", class_="muted")
+
+
+def push_card(push: Pushed | None, now: datetime) -> Markup | None:
+    """Return what is known of a mirror's subscriptions; ``None`` when it is only polled."""
+    if push is None:
+        return None
+    if push.subscriptions:
+        rows = [part for it in push.subscriptions for part in _rows(it, now)]
+        return card(table(_HEADS, rows), title="Notifications")
+    why = "The Source offers no channel of notifications. It is polled."
+    if not push.is_looked:
+        why = "The Source has not yet told which channels it offers: that comes with a pull."
+    return card(tag("p", why), title="Notifications")
+
+
+def _pill(standing: Standing) -> Markup:
+    return tag("span", standing.value, class_=f"state {_LOOKS[standing]}")
+
+
+def _rows(it: Subscribed, now: datetime) -> Iterator[Markup]:
+    yield row(_HEADS, list(_cells(it, now)))
+    said = [f"at the hub {it.hub}."]
+    if it.why:
+        said.append(f"{it.why}.".replace("?.", "?"))
+    if it.refused:
+        faults = [f"{wording.count(number)} {_FAULTS[fault]}" for fault, number in it.refusals]
+        said.append(f"refused: {', '.join(faults)}.")
+    drawn = [tag("span", sentence(note), " ") for note in said]
+    yield tag("tr", tag("td", drawn, colspan=len(_HEADS)), class_="note")
+
+
+def _cells(it: Subscribed, now: datetime) -> Iterator[Piece]:
+    yield tag("strong", it.topic)
+    yield _pill(it.standing)
+    yield "-" if it.until is None else wording.moment(it.until)
+    yield "none" if it.last is None else f"{wording.age((now - it.last).total_seconds())} ago"
+    yield wording.count(it.taken)
+    yield wording.count(it.refused)

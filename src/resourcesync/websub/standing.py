@@ -1,0 +1,172 @@
+"""How our subscriptions stand: what operators are told of them.
+
+Deliveries are counted since this program began; a subscription itself is remembered longer.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.ports import Clock
+from resourcesync.ports.subscriptions import Follower, Following
+
+
+class Standing(StrEnum):
+    """What a subscription is to an operator."""
+
+    VERIFIED = "verified"
+    PENDING = "pending"
+    REFUSED = "refused"
+    ENDING = "ending"
+
+
+class Fault(StrEnum):
+    """Why a delivery was refused."""
+
+    SIGNATURE = "signature"
+    """It is not signed as agreed."""
+    SIZE = "size"
+    """It is longer than a notification may be."""
+    BODY = "body"
+    """It came too slowly, or was cut short."""
+    ENDED = "ended"
+    """It is of a subscription that is over."""
+
+
+class Trouble(StrEnum):
+    """What keeps a subscription from being verified, or renewed."""
+
+    AWAY = "away"
+    """The hub does not answer, or does not ask back."""
+    NO = "no"
+    """The hub answers that it will not."""
+    DENIED = "denied"
+    """The hub says that it ended it (WebSub §5.2)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscribed:
+    """A subscription of a mirror to a channel, as it stands.
+
+    Attributes:
+        mirror: The mirror.
+        topic: The channel.
+        hub: Where it is subscribed.
+        standing: How it stands.
+        until: When its lease ends, UTC; ``None`` before it was verified.
+        why: What went wrong with the last request for it, in words; empty for nothing.
+        taken: Deliveries that were signed as agreed.
+        last: When the last of them came, UTC.
+        refusals: Why others were refused, and how many of each.
+    """
+
+    mirror: str
+    topic: str
+    hub: str
+    standing: Standing
+    until: datetime | None = None
+    why: str = ""
+    taken: int = 0
+    last: datetime | None = None
+    refusals: tuple[tuple[Fault, int], ...] = ()
+
+    @property
+    def refused(self) -> int:
+        """How many deliveries were refused."""
+        return sum(number for _, number in self.refusals)
+
+
+@dataclass(slots=True)
+class _Row:
+    taken: int = 0
+    last: datetime | None = None
+    trouble: Trouble | None = None
+    why: str = ""
+    refusals: Counter[Fault] = field(default_factory=Counter)
+
+
+class Ledger:
+    """Counts what becomes of subscriptions; asked and told by several threads.
+
+    Attributes:
+        version: Grows when something is to be told anew. A delivery that was taken is not; one
+            that was refused is the first, the second, the fourth time, and so on: a flood of them
+            is told of a few times.
+
+    Args:
+        clock: Time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.version = 0
+        self._clock = clock
+        self._rows: dict[tuple[str, str], _Row] = {}
+
+    def taken(self, follower: Follower) -> None:
+        """Count a delivery that was signed as agreed."""
+        row = self._row(follower)
+        row.taken, row.last = row.taken + 1, self._clock.now()
+
+    def refused(self, follower: Follower, fault: Fault) -> None:
+        """Count a delivery that was refused."""
+        refusals = self._row(follower).refusals
+        refusals[fault] += 1
+        if not refusals[fault] & (refusals[fault] - 1):
+            self.version += 1
+
+    def troubled(self, follower: Follower, trouble: Trouble, why: str) -> None:
+        """Note what keeps a subscription from being verified."""
+        row = self._row(follower)
+        row.trouble, row.why = trouble, why
+        self.version += 1
+
+    def verified(self, follower: Follower) -> None:
+        """Note that a hub verified a subscription."""
+        row = self._row(follower)
+        row.trouble, row.why = None, ""
+        self.version += 1
+
+    def moved(self) -> None:
+        """Note that a subscription is wanted, or is no longer."""
+        self.version += 1
+
+    def told(self, followers: Iterable[Follower]) -> list[Subscribed]:
+        """Return how all subscriptions stand, and forget those that are no more."""
+        now = to_microseconds(self._clock.now())
+        found = sorted(followers, key=_key)
+        for key in set(self._rows) - set(map(_key, found)):
+            self._rows.pop(key, None)
+        return [_subscribed(it, self._rows.get(_key(it), _Row()), now) for it in found]
+
+    def _row(self, follower: Follower) -> _Row:
+        return self._rows.setdefault(_key(follower), _Row())
+
+
+def _key(follower: Follower) -> tuple[str, str]:
+    return follower.name, follower.topic
+
+
+def _subscribed(it: Follower, row: _Row, now: int) -> Subscribed:
+    return Subscribed(
+        mirror=it.name,
+        topic=it.topic,
+        hub=it.hub,
+        standing=_standing(it, row, now),
+        until=from_microseconds(it.lease_until) if it.lease_until else None,
+        why=row.why,
+        taken=row.taken,
+        last=row.last,
+        refusals=tuple(sorted(row.refusals.copy().items())),
+    )
+
+
+def _standing(it: Follower, row: _Row, now: int) -> Standing:
+    if it.state is Following.LEAVING:
+        return Standing.ENDING
+    is_in_use = bool(it.token) and it.lease_until > now
+    if is_in_use and row.trouble is not Trouble.DENIED:
+        return Standing.VERIFIED  # a renewal that fails takes nothing away before its end
+    return Standing.PENDING if row.trouble in {None, Trouble.AWAY} else Standing.REFUSED

@@ -1,0 +1,135 @@
+"""How subscriptions stand, as operators are told."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from resourcesync.ports.subscriptions import Following
+from resourcesync.websub.channels import Channel
+from resourcesync.websub.leases import DAY
+from resourcesync.websub.standing import Fault, Standing, Subscribed
+from tests.support.hubs import payload
+from tests.support.subscribing import HUB, TOPIC, World
+
+BODY = payload()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def stands(world: World) -> Subscribed:
+    [found] = world.subscriber.standings()
+    return found
+
+
+def follow(world: World) -> None:
+    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
+
+
+def test_a_subscription_is_pending_until_its_hub_asked_back(world: World) -> None:
+    follow(world)
+    for _ in range(2):
+        found = stands(world)
+        assert (found.mirror, found.topic, found.hub) == ("arxiv", TOPIC, HUB)
+        assert (found.standing, found.until, found.why) == (Standing.PENDING, None, "")
+        world.subscriber.tick()
+    assert world.ask("token-1", lease_seconds="7200").status == 200
+
+    found = stands(world)
+    assert (found.standing, found.taken, found.last) == (Standing.VERIFIED, 0, None)
+    assert found.until == world.clock.now() + timedelta(hours=2)
+
+
+def test_a_hub_that_refuses_is_named_with_its_reason_until_it_does_not(world: World) -> None:
+    world.hubs.answer = lambda _: (403, {})
+    follow(world)
+    world.subscriber.tick()
+    assert (stands(world).standing, stands(world).why) == (
+        Standing.REFUSED,
+        "the hub refuses it: 403",
+    )
+    world.hubs.answer = lambda _: (0, {})
+    world.clock.sleep(DAY)
+    world.subscriber.tick()
+    assert (stands(world).standing, stands(world).why) == (Standing.PENDING, "away")
+    world.hubs.answer = lambda _: (202, {})
+    world.clock.sleep(DAY)
+    world.subscriber.tick()
+    assert world.ask(world.follower().next_token).status == 200
+    assert (stands(world).standing, stands(world).why) == (Standing.VERIFIED, "")
+
+
+def test_a_hub_that_never_asks_back_is_said_to_be_so_but_not_after_a_restart(world: World) -> None:
+    follow(world)
+    world.subscriber.tick()
+    world.restarted().tick()
+    assert stands(world).why == ""
+    world.clock.sleep(601)
+    world.subscriber.tick()
+
+    assert stands(world).standing is Standing.PENDING
+    assert stands(world).why.endswith("can it reach the callback?")
+
+
+def test_a_renewal_that_fails_takes_nothing_away_before_the_lease_ends(world: World) -> None:
+    world.subscribed()
+    world.hubs.answer = lambda _: (500, {})
+    world.clock.sleep(0.65 * 10 * DAY)
+    world.subscriber.tick()
+    assert world.follower().state is Following.WANTED
+    assert stands(world).standing is Standing.VERIFIED
+    assert stands(world).why == "the hub refuses it: 500"
+    world.clock.sleep(0.36 * 10 * DAY)
+    assert stands(world).standing is Standing.REFUSED
+
+
+def test_a_subscription_that_its_hub_ended_is_refused(world: World) -> None:
+    active = world.subscribed()
+    assert world.ask(active.token, mode="denied", reason="too many").status == 200
+    assert stands(world).standing is Standing.REFUSED
+    assert stands(world).why == "the hub ended it: too many"
+
+
+def test_each_delivery_is_counted_and_each_refusal_with_its_reason(world: World) -> None:
+    active = world.subscribed()
+    world.clock.sleep(60)
+    assert world.deliver(active, BODY).status == 202
+    came = world.clock.now()
+    world.clock.sleep(60)
+    assert world.deliver(active, BODY, secret=b"forged").status == 202
+    world.subscriber.refuse(active.token, Fault.SIZE)
+    world.subscriber.refuse("nobody", Fault.SIZE)
+    world.clock.sleep(0.65 * 10 * DAY)
+    world.subscriber.tick()
+    assert world.ask(world.follower().next_token).status == 200
+    assert world.deliver(active, BODY).status == 410
+
+    found = stands(world)
+    assert (found.taken, found.last, found.refused) == (1, came, 3)
+    assert dict(found.refusals) == {Fault.SIGNATURE: 1, Fault.SIZE: 1, Fault.ENDED: 1}
+
+
+def test_what_is_ended_is_ending_and_then_forgotten(world: World) -> None:
+    active = world.subscribed()
+    world.subscriber.leave("arxiv")
+    assert stands(world).standing is Standing.ENDING
+    world.subscriber.tick()
+    assert world.ask(active.token, mode="unsubscribe").status == 200
+    assert world.subscriber.standings() == []
+
+
+def test_a_flood_of_forged_deliveries_is_news_a_few_times_and_good_ones_never(
+    world: World,
+) -> None:
+    active = world.subscribed()
+    before = world.subscriber.ledger.version
+    for _ in range(1_000):
+        world.deliver(active, BODY)
+    assert world.subscriber.ledger.version == before
+    for _ in range(1_000):
+        world.deliver(active, BODY, secret=b"forged")
+    assert world.subscriber.ledger.version == before + 10
+    assert stands(world).refused == 1_000
