@@ -6,6 +6,7 @@ give it the pytest fixture that its docstring names, and run pytest. See
 package does not need anyway, and nothing of the package imports this.
 """
 
+from resourcesync.testing.accounts import AccountSuite
 from resourcesync.testing.stores import StoreSuite
 
-__all__ = ["StoreSuite"]
+__all__ = ["AccountSuite", "StoreSuite"]

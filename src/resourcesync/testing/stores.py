@@ -39,8 +39,7 @@ class StoreSuite:
     """The promises of a store of copies, one check each.
 
     Derive a class whose name begins with ``Test`` in a module of tests, and give it a pytest
-    fixture ``store`` that returns a new, empty store; where it is a shared server, a prefix of its
-    own will do.
+    fixture ``store`` that returns an empty store; a prefix of its own in a shared one will do.
     """
 
     has_conditional_writes: ClassVar[bool] = True
@@ -74,9 +73,8 @@ class StoreSuite:
 
         expect(version, "put returns a version that is not empty")
         for eyes in (store, self.again(store)):
-            expect_equal(
-                eyes.look("a/b.txt"), Stored(version or "", 10), "look tells what put left"
-            )
+            there = Stored(version or "", 10)
+            expect_equal(eyes.look("a/b.txt"), there, "look tells what put left")
             expect_equal(content_of(eyes.open("a/b.txt")), b"some bytes", "open reads the bytes")
             expect_equal(list(eyes.keys("")), ["a/b.txt"], "keys has what was put")
 
@@ -251,9 +249,8 @@ class StoreSuite:
 
         with all_the_while(look):
             for number in range(_TIMES):
-                expect(
-                    store.move(f"{number}.txt", f"{number + 1}.txt", version or ""), "it is moved"
-                )
+                done = store.move(f"{number}.txt", f"{number + 1}.txt", version or "")
+                expect(done, "it is moved")
                 last[0] = number + 1
                 there = store.look(f"{number + 1}.txt")
                 version = there and there.version
@@ -300,7 +297,6 @@ class StoreSuite:
             store.remove(key)
         _put(store, "many/zzz", b"")
         found = [begun, *listing]
-
         lacking = set(names) - set(found) - gone
         expect_equal(sorted(lacking)[:5], [], "what was put before is among the keys")
         expect_equal(len(found), len(set(found)), "no key is listed twice")
@@ -398,7 +394,6 @@ def _pattern(length: int) -> bytes:
 
 
 def _rest(stream: BinaryIO | None) -> bytes | None:
-    """Read on to the end; ``None`` when the store says that it cannot."""
     try:
         return content_of(stream)
     except Exception:  # noqa: BLE001 - a store may raise anything

@@ -1,0 +1,372 @@
+"""What every account of another system must keep (``ports.accounts.Account``), as checks."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import ClassVar, Final
+
+from resourcesync.errors import DiscontinuityError, ResourceSyncError
+from resourcesync.model.digests import Digest
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.accounts import Account, Told, WritableAccount
+from resourcesync.testing.promises import cannot_try, expect, expect_equal, expect_refusal
+
+_MOST_AT_ONCE: Final = 10_000
+_SHORT_WAIT: Final = 0.2
+
+Held = dict[str, bytes]
+"""What the other system has: the contents of the resources, by URI."""
+
+
+class AccountSuite(ABC):
+    """The promises of an account, one check each.
+
+    Derive a class whose name begins with ``Test`` in a module of tests; give it a pytest fixture
+    ``account`` that returns an account of a system without resources, and the two methods by which
+    resources come and go there. Names are short, of letters and digits.
+    """
+
+    tells_all: ClassVar[bool] = True
+    """Whether ``resources`` can be asked."""
+
+    has_changes: ClassVar[bool] = True
+    """Whether there is a log of changes to follow."""
+
+    tells_deletions: ClassVar[bool] = True
+    """Whether that log tells what is gone."""
+
+    tells_lengths: ClassVar[bool] = True
+    """Whether the system knows how many bytes a resource has."""
+
+    tells_digests: ClassVar[bool] = True
+    """Whether the system knows a digest of each resource."""
+
+    is_writable: ClassVar[bool] = False
+    """Whether it also takes changes (``WritableAccount``)."""
+
+    many: ClassVar[int] = 120
+    """How many resources are more than one answer of the system; make its pages small."""
+
+    @abstractmethod
+    def put(self, name: str, content: bytes) -> str:
+        """Let the other system have a resource with these bytes, or replace its bytes.
+
+        Returns:
+            The URI that the account tells for it, always the same for a name.
+        """
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Let a resource vanish from the other system."""
+
+    def settle(self) -> None:  # noqa: B027 - most systems need nothing
+        """Wait until the system tells of all that was put or removed; by default at once."""
+
+    def down(self) -> AbstractContextManager[object] | None:
+        """Let the system answer nothing, or refuse, while the block runs; ``None``: cannot."""
+        return None
+
+    def cut_short(self) -> AbstractContextManager[object] | None:
+        """Let the system fail after its first answers while the block runs; ``None``: cannot."""
+        return None
+
+    def forget(self) -> bool:
+        """Let the system forget its changes so far; ``False``: cannot, or it never does."""
+        return False
+
+    # --- what there is ---
+
+    def test_every_resource_is_told_once_as_it_is(self, account: Account) -> None:
+        """`resources` tells each with its URI, and with the length and digests it has."""
+        held = self._filled("a", "b", "c", "d")
+
+        self._expect_told(account, held)
+
+    def test_a_system_without_resources_tells_none(self, account: Account) -> None:
+        """An empty answer is an answer, and no error."""
+        self._needs_all()
+
+        expect_equal(list(account.resources()), [], "no resources are told where there are none")
+
+    def test_what_changed_is_told_when_all_is_asked_again(self, account: Account) -> None:
+        """Nothing is remembered from the last time: `resources` tells how it is now."""
+        held = self._filled("a", "b", "c")
+        self._expect_told(account, held)
+
+        self.remove("b")
+        held = {uri: body for uri, body in held.items() if body != b"first of b"}
+        held[self.put("c", b"second of c")] = b"second of c"
+        held[self.put("d", b"first of d")] = b"first of d"
+        self.settle()
+
+        self._expect_told(account, held)
+
+    def test_more_resources_than_one_answer_holds_are_all_told(self, account: Account) -> None:
+        """However many there are, each is told once."""
+        held = self._filled(*(f"r{number:05}" for number in range(self.many)))
+
+        self._expect_told(account, held)
+
+    def test_what_stays_is_told_while_other_things_change(self, account: Account) -> None:
+        """What comes and goes while all is read hides nothing else, and nothing is told twice."""
+        self._needs_all()
+        held = self._filled(*(f"r{number:05}" for number in range(self.many)))
+        telling = iter(account.resources())
+
+        begun = next(telling)
+        gone = {uri for uri in sorted(held)[:: self.many // 2] if uri != begun.uri}
+        names = {uri: body.decode().rpartition(" ")[2] for uri, body in held.items()}
+        for uri in gone:
+            self.remove(names[uri])
+        held[self.put("r", b"first of r")] = b"first of r"
+        self.settle()
+        found = [begun.uri, *(it.uri for it in telling)]
+
+        expect_equal(len(found), len(set(found)), "each resource is told once")
+        lacking = set(held) - gone - {self._uri_of(held, "r")} - set(found)
+        expect_equal(sorted(lacking)[:5], [], "what stays is told")
+        expect(set(found) <= set(held), "nothing else is told")
+
+    def test_it_says_whether_it_can_tell_all(self, account: Account) -> None:
+        """`tells_all` is what the suite was told."""
+        expect_equal(account.tells_all, self.tells_all, "tells_all is true to what can be asked")
+
+    # --- when it fails ---
+
+    def test_a_system_that_is_down_is_an_error(self, account: Account) -> None:
+        """No answer is no empty answer: all that is asked raises."""
+        position = self._position(account) if self.has_changes else ""
+        trouble = self.down()
+        if trouble is None:
+            cannot_try("down is not given")
+        with trouble:
+            if self.tells_all:
+                with expect_refusal(ResourceSyncError, "resources raises"):
+                    list(account.resources())
+            if self.has_changes:
+                with expect_refusal(ResourceSyncError, "changes raises"):
+                    list(account.changes(position, 0))
+
+    def test_what_is_cut_short_is_an_error(self, account: Account) -> None:
+        """Some of the resources are not all of them: the rest would be taken for deleted."""
+        self._needs_all()
+        self._filled(*(f"r{number:05}" for number in range(self.many)))
+        trouble = self.cut_short()
+        if trouble is None:
+            cannot_try("cut_short is not given")
+        with trouble, expect_refusal(ResourceSyncError, "resources raises when it is cut short"):
+            list(account.resources())
+
+    # --- what changes ---
+
+    def test_a_log_of_changes_has_a_position_and_nothing_else_has(self, account: Account) -> None:
+        """`position` is empty exactly when there is no log."""
+        expect_equal(
+            bool(account.position()), self.has_changes, "position tells whether there is a log"
+        )
+
+    def test_what_changes_after_a_position_is_told(self, account: Account) -> None:
+        """New, replaced and vanished resources are told; the last word on each is how it is."""
+        self._needs_changes()
+        before = self._filled("a", "b", "c")
+        start = self._position(account)
+
+        held = self._changed()
+        told = list(account.changes(start, 0))
+
+        words = _last_words(told)
+        for uri, body in held.items():
+            is_news = body is not None or uri in before
+            expect(uri in words or not is_news, f"what became of {uri} is told")
+            self._expect_word(words.get(uri), body, uri)
+        for it in told:
+            expect(it.position, "a position is told after each lot of changes")
+            expect(len(it.changes) <= _MOST_AT_ONCE, "no more than 10,000 changes are told at once")
+        times = [it.time for lot in told for it in lot.changes if it.time is not None]
+        expect(all(it.utcoffset() == timedelta(0) for it in times), "times are in UTC")
+        expect_equal(times, sorted(times), "changes are told oldest first")
+
+    def test_changes_are_gone_on_with_after_each_position(self, account: Account) -> None:
+        """From every position that was told, the rest leads to how it is now."""
+        self._needs_changes()
+        start = self._position(account)
+        held = self._filled(*(f"r{number:05}" for number in range(self.many)))
+        told = list(account.changes(start, 0))
+
+        for number, lot in enumerate(told):
+            rest = account.changes(lot.position, 0)
+            words = _last_words([*told[: number + 1], *rest])
+            for uri, body in held.items():
+                self._expect_word(words.get(uri), body, uri)
+
+    def test_after_the_last_position_nothing_new_is_told(self, account: Account) -> None:
+        """What is told again is told as it is; when nothing is left to tell, it ends."""
+        self._needs_changes()
+        start = self._position(account)
+        held = self._filled("a", "b")
+        position = _last_position(list(account.changes(start, 0)), start)
+
+        again = list(account.changes(position, _SHORT_WAIT))
+
+        words = _last_words(again)
+        expect(set(words) <= set(held), "nothing is told that did not change")
+        for uri, word in words.items():
+            self._expect_word(word, held[uri], uri)
+
+    def test_a_reader_that_stops_may_ask_again(self, account: Account) -> None:
+        """Nothing is lost by reading: the same position tells the same again."""
+        self._needs_changes()
+        start = self._position(account)
+        held = self._filled("a", "b", "c")
+        for _ in account.changes(start, 0):
+            break
+
+        words = _last_words(account.changes(start, 0))
+
+        for uri, body in held.items():
+            self._expect_word(words.get(uri), body, uri)
+
+    def test_all_resources_and_the_changes_since_miss_nothing(self, account: Account) -> None:
+        """A position, then all resources, then the changes after the position: how it is now."""
+        self._needs_all()
+        self._needs_changes()
+        self._filled("a", "b", "c")
+        start = self._position(account)
+        held: dict[str, bytes | None] = dict(self._filled("d"))
+        words: dict[str, Resource | None] = {it.uri: it for it in account.resources()}
+
+        held |= self._changed()
+        words |= _last_words(account.changes(start, 0))
+
+        for uri, body in held.items():
+            self._expect_word(words.get(uri), body, uri)
+
+    def test_changes_that_are_forgotten_are_not_passed_over(self, account: Account) -> None:
+        """Who asks for what the log has no more is told so, and reads all again."""
+        self._needs_changes()
+        start = self._position(account)
+        self._filled("a", "b")
+        if not self.forget():
+            cannot_try("forget is not given")
+        with expect_refusal(DiscontinuityError, "changes raises when some are forgotten"):
+            list(account.changes(start, 0))
+
+    # --- what is written ---
+
+    def test_what_is_posted_is_told_and_twice_is_once(self, account: Account) -> None:
+        """`post` writes changes in order; all of them once more do no harm."""
+        if not self.is_writable:
+            cannot_try("the account takes no changes")
+        expect(isinstance(account, WritableAccount), "it has the method post")
+        assert isinstance(account, WritableAccount)
+        uris = [self.put(name, b"old") for name in ("a", "b", "c")]
+        self.remove("c")
+        self.settle()
+        posted = [
+            Change(kind=ChangeKind.UPDATED, resource=_resource(uris[0], b"new")),
+            Change(kind=ChangeKind.DELETED, resource=Resource(uri=uris[1])),
+            Change(kind=ChangeKind.CREATED, resource=_resource(uris[2], b"third")),
+        ]
+        for _ in range(2):
+            account.post(posted)
+            self.settle()
+            self._expect_told(account, {uris[0]: b"new", uris[2]: b"third"})
+
+    # --- what the checks are made of ---
+
+    def _needs_all(self) -> None:
+        if not self.tells_all:
+            cannot_try("the account cannot tell all resources")
+
+    def _needs_changes(self) -> None:
+        if not self.has_changes:
+            cannot_try("the account has no log of changes")
+
+    def _position(self, account: Account) -> str:
+        position = account.position()
+        expect(position, "position tells where the log stands")
+        return position
+
+    def _filled(self, *names: str) -> Held:
+        held = {}
+        for name in names:
+            body = f"first of {name}".encode()
+            held[self.put(name, body)] = body
+        self.settle()
+        expect_equal(len(held), len(names), "each name has a URI of its own")
+        return held
+
+    def _changed(self) -> dict[str, bytes | None]:
+        """Replace ``a`` twice, put ``e`` and take it away, put ``f``, remove ``b``."""
+        held: dict[str, bytes | None] = {}
+        for name, body in (
+            ("a", b"second of a"),
+            ("e", b"first of e"),
+            ("f", b"first of f"),
+            ("a", b"the third of a"),
+        ):
+            held[self.put(name, body)] = body
+        if self.tells_deletions:
+            held[self.put("b", b"the end of b")] = None
+            held[self.put("e", b"the end of e")] = None
+            self.remove("b")
+            self.remove("e")
+        self.settle()
+        return held
+
+    def _uri_of(self, held: Held, name: str) -> str:
+        return next(uri for uri, body in held.items() if body == f"first of {name}".encode())
+
+    def _expect_told(self, account: Account, held: Held) -> None:
+        self._needs_all()
+        told = list(account.resources())
+        uris = sorted(it.uri for it in told)
+        expect_equal(uris, sorted(held), "every resource is told once, and no other")
+        for it in told:
+            self._expect_word(it, held[it.uri], it.uri)
+
+    def _expect_word(self, word: Resource | None, body: bytes | None, uri: str) -> None:
+        """Check what was said of a resource last; of one that is gone it is ``None``."""
+        if word is None or body is None:
+            expect_equal(word and word.uri, body and uri, f"whether {uri} is there is told")
+            return
+        if self.tells_lengths:
+            expect_equal(word.length, len(body), f"the length of {uri} is told")
+        if self.tells_digests:
+            expect(_usable(word.digests), f"a digest of {uri} is told")
+            expect_equal(_wrong(word.digests, body), [], f"the digests of {uri} are of its bytes")
+        expect(
+            word.lastmod is None or word.lastmod.utcoffset() == timedelta(0),
+            f"the time of {uri} is in UTC",
+        )
+
+
+def _last_words(told: Iterable[Told]) -> dict[str, Resource | None]:
+    """Return what was said last of each resource: ``None`` where it is gone."""
+    return {
+        change.uri: None if change.kind is ChangeKind.DELETED else change.resource
+        for lot in told
+        for change in lot.changes
+    }
+
+
+def _last_position(told: list[Told], before: str) -> str:
+    return told[-1].position if told else before
+
+
+def _resource(uri: str, body: bytes) -> Resource:
+    digest = Digest("sha-256", hashlib.sha256(body).hexdigest())
+    return Resource(uri=uri, length=len(body), digests=(digest,))
+
+
+def _wrong(digests: Iterable[Digest], body: bytes) -> list[Digest]:
+    """Return the digests that are not those of the bytes, of the algorithms that we know."""
+    found = ((it, hashlib.new(it.algorithm.replace("-", ""), body)) for it in _usable(digests))
+    return [it for it, hasher in found if hasher.hexdigest() != it.value]
+
+
+def _usable(digests: Iterable[Digest]) -> list[Digest]:
+    return [it for it in digests if it.is_usable]

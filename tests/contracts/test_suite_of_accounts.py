@@ -1,0 +1,241 @@
+"""An account in memory keeps what every account must, and each check finds one that does not."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+
+from resourcesync.errors import SourceUnavailableError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.accounts import Told
+from resourcesync.ports.catalogue import Posted
+from resourcesync.testing import AccountSuite
+from tests.support.breaking import checks_of, finds
+from tests.support.telling import TellingAccount, TellingSystem
+
+
+class TestTellingAccount(AccountSuite):
+    is_writable = True
+    many = 50
+    system: TellingSystem
+
+    @pytest.fixture
+    def account(self) -> TellingAccount:
+        self.system = TellingSystem()
+        return TellingAccount(self.system)
+
+    def put(self, name: str, content: bytes) -> str:
+        return self.system.put(name, content)
+
+    def remove(self, name: str) -> None:
+        self.system.remove(name)
+
+    def down(self) -> AbstractContextManager[None]:
+        return self.system.failing(0)
+
+    def cut_short(self) -> AbstractContextManager[None]:
+        return self.system.failing(1)
+
+    def forget(self) -> bool:
+        self.system.forgotten = len(self.system.log)
+        return True
+
+
+class TellsTwice(TellingAccount):
+    def resources(self) -> Iterator[Resource]:
+        for it in super().resources():
+            yield from (it, it)
+
+
+class TellsNoLength(TellingAccount):
+    def resources(self) -> Iterator[Resource]:
+        return (replace(it, length=None) for it in super().resources())
+
+
+class TellsWrongDigests(TellingAccount):
+    def resources(self) -> Iterator[Resource]:
+        other = self.system.resources
+        return (replace(it, digests=other[min(other)].digests) for it in list(super().resources()))
+
+
+class TellsLocalTime(TellingAccount):
+    def resources(self) -> Iterator[Resource]:
+        return (
+            replace(it, lastmod=it.lastmod and it.lastmod.replace(tzinfo=None))
+            for it in super().resources()
+        )
+
+
+class FailsWhenEmpty(TellingAccount):
+    def resources(self) -> Iterator[Resource]:
+        if not self.system.resources:
+            raise SourceUnavailableError("it has nothing", uri="https://h/")
+        return super().resources()
+
+
+class RemembersResources(TellingAccount):
+    known: list[Resource] | None = None
+
+    def resources(self) -> Iterator[Resource]:
+        self.known = self.known or list(super().resources())
+        return iter(self.known)
+
+
+class FirstAnswer(TellingAccount):
+    def resources(self) -> Iterator[Resource]:
+        return islice(super().resources(), self.page)
+
+
+class ByNumber(TellingAccount):
+    """Asks for pages by number: what vanishes meanwhile hides others."""
+
+    def resources(self) -> Iterator[Resource]:
+        done = 0
+        while page := [self.system.resources[it] for it in sorted(self.system.resources)][done:]:
+            yield from page[: self.page]
+            done += self.page
+
+
+class SaysThatItCannot(TellingAccount):
+    tells_all = False
+
+
+class EmptyWhenDown(TellingAccount):
+    """Takes a failure for the end."""
+
+    def resources(self) -> Iterator[Resource]:
+        try:
+            yield from super().resources()
+        except SourceUnavailableError:
+            return
+
+
+class SilentWhenDown(TellingAccount):
+    def changes(self, after: str, wait: float) -> Iterator[Told]:
+        try:
+            yield from super().changes(after, wait)
+        except SourceUnavailableError:
+            return
+
+
+class WithoutPosition(TellingAccount):
+    def position(self) -> str:
+        return ""
+
+
+class Changed(TellingAccount):
+    """Spoils what is told of changes."""
+
+    def spoiled(self, changes: Sequence[Change]) -> Sequence[Change]:
+        raise NotImplementedError
+
+    def changes(self, after: str, wait: float) -> Iterator[Told]:
+        for lot in super().changes(after, wait):
+            yield Told(lot.position, self.spoiled(lot.changes))
+
+
+class WithoutDeletions(Changed):
+    def spoiled(self, changes: Sequence[Change]) -> Sequence[Change]:
+        return [it for it in changes if it.kind is not ChangeKind.DELETED]
+
+
+class Backwards(Changed):
+    def spoiled(self, changes: Sequence[Change]) -> Sequence[Change]:
+        return changes[::-1]
+
+
+class FirstWord(Changed):
+    """Tells each resource once, as it was first."""
+
+    def spoiled(self, changes: Sequence[Change]) -> Sequence[Change]:
+        return list({it.uri: it for it in reversed(changes)}.values())[::-1]
+
+
+class WithoutUpdates(Changed):
+    def spoiled(self, changes: Sequence[Change]) -> Sequence[Change]:
+        return [it for it in changes if it.kind is not ChangeKind.UPDATED]
+
+
+class AtTheEnd(TellingAccount):
+    """Tells the end's position with the first changes."""
+
+    def changes(self, after: str, wait: float) -> Iterator[Told]:
+        for lot in super().changes(after, wait):
+            yield Told(self.position(), lot.changes)
+
+
+class InventsChanges(TellingAccount):
+    def changes(self, after: str, wait: float) -> Iterator[Told]:
+        yield from super().changes(after, wait)
+        yield Told(after, [Change(kind=ChangeKind.UPDATED, resource=Resource(uri="https://h/q"))])
+
+
+class ForgetsWhatItTold(TellingAccount):
+    told = 0
+
+    def changes(self, after: str, wait: float) -> Iterator[Told]:
+        start = max(self.told, int(after.removeprefix("after ")))
+        for lot in super().changes(f"after {start}", wait):
+            self.told = int(lot.position.removeprefix("after "))
+            yield lot
+
+
+class LastChanges(TellingAccount):
+    """Has room for two changes, and says nothing of the others."""
+
+    def changes(self, after: str, wait: float) -> Iterator[Told]:
+        number = max(len(self.system.log) - 2, int(after.removeprefix("after ")))
+        return super().changes(f"after {number}", wait)
+
+
+class GoesOnAnyhow(TellingAccount):
+    def changes(self, after: str, wait: float) -> Iterator[Told]:
+        number = max(self.system.forgotten, int(after.removeprefix("after ")))
+        return super().changes(f"after {number}", wait)
+
+
+class PostsOnlyNew(TellingAccount):
+    def post(self, changes: Sequence[Change]) -> Posted:
+        return super().post([it for it in changes if it.kind is ChangeKind.CREATED])
+
+
+BROKEN: list[tuple[str, type[TellingAccount]]] = [
+    ("test_every_resource_is_told_once_as_it_is", TellsTwice),
+    ("test_every_resource_is_told_once_as_it_is", TellsNoLength),
+    ("test_every_resource_is_told_once_as_it_is", TellsWrongDigests),
+    ("test_every_resource_is_told_once_as_it_is", TellsLocalTime),
+    ("test_a_system_without_resources_tells_none", FailsWhenEmpty),
+    ("test_what_changed_is_told_when_all_is_asked_again", RemembersResources),
+    ("test_more_resources_than_one_answer_holds_are_all_told", FirstAnswer),
+    ("test_what_stays_is_told_while_other_things_change", ByNumber),
+    ("test_it_says_whether_it_can_tell_all", SaysThatItCannot),
+    ("test_a_system_that_is_down_is_an_error", EmptyWhenDown),
+    ("test_a_system_that_is_down_is_an_error", SilentWhenDown),
+    ("test_what_is_cut_short_is_an_error", EmptyWhenDown),
+    ("test_a_log_of_changes_has_a_position_and_nothing_else_has", WithoutPosition),
+    ("test_what_changes_after_a_position_is_told", WithoutDeletions),
+    ("test_what_changes_after_a_position_is_told", Backwards),
+    ("test_what_changes_after_a_position_is_told", FirstWord),
+    ("test_changes_are_gone_on_with_after_each_position", AtTheEnd),
+    ("test_after_the_last_position_nothing_new_is_told", InventsChanges),
+    ("test_a_reader_that_stops_may_ask_again", ForgetsWhatItTold),
+    ("test_all_resources_and_the_changes_since_miss_nothing", LastChanges),
+    ("test_all_resources_and_the_changes_since_miss_nothing", WithoutUpdates),
+    ("test_changes_that_are_forgotten_are_not_passed_over", GoesOnAnyhow),
+    ("test_what_is_posted_is_told_and_twice_is_once", PostsOnlyNew),
+]
+
+
+@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda it: getattr(it, "__name__", ""))
+def test_an_account_that_breaks_a_promise_is_found(check: str, kind: type[TellingAccount]) -> None:
+    suite = TestTellingAccount()
+    suite.system = TellingSystem()
+
+    assert finds(suite, check, kind(suite.system))
+
+
+def test_each_check_of_accounts_has_an_account_that_fails_it() -> None:
+    assert {check for check, _ in BROKEN} == checks_of(AccountSuite)
