@@ -75,12 +75,12 @@ class World:
         self._hint_every = hint_every
         self.subscriber = self.restarted()
 
-    def restarted(self) -> Subscriber:
+    def restarted(self, callback_base: str = "https://aggregator.example/push") -> Subscriber:
         self.subscriber = Subscriber(
             self.store,
             self.hubs,
             self.clock,
-            callback_base="https://aggregator.example/push",
+            callback_base=callback_base,
             on_hint=self.hints.append,
             token=lambda: f"token-{next(self._numbers)}",
             chance=lambda: 0.5,

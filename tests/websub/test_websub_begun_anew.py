@@ -1,10 +1,14 @@
 """A subscriber that is begun anew."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from resourcesync.adapters.hub import followers
 from resourcesync.websub.channels import Channel
+from tests.support.hubs import payload
 from tests.support.subscribing import HUB, TOPIC, World
 
 
@@ -29,3 +33,50 @@ def test_who_begins_anew_asks_at_once_for_what_no_hub_confirmed(world: World) ->
 
     world.restarted().tick()
     assert len(world.hubs.asked) == 2  # what is confirmed is renewed when its time comes
+
+
+def test_another_callback_is_told_to_the_hub_at_once_and_the_old_one_counts_meanwhile(
+    world: World,
+) -> None:
+    active = world.subscribed()
+    again = world.restarted("https://elsewhere.example/hooks")
+    again.tick()
+
+    assert [it["hub.callback"].rpartition("/")[0] for it in world.hubs.forms()] == [
+        "https://aggregator.example/push",
+        "https://elsewhere.example/hooks",
+    ]
+    world.clock.sleep(60)
+    assert world.deliver(active, payload()).status == 202
+    assert world.hints == ["arxiv"] * 2
+    assert world.ask(world.follower().next_token).status == 200
+    assert world.deliver(active, payload()).status == 410
+
+    world.restarted("https://elsewhere.example/hooks/").tick()
+    assert len(world.hubs.asked) == 2
+
+
+def test_what_is_ended_is_ended_at_the_callback_that_the_hub_knows(world: World) -> None:
+    active = world.subscribed()
+    again = world.restarted("https://elsewhere.example/hooks")
+    again.leave("arxiv")
+    again.tick()
+
+    [_, asked] = world.hubs.forms()
+    assert asked["hub.mode"] == "unsubscribe"
+    assert asked["hub.callback"] == f"https://aggregator.example/push/{active.token}"
+
+
+def test_a_memory_of_the_first_schema_is_taken_over(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "push.db")) as old:
+        old.executescript(
+            f"PRAGMA application_id = {0x52535331};"
+            f"{followers._SCHEMA[0]}"
+            f"INSERT INTO follower VALUES ('arxiv', '{TOPIC}', '{HUB}', 'active', 'abc', x'01',"
+            " '', x'', '', 1796083200000000, 0, 1796083200000000); PRAGMA user_version = 1;"
+        )
+    world = World(tmp_path)
+    assert world.follower().base == ""
+    assert world.follower().token == "abc"
+    world.subscriber.tick()
+    assert len(world.hubs.asked) == 1

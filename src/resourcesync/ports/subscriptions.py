@@ -213,6 +213,7 @@ class Follower:
         lease_until: When the hub will end it; 0 before it was confirmed.
         attempts: Requests in a row that led to nothing.
         due: When the next thing is to be done.
+        base: The address below which the callback in use lies; empty where it is not known.
     """
 
     name: str
@@ -227,6 +228,7 @@ class Follower:
     lease_until: int = 0
     attempts: int = 0
     due: int = 0
+    base: str = ""
 
 
 class FollowerStore(Protocol):

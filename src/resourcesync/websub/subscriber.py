@@ -101,6 +101,8 @@ class Subscriber:
         for it in store.followers():  # what kept a hub from us may be mended by now
             if it.state in {Following.WANTED, Following.ASKED}:
                 store.save(replace(it, state=Following.WANTED, due=0), it)
+            elif it.state is Following.ACTIVE and it.base != self._base:
+                store.save(replace(it, due=0), it)  # its hub delivers to where we were
 
     def standings(self) -> list[Subscribed]:
         """Return how all subscriptions stand.
@@ -181,7 +183,9 @@ class Subscriber:
                 before, attempts=before.attempts + 1, due=self._later(before.attempts + 1)
             )
             wish = Wish(
-                mode=Mode.UNSUBSCRIBE, topic=before.topic, callback=self._base + before.token
+                mode=Mode.UNSUBSCRIBE,
+                topic=before.topic,
+                callback=(before.base or self._base) + before.token,
             )
         else:
             lost = before.attempts + (before.state is Following.ASKED)
@@ -291,6 +295,7 @@ class Subscriber:
             next_token="",
             next_secret=b"",
             former_token=follower.token,
+            base=self._base,
             lease_until=now + granted * MICROSECONDS,
             attempts=0,
             due=leases.renewal(now, granted, self._chance()),

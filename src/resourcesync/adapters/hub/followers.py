@@ -22,10 +22,11 @@ _SCHEMA: Final = (
     CREATE INDEX follower_next ON follower (next_token);
     CREATE INDEX follower_former ON follower (former_token);
     """,
+    "ALTER TABLE follower ADD COLUMN base TEXT NOT NULL DEFAULT '';",
 )
 _COLUMNS: Final = (
     "name, topic, hub, state, token, secret, next_token, next_secret, former_token,"
-    " lease_until_us, attempts, due_us"
+    " lease_until_us, attempts, due_us, base"
 )
 
 
@@ -106,12 +107,13 @@ def _row(it: Follower) -> tuple[object, ...]:
         it.lease_until,
         it.attempts,
         it.due,
+        it.base,
     )
 
 
 def _follower(row: tuple[Any, ...]) -> Follower:
     name, topic, hub, state, *rest = row
-    token, secret, next_token, next_secret, former, lease_until, attempts, due = rest
+    token, secret, next_token, next_secret, former, lease_until, attempts, due, base = rest
     return Follower(
         name=name,
         topic=topic,
@@ -125,4 +127,5 @@ def _follower(row: tuple[Any, ...]) -> Follower:
         lease_until=lease_until,
         attempts=attempts,
         due=due,
+        base=base,
     )
