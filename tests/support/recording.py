@@ -1,47 +1,15 @@
 """Resources to record in a catalogue, and what became of them."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Catalogue
+from resourcesync.testing.samples import NOW, RICH
+from resourcesync.testing.samples import sample as resource
 
-NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
+__all__ = ["NOW", "RICH", "TICK", "changes", "record_first", "resource"]
+
 TICK = timedelta(microseconds=1)
-
-
-def resource(name: str, version: int = 1) -> Resource:
-    return Resource(
-        uri=f"https://h/{name}",
-        lastmod=NOW.replace(microsecond=0),
-        length=version,
-        digests=(Digest("sha-256", f"{version:064x}"), Digest("md5", f"{version:032x}")),
-        media_type="text/plain",
-    )
-
-
-RICH = Resource(
-    uri="https://h/rich",
-    lastmod=None,
-    length=None,
-    encoding="gzip",
-    changefreq="daily",
-    links=(
-        Link(
-            rel="describedby",
-            href="https://h/rich.xml",
-            media_type="application/xml",
-            length=0,
-            digests=(Digest("odd", "a:b"),),
-            modified=NOW,
-            priority=1,
-            extra=(("{urn:x}a", "é\n"),),
-        ),
-        Link(rel="up", href="https://h/"),
-    ),
-    extra=(("{urn:x}b", "<&>"),),
-)
 
 
 def record_first(catalogue: Catalogue, *resources: Resource, now: datetime = NOW) -> None:

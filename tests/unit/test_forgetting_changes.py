@@ -1,7 +1,6 @@
 """The log of changes is no longer than what is offered needs."""
 
 import itertools
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from io import BytesIO
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
 from resourcesync.adapters.catalogue import file as catalogue_file
-from resourcesync.adapters.memory import ManualClock, MemoryCatalogue
+from resourcesync.adapters.memory import ManualClock
 from resourcesync.documents import reading
 from resourcesync.errors import DiscontinuityError
 from resourcesync.ports import Catalogue
@@ -25,48 +24,21 @@ from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Limits
 from resourcesync.source.policy import ChangeLists, Policy
 from tests.support.publishing import BASE, Source, content_of
-from tests.support.recording import NOW, record_first, resource
+from tests.support.recording import NOW, changes, record_first, resource
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
 STREAM = Policy(rotate=3 * DAY, keep=21 * DAY, rebase=21 * DAY)
 
 
-@pytest.fixture(params=["memory", "file"])
-def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalogue]:
-    if request.param == "memory":
-        yield MemoryCatalogue()
-        return
-    with closing(FileCatalogue(tmp_path / "catalogue.db", ManualClock())) as opened:
-        yield opened
-
-
 def kept(catalogue: Catalogue) -> list[int]:
-    with catalogue.snapshot() as snapshot:
-        return [number for number, _ in snapshot.changes()]
+    return [number for number, _ in changes(catalogue)]
 
 
 def record(catalogue: Catalogue, *versions: int) -> None:
     for version in versions:
         with catalogue.record(NOW + timedelta(hours=version)) as recording:
             recording.updated(resource("a", version), "")
-
-
-def test_what_is_forgotten_is_gone_and_its_numbers_are_not_used_again(
-    catalogue: Catalogue,
-) -> None:
-    record_first(catalogue, resource("a"))
-    record(catalogue, 1, 2, 3)
-
-    assert not catalogue.forget_changes(2)
-    assert kept(catalogue) == [3]
-    assert not catalogue.forget_changes(9)
-    record(catalogue, 4)
-
-    assert kept(catalogue) == [4]
-    with catalogue.snapshot() as snapshot:
-        assert snapshot.last_change() == 4
-        assert [number for number, _ in snapshot.changes(after=3)] == [4]
 
 
 def test_so_many_are_forgotten_at_a_time_that_others_may_write(

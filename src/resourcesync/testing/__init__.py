@@ -7,6 +7,7 @@ package does not need anyway, and nothing of the package imports this.
 """
 
 from resourcesync.testing.accounts import AccountSuite
+from resourcesync.testing.catalogues import CatalogueSuite
 from resourcesync.testing.stores import StoreSuite
 
-__all__ = ["AccountSuite", "StoreSuite"]
+__all__ = ["AccountSuite", "CatalogueSuite", "StoreSuite"]

@@ -1,0 +1,376 @@
+"""What every catalogue of a Source must keep (``resourcesync.ports.Catalogue``), as checks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import chain, pairwise
+from typing import ClassVar, Final
+
+from resourcesync.errors import StateError
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind, Relation
+from resourcesync.ports import Catalogue
+from resourcesync.testing.promises import expect, expect_equal, expect_refusal
+from resourcesync.testing.samples import NOW, RICH, sample
+
+_TICK: Final = timedelta(microseconds=1)
+_HOUR: Final = timedelta(hours=1)
+_NAMES: Final = ("b", "a/z", "a.b", "a", "é", "A", "~", "%20", "日本")
+
+
+class CatalogueSuite:
+    """The promises of a Source's memory, one check each.
+
+    Derive a class whose name begins with ``Test`` in a module of tests, and give it a pytest
+    fixture ``catalogue`` that returns an empty catalogue. Times are whole microseconds.
+    """
+
+    many: ClassVar[int] = 5_000
+    """How many resources are more than one lot of reading or writing."""
+
+    # --- what is recorded ---
+
+    def test_what_is_recorded_comes_back_equal_and_in_uri_order(self, catalogue: Catalogue) -> None:
+        """Every field of every resource is kept, and order is that of the URIs' characters."""
+        _record(catalogue, *map(sample, _NAMES), RICH)
+
+        held = list(catalogue.catalogued())
+
+        uris = [it.uri for it in held]
+        expected = sorted([*(sample(name).uri for name in _NAMES), RICH.uri])
+        expect_equal(uris, expected, "what is recorded is told once each, in rising URI order")
+        expect_equal({it.fingerprint for it in held}, {"f1"}, "fingerprints are kept")
+        recorded = {it.uri: it.resource for it in held}
+        for it in (*map(sample, _NAMES), RICH):
+            expect_equal(recorded[it.uri], it, "a resource is kept as it was recorded")
+        with catalogue.snapshot() as snapshot:
+            expect_equal(
+                list(snapshot.resources()),
+                [it.resource for it in held],
+                "a snapshot tells the same",
+            )
+            counts = (snapshot.count(), snapshot.count(3))
+            expect_equal(counts, (len(held), 3), "a snapshot counts them, and stops where asked")
+
+    def test_a_part_of_the_resources_is_read_by_its_bounds(self, catalogue: Catalogue) -> None:
+        """From ``start`` up to before ``end``, one by one and in runs."""
+        uris = [f"https://h/{number:05}" for number in range(self.many)]
+        _record(catalogue, *(Resource(uri=uri) for uri in reversed(uris)))
+
+        with catalogue.snapshot() as snapshot:
+            for first, last in ((0, None), (self.many // 3, self.many // 2), (1, 1), (7, None)):
+                start = uris[first] if first else ""
+                end = None if last is None else uris[last]
+                found = [it.uri for it in snapshot.resources(start, end)]
+                expect_equal(found, uris[first:last], "resources between two bounds are told")
+                runs = list(snapshot.runs(start, end))
+                expect(all(runs), "no run is empty")
+                found = [it.uri for it in chain.from_iterable(runs)]
+                expect_equal(found, uris[first:last], "runs between two bounds tell the same")
+
+    def test_a_patch_belongs_to_the_change_alone(self, catalogue: Catalogue) -> None:
+        """It leads from the version before to this one (§14.4), so the resource has none."""
+        _record(catalogue, sample("a"))
+        patch = Link(rel=Relation.PATCH, href="https://h/a.patch", media_type="application/x-diff")
+        other = Link(rel="up", href="https://h/")
+        new = Resource(uri="https://h/a", length=2, links=(patch, other))
+        with catalogue.record(NOW) as recording:
+            recording.updated(new, "f2")
+
+        (held,) = catalogue.catalogued()
+        expect_equal(held.resource.links, (other,), "a resource is recorded without its patches")
+        expect_equal(_changes(catalogue)[0][1].resource, new, "the change has them")
+
+    def test_a_resource_deleted_and_created_in_one_recording_is_there(
+        self, catalogue: Catalogue
+    ) -> None:
+        """The last word counts, and every change is logged."""
+        _record(catalogue, sample("a"))
+        with catalogue.record(NOW) as recording:
+            recording.deleted(sample("a"))
+            recording.created(sample("a", 2), "f2")
+            recording.updated(sample("a", 3), "f3")
+            recording.deleted(sample("a"))
+            recording.created(sample("a", 4), "f4")
+
+        expect_equal([it.resource.length for it in catalogue.catalogued()], [4], "it is the last")
+        expect_equal(len(_changes(catalogue)), 5, "every change is logged")
+
+    def test_it_can_be_read_while_it_is_brought_in_step(self, catalogue: Catalogue) -> None:
+        """A reading goes on with what there was when it began."""
+        _record(catalogue, *(sample(f"{number:05}") for number in range(self.many)))
+
+        with catalogue.record(NOW) as recording:
+            seen = 0
+            for it in catalogue.catalogued():
+                seen += 1
+                recording.deleted(it.resource)
+
+        expect_equal(seen, self.many, "a reading has all that there was when it began")
+        expect_equal(list(catalogue.catalogued()), [], "what was recorded meanwhile is recorded")
+
+    def test_a_recording_that_fails_leaves_no_trace(self, catalogue: Catalogue) -> None:
+        """Whatever was recorded in the block, and however much: none of it is."""
+        _record(catalogue, sample("a"))
+
+        with (
+            expect_refusal(_OddError, "what the block raises passes"),
+            catalogue.record(NOW + _HOUR) as recording,
+        ):
+            for number in range(self.many):
+                recording.created(sample(f"b{number}"), "f")
+            recording.deleted(sample("a"))
+            raise _OddError
+
+        uris = [it.uri for it in catalogue.catalogued()]
+        expect_equal(uris, ["https://h/a"], "a recording that fails changes no resource")
+        expect_equal(_changes(catalogue), [], "a recording that fails logs no change")
+        expect_equal(catalogue.latest(), NOW, "a recording that fails gives no moment away")
+        with catalogue.snapshot() as snapshot:
+            expect_equal(list(snapshot.edits()), [], "a recording that fails edits nothing")
+
+    # --- the first recording ---
+
+    def test_before_the_first_recording_there_is_nothing_to_see(self, catalogue: Catalogue) -> None:
+        """Nothing is catalogued, no moment was given away, and a view is refused."""
+        expect_equal(list(catalogue.catalogued()), [], "nothing is catalogued")
+        expect_equal(catalogue.latest(), None, "no moment was given away")
+        with (
+            expect_refusal(StateError, "there is no view before the first recording"),
+            catalogue.snapshot(),
+        ):
+            pass
+
+    def test_the_first_recording_logs_no_changes(self, catalogue: Catalogue) -> None:
+        """The Resource List will tell of it all."""
+        _record(catalogue, sample("a"))
+
+        expect_equal(_changes(catalogue), [], "the first recording logs no changes")
+        with catalogue.snapshot() as snapshot:
+            expect_equal(snapshot.at, NOW, "a view tells the moment of its recording")
+            expect_equal(snapshot.last_change(), 0, "no number was given away")
+
+    def test_an_empty_first_recording_is_a_first_recording(self, catalogue: Catalogue) -> None:
+        """What comes after it is news."""
+        _record(catalogue)
+        with catalogue.snapshot() as snapshot:
+            expect_equal((snapshot.at, snapshot.count()), (NOW, 0), "a view of nothing is a view")
+        _record(catalogue, sample("a"))
+
+        kinds = [change.kind for _, change in _changes(catalogue)]
+        expect_equal(kinds, [ChangeKind.CREATED], "only the second recording logs changes")
+
+    # --- changes and their times ---
+
+    def test_each_change_is_logged_with_a_time_of_its_own(self, catalogue: Catalogue) -> None:
+        """Kinds, resources and times are as they were recorded; a touch is no change."""
+        _record(catalogue, sample("a"), sample("b"), sample("c"))
+        later = NOW + _HOUR
+        with catalogue.record(later) as recording:
+            recording.updated(sample("a", 2), "f2")
+            recording.deleted(sample("b"))
+            recording.touched(sample("c"), "f2")
+            recording.created(sample("d"), "f2")
+
+        created = Change(kind=ChangeKind.CREATED, time=later + 2 * _TICK, resource=sample("d"))
+        gone = Resource(uri="https://h/b")
+        expected = [
+            Change(kind=ChangeKind.UPDATED, time=later, resource=sample("a", 2)),
+            Change(kind=ChangeKind.DELETED, time=later + _TICK, resource=gone),
+            created,
+        ]
+        found = _changes(catalogue)
+        expect_equal([it for _, it in found], expected, "changes are logged as they were recorded")
+        prints = [it.fingerprint for it in catalogue.catalogued()]
+        expect_equal(prints, ["f2"] * 3, "new fingerprints are recorded")
+        with catalogue.snapshot() as snapshot:
+            expect_equal(snapshot.at, created.time, "a view includes the last change")
+            expect_equal(snapshot.last_change(), found[-1][0], "a view tells the last number")
+
+    def test_changes_are_read_from_a_number_on(self, catalogue: Catalogue) -> None:
+        """Numbers rise, and ``after`` leaves out what was read."""
+        _record(catalogue)
+        _record(catalogue, *(sample(f"{number:03}") for number in range(10)))
+
+        numbers = [number for number, _ in _changes(catalogue)]
+        expect_equal(numbers, sorted(set(numbers)), "numbers rise")
+        for place in (0, 6, 9):
+            found = [number for number, _ in _changes(catalogue, after=numbers[place])]
+            expect_equal(found, numbers[place + 1 :], "changes after a number are told")
+
+    def test_times_rise_strictly_whatever_the_clock_does(self, catalogue: Catalogue) -> None:
+        """Every change is later than all views before it, also when the clock was set back."""
+        _record(catalogue, sample("x"))
+        now = NOW
+        for number, step in enumerate((-1, -1, 0, 0, 87_600, 1, -87_600, -1)):
+            with catalogue.snapshot() as snapshot:
+                before = snapshot.at
+            now += step * _HOUR
+            _record(catalogue, sample(f"a{number}"), sample(f"b{number}"), now=now)
+            times = _times(catalogue)
+            expect(all(it > before for it in times[-2:]), "a change is later than views before it")
+            expect(times[-2] >= now, "a change is no earlier than its recording")
+
+        times = _times(catalogue)
+        expect(all(one < other for one, other in pairwise(times)), "times rise strictly")
+        expect_equal(catalogue.latest(), times[-1], "the latest moment is the last change's")
+
+    def test_what_changes_nothing_moves_nothing(self, catalogue: Catalogue) -> None:
+        """A recording without a word gives no moment away."""
+        _record(catalogue, sample("a"))
+        with catalogue.record(NOW + _HOUR):
+            pass
+
+        with catalogue.snapshot() as snapshot:
+            expect_equal(snapshot.at, NOW, "an empty recording moves nothing")
+
+    def test_what_is_touched_or_passed_moves_the_moment(self, catalogue: Catalogue) -> None:
+        """So two lists of one moment are equal; but neither is a change."""
+        _record(catalogue, sample("a"))
+        with catalogue.record(NOW - _HOUR) as recording:
+            recording.touched(sample("a"), "f2")
+        with catalogue.snapshot() as snapshot:
+            expect_equal(snapshot.at, NOW + _TICK, "a touch moves the moment")
+        with catalogue.record(NOW + _HOUR) as recording:
+            recording.passed()
+
+        with catalogue.snapshot() as snapshot:
+            expect_equal(snapshot.at, NOW + _HOUR, "what is passed moves the moment")
+            expect_equal(snapshot.last_change(), 0, "neither is a change")
+
+    # --- views ---
+
+    def test_a_view_does_not_see_what_is_recorded_meanwhile(self, catalogue: Catalogue) -> None:
+        """All of it is as it was when it was opened."""
+        _record(catalogue, sample("a"))
+        with catalogue.snapshot() as snapshot:
+            with catalogue.record(NOW + _HOUR) as recording:
+                recording.created(sample("b"), "f")
+                recording.deleted(sample("a"))
+            uris = [it.uri for it in snapshot.resources()]
+            expect_equal(uris, ["https://h/a"], "a view has the resources of its moment")
+            expect_equal(snapshot.at, NOW, "a view has its moment")
+            found = (snapshot.count(), snapshot.last_change(), snapshot.last_edit())
+            expect_equal(found, (1, 0, 0), "a view has the numbers of its moment")
+            expect_equal(list(snapshot.changes()), [], "a view has the changes of its moment")
+            expect_equal(list(snapshot.edits()), [], "a view has the edits of its moment")
+
+    def test_edits_are_what_was_written_since_they_were_forgotten(
+        self, catalogue: Catalogue
+    ) -> None:
+        """In URI order, as it is now; the first recording is no edit."""
+        _record(catalogue, *map(sample, "abcd"))
+        expect_equal(_edits(catalogue), {}, "the first recording is no edit")
+        with catalogue.record(NOW) as recording:
+            recording.updated(sample("d", 2), "f")
+            recording.touched(sample("b", 2), "f")
+            recording.deleted(sample("a"))
+            recording.created(sample("A"), "f")
+        expected = {"A": sample("A"), "a": None, "b": sample("b", 2), "d": sample("d", 2)}
+        expect_equal(_edits(catalogue), expected, "what was written or removed is an edit")
+        with catalogue.snapshot() as snapshot:
+            last = snapshot.last_edit()
+            _record(catalogue, sample("b", 3), sample("e"))
+            catalogue.forget_edits(last)
+
+        expected = {"b": sample("b", 3), "e": sample("e")}
+        expect_equal(_edits(catalogue), expected, "what was edited since is not forgotten")
+
+    # --- what is forgotten ---
+
+    def test_changes_are_forgotten_and_their_numbers_not_used_again(
+        self, catalogue: Catalogue
+    ) -> None:
+        """Up to a number and not further; also when none is left."""
+        _record(catalogue)
+        _record(catalogue, *map(sample, "abc"))
+        numbers = [number for number, _ in _changes(catalogue)]
+
+        _forget(catalogue, numbers[1])
+        left = [number for number, _ in _changes(catalogue)]
+        expect_equal(left, numbers[2:], "changes up to a number are forgotten")
+        _forget(catalogue, numbers[2])
+        expect_equal(_changes(catalogue), [], "all changes may be forgotten")
+        _record(catalogue, sample("d"))
+
+        ((number, _),) = _changes(catalogue)
+        expect(number > numbers[-1], "numbers are not used again")
+        expect_equal(len(list(catalogue.catalogued())), 4, "no resource is forgotten with them")
+
+    def test_time_can_be_turned_back(self, catalogue: Catalogue) -> None:
+        """Changes after the moment are forgotten, and later ones are dated from there."""
+        ahead = NOW + 87_600 * _HOUR
+        _record(catalogue)
+        _record(catalogue, sample("a"), now=NOW + _HOUR)
+        _record(catalogue, sample("b"), now=ahead)
+
+        catalogue.turn_back(NOW + 2 * _HOUR)
+
+        expect_equal(catalogue.latest(), NOW + 2 * _HOUR, "the latest moment is turned back")
+        expect_equal(_times(catalogue), [NOW + _HOUR], "changes dated later are forgotten")
+        _record(catalogue, sample("c"), now=NOW + 3 * _HOUR)
+        expect_equal(_times(catalogue)[1:], [NOW + 3 * _HOUR], "later ones are dated from there")
+
+    # --- notes ---
+
+    def test_notes_are_kept_and_replaced_all_or_none(self, catalogue: Catalogue) -> None:
+        """Any text by any key; what cannot be read whole writes nothing."""
+        expect_equal(catalogue.note("a"), None, "what was never noted is None")
+        catalogue.write_notes({"a": "1", "b": "é\n", "": ""})
+        catalogue.write_notes({"a": "2"})
+        with expect_refusal(_OddError, "what cannot be read passes"):
+            catalogue.write_notes(_Failing({"a": "3", "c": "3"}))
+
+        found = [catalogue.note(key) for key in ("a", "b", "", "c")]
+        expect_equal(found, ["2", "é\n", "", None], "notes are kept, all of them or none")
+
+
+class _OddError(Exception):
+    """What no catalogue raises by itself."""
+
+
+class _Failing(Mapping[str, str]):
+    """Notes that cannot all be read."""
+
+    def __init__(self, notes: Mapping[str, str]) -> None:
+        self._notes = notes
+
+    def __getitem__(self, key: str) -> str:
+        return self._notes[key]
+
+    def __len__(self) -> int:
+        return len(self._notes) + 1
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._notes
+        raise _OddError
+
+
+def _record(catalogue: Catalogue, *resources: Resource, now: datetime = NOW) -> None:
+    with catalogue.record(now) as recording:
+        for it in resources:
+            recording.created(it, "f1")
+
+
+def _changes(catalogue: Catalogue, after: int = 0) -> Sequence[tuple[int, Change]]:
+    with catalogue.snapshot() as snapshot:
+        return list(snapshot.changes(after))
+
+
+def _times(catalogue: Catalogue) -> list[datetime]:
+    times = [it.time for _, it in _changes(catalogue) if it.time is not None]
+    expect_equal(len(times), len(_changes(catalogue)), "every change has a time")
+    return times
+
+
+def _edits(catalogue: Catalogue) -> dict[str, Resource | None]:
+    with catalogue.snapshot() as snapshot:
+        found = list(snapshot.edits())
+    uris = [uri for uri, _ in found]
+    expect_equal(uris, sorted(set(uris)), "edits are told once each, in rising URI order")
+    return {uri.removeprefix("https://h/"): it for uri, it in found}
+
+
+def _forget(catalogue: Catalogue, last: int) -> None:
+    while catalogue.forget_changes(last):
+        pass

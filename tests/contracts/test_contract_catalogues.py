@@ -1,0 +1,25 @@
+"""The Source's memory: in a file and in memory, it keeps what every catalogue must."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.catalogue import FileCatalogue
+from resourcesync.adapters.memory import ManualClock, MemoryCatalogue
+from resourcesync.testing import CatalogueSuite
+
+
+class TestFileCatalogue(CatalogueSuite):
+    @pytest.fixture
+    def catalogue(self, tmp_path: Path) -> Iterator[FileCatalogue]:
+        with FileCatalogue(tmp_path / "state/catalogue.db", ManualClock()) as held:
+            yield held
+
+
+class TestMemoryCatalogue(CatalogueSuite):
+    many = 500
+
+    @pytest.fixture
+    def catalogue(self) -> MemoryCatalogue:
+        return MemoryCatalogue()

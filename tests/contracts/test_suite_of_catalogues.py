@@ -1,0 +1,319 @@
+"""Each check of the suite of catalogues finds a catalogue that breaks its promise."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from resourcesync.adapters.memory import (
+    MemoryCatalogue,
+    MemoryEntry,
+    MemoryRecording,
+    MemorySnapshot,
+)
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import Catalogued
+from resourcesync.testing import CatalogueSuite
+from tests.support.breaking import checks_of, finds
+
+
+class Trial(CatalogueSuite):
+    many = 50
+
+
+class Unsorted(MemoryCatalogue):
+    def catalogued(self) -> Iterator[Catalogued]:
+        return iter([*super().catalogued()][::-1])
+
+
+class Recorded(MemoryCatalogue):
+    """Spoils what is recorded."""
+
+    def spoiled(self, resource: Resource) -> Resource:
+        raise NotImplementedError
+
+    @contextmanager
+    def record(self, now: datetime) -> Iterator[MemoryRecording]:
+        with super().record(now) as recording:
+            yield recording
+            recording.resources = {
+                uri: it._replace(resource=self.spoiled(it.resource))
+                for uri, it in recording.resources.items()
+            }
+
+
+class WithoutExtra(Recorded):
+    def spoiled(self, resource: Resource) -> Resource:
+        return replace(resource, extra=())
+
+
+class WholeSeconds(Recorded):
+    def spoiled(self, resource: Resource) -> Resource:
+        links = (
+            replace(it, modified=it.modified and it.modified.replace(microsecond=0))
+            for it in resource.links
+        )
+        return replace(resource, links=tuple(links))
+
+
+class Seen(MemoryCatalogue):
+    """Opens broken views."""
+
+    view: type[MemorySnapshot] = MemorySnapshot
+
+    @contextmanager
+    def snapshot(self) -> Iterator[MemorySnapshot]:
+        with super().snapshot() as it:
+            parts = (it._resources, it._changes, it._edits, it._forgotten)
+            yield self.view(it.at, *parts)
+
+
+class EndIncluded(Seen):
+    class view(MemorySnapshot):  # noqa: N801 - it is an attribute that is a class
+        def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
+            return super().resources(start, end and f"{end}\0")
+
+
+class FirstRun(Seen):
+    class view(MemorySnapshot):  # noqa: N801
+        def runs(self, start: str = "", end: str | None = None) -> Iterator[list[Resource]]:
+            yield list(self.resources(start, end))[:10]
+
+
+class NumberIncluded(Seen):
+    class view(MemorySnapshot):  # noqa: N801
+        def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
+            return super().changes(max(0, after - 1))
+
+
+class UnsortedEdits(Seen):
+    class view(MemorySnapshot):  # noqa: N801
+        def edits(self) -> Iterator[tuple[str, Resource | None]]:
+            return iter([*super().edits()][::-1])
+
+
+class Alive(MemoryCatalogue):
+    """A view shows what is there when it is asked, not when it was opened."""
+
+    @contextmanager
+    def snapshot(self) -> Iterator[MemorySnapshot]:
+        with super().snapshot() as view:
+            catalogue = self
+
+            class Live(MemorySnapshot):
+                def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
+                    return (it.resource for it in catalogue._resources.values())
+
+            yield Live(view.at, view._resources, view._changes, view._edits, view._forgotten)
+
+
+class Writing(MemoryCatalogue):
+    """Records by a broken recording."""
+
+    recording: type[MemoryRecording] = MemoryRecording
+
+    @contextmanager
+    def record(self, now: datetime) -> Iterator[MemoryRecording]:
+        with super().record(now) as right:
+            broken = self.recording(self._resources, to_microseconds(now), self._latest)
+            yield broken
+            right.resources, right.changes = broken.resources, broken.changes
+            right.edited = broken.edited
+            right._moment, right._wrote = broken._moment, broken._wrote
+
+
+class KeepsPatches(Writing):
+    class recording(MemoryRecording):  # noqa: N801
+        def touched(self, resource: Resource, fingerprint: str) -> None:
+            super().touched(resource, fingerprint)
+            self.resources[resource.uri] = MemoryEntry(resource, fingerprint)
+
+
+class DeletesLast(Writing):
+    class recording(MemoryRecording):  # noqa: N801
+        def touched(self, resource: Resource, fingerprint: str) -> None:
+            gone = any(
+                it.uri == resource.uri for it in self.changes if it.kind is ChangeKind.DELETED
+            )
+            super().touched(resource, fingerprint)
+            if gone:
+                del self.resources[resource.uri]
+
+
+class LogsAll(Writing):
+    class recording(MemoryRecording):  # noqa: N801
+        def _append(self, kind: ChangeKind, resource: Resource) -> None:
+            time = from_microseconds(self._moment + len(self.changes))
+            self.changes.append(Change(kind=kind, time=time, resource=resource))
+
+
+class FirstWhenEmpty(MemoryCatalogue):
+    """Takes the first recording that has resources for the first one."""
+
+    @contextmanager
+    def record(self, now: datetime) -> Iterator[MemoryRecording]:
+        if not self._resources:
+            self._latest = None
+        with super().record(now) as recording:
+            yield recording
+
+
+class OneTime(Writing):
+    class recording(MemoryRecording):  # noqa: N801
+        def _append(self, kind: ChangeKind, resource: Resource) -> None:
+            super()._append(kind, resource)
+            self.changes = [
+                replace(it, time=from_microseconds(self._moment)) for it in self.changes
+            ]
+
+
+class TouchIsNothing(Writing):
+    class recording(MemoryRecording):  # noqa: N801
+        def touched(self, resource: Resource, fingerprint: str) -> None:
+            before = self._wrote
+            super().touched(resource, fingerprint)
+            self._wrote = before
+
+
+class PassedIsNothing(Writing):
+    class recording(MemoryRecording):  # noqa: N801
+        def passed(self) -> None:
+            pass
+
+
+class AlwaysMoves(Writing):
+    @contextmanager
+    def record(self, now: datetime) -> Iterator[MemoryRecording]:
+        with super().record(now) as recording:
+            yield recording
+            recording.passed()
+
+
+class BelievesTheClock(MemoryCatalogue):
+    @contextmanager
+    def record(self, now: datetime) -> Iterator[MemoryRecording]:
+        if self._latest is not None:
+            self._latest = to_microseconds(now) - 1
+        with super().record(now) as recording:
+            yield recording
+
+
+class Midway(MemoryCatalogue):
+    """What was recorded before a failure stays."""
+
+    @contextmanager
+    def record(self, now: datetime) -> Iterator[MemoryRecording]:
+        failed: BaseException | None = None
+        with super().record(now) as recording:
+            try:
+                yield recording
+            except BaseException as error:  # noqa: BLE001 - raised when all is recorded
+                failed = error
+        if failed is not None:
+            raise failed
+
+
+class ReadsInLots(MemoryCatalogue):
+    """Each lot of a reading is what is there then, also of a recording that is going on."""
+
+    def catalogued(self) -> Iterator[Catalogued]:
+        done = 0
+        while lot := [self._resources[uri] for uri in sorted(self._resources)][done : done + 10]:
+            yield from lot
+            done += len(lot)
+
+    @contextmanager
+    def record(self, now: datetime) -> Iterator[MemoryRecording]:
+        with super().record(now) as recording:
+            self._resources = recording.resources
+            yield recording
+
+
+class EmptyFirst(MemoryCatalogue):
+    @contextmanager
+    def snapshot(self) -> Iterator[MemorySnapshot]:
+        yield MemorySnapshot(from_microseconds(self._latest or 0), {}, [], {}, 0)
+
+
+class ForgetsAllEdits(MemoryCatalogue):
+    def forget_edits(self, last: int) -> None:
+        self._edits.clear()
+
+
+class CountsAnew(MemoryCatalogue):
+    def forget_changes(self, last: int) -> bool:
+        self._changes = self._changes[last:]
+        return False
+
+
+class ForgetsNothing(MemoryCatalogue):
+    def forget_changes(self, last: int) -> bool:
+        return False
+
+
+class NeverBack(MemoryCatalogue):
+    def turn_back(self, moment: datetime) -> None:
+        pass
+
+
+class BackWithoutTheLog(MemoryCatalogue):
+    def turn_back(self, moment: datetime) -> None:
+        self._latest = to_microseconds(moment)
+
+
+class BackTooFar(MemoryCatalogue):
+    def turn_back(self, moment: datetime) -> None:
+        super().turn_back(moment - timedelta(days=1))
+        self._latest = to_microseconds(moment)
+
+
+class NotesOneByOne(MemoryCatalogue):
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        for key in notes:
+            self._notes[key] = notes[key]
+
+
+BROKEN: list[tuple[str, type[MemoryCatalogue]]] = [
+    ("test_what_is_recorded_comes_back_equal_and_in_uri_order", Unsorted),
+    ("test_what_is_recorded_comes_back_equal_and_in_uri_order", WithoutExtra),
+    ("test_what_is_recorded_comes_back_equal_and_in_uri_order", WholeSeconds),
+    ("test_a_part_of_the_resources_is_read_by_its_bounds", EndIncluded),
+    ("test_a_part_of_the_resources_is_read_by_its_bounds", FirstRun),
+    ("test_a_patch_belongs_to_the_change_alone", KeepsPatches),
+    ("test_a_resource_deleted_and_created_in_one_recording_is_there", DeletesLast),
+    ("test_it_can_be_read_while_it_is_brought_in_step", ReadsInLots),
+    ("test_a_recording_that_fails_leaves_no_trace", Midway),
+    ("test_before_the_first_recording_there_is_nothing_to_see", EmptyFirst),
+    ("test_the_first_recording_logs_no_changes", LogsAll),
+    ("test_an_empty_first_recording_is_a_first_recording", FirstWhenEmpty),
+    ("test_each_change_is_logged_with_a_time_of_its_own", OneTime),
+    ("test_changes_are_read_from_a_number_on", NumberIncluded),
+    ("test_times_rise_strictly_whatever_the_clock_does", BelievesTheClock),
+    ("test_what_changes_nothing_moves_nothing", AlwaysMoves),
+    ("test_what_is_touched_or_passed_moves_the_moment", TouchIsNothing),
+    ("test_what_is_touched_or_passed_moves_the_moment", PassedIsNothing),
+    ("test_a_view_does_not_see_what_is_recorded_meanwhile", Alive),
+    ("test_edits_are_what_was_written_since_they_were_forgotten", UnsortedEdits),
+    ("test_edits_are_what_was_written_since_they_were_forgotten", ForgetsAllEdits),
+    ("test_changes_are_forgotten_and_their_numbers_not_used_again", CountsAnew),
+    ("test_changes_are_forgotten_and_their_numbers_not_used_again", ForgetsNothing),
+    ("test_time_can_be_turned_back", NeverBack),
+    ("test_time_can_be_turned_back", BackWithoutTheLog),
+    ("test_time_can_be_turned_back", BackTooFar),
+    ("test_notes_are_kept_and_replaced_all_or_none", NotesOneByOne),
+]
+
+
+@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda it: getattr(it, "__name__", ""))
+def test_a_catalogue_that_breaks_a_promise_is_found(
+    check: str, kind: type[MemoryCatalogue]
+) -> None:
+    assert finds(Trial(), check, kind())
+
+
+def test_each_check_of_catalogues_has_a_catalogue_that_fails_it() -> None:
+    assert {check for check, _ in BROKEN} == checks_of(CatalogueSuite)
