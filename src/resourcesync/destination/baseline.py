@@ -9,6 +9,7 @@ from typing import Final
 from resourcesync.destination.account import Account, ignore_conflict, settled
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
+from resourcesync.destination.entries import ENTRIES_KNOWN, write_entries
 from resourcesync.destination.heeding import heeding
 from resourcesync.destination.history import History, check_no_less, check_no_older
 from resourcesync.destination.linking import linked_by, links_of, with_linked, write_links
@@ -189,6 +190,7 @@ class Baseline:
         self._pull.begin(baseline=True)
         links = links_of(settled(spools, ignore_conflict), self._linked, self._pull.generation)
         write_links(self._pull.state, links)
+        self._write_entries(spools)
         if self._pull.options.lists_only:
             pulled.is_swept = False
             self._write_down(self._decisions(spools, ignore_conflict, sweeping=sweeping), through)
@@ -200,6 +202,12 @@ class Baseline:
             limit = self._pull.options.max_delete
             pulled.swept = sweep(self._pull.equipment, limit, through, self._listed_at)
         return pulled
+
+    def _write_entries(self, spools: list[Spool[Listed]]) -> None:
+        pull = self._pull
+        if pull.selection.has_entries:
+            rows = settled(spools, ignore_conflict)
+            write_entries(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
     def _plan(self, decisions: Iterator[Decision]) -> tuple[Plan, int, bool]:
         """Count what was decided (see `count`), tell it, and show it to whoever reviews it."""
@@ -361,8 +369,9 @@ class Baseline:
             Step(
                 documents=seen,
                 only_documents=True,
-                notes=notes | self._pull.open_list(history),
+                notes=notes | self._pull.open_list(history) | {ENTRIES_KNOWN: "1"},
                 outdated=self._pull.generation,
+                now=self._pull.now,
             )
         )
 

@@ -10,6 +10,7 @@ from resourcesync.destination.account import ignore_conflict
 from resourcesync.destination.closed_lists import closed_list_changed
 from resourcesync.destination.cursor import DAY
 from resourcesync.destination.deletion import sweep
+from resourcesync.destination.entries import write_entries
 from resourcesync.destination.history import History
 from resourcesync.destination.linking import (
     NOT_LINKED,
@@ -170,6 +171,7 @@ class Incremental:
         unlisted = 0
         if self._linked is not None:
             self._write_links(history, self._linked)
+        self._write_entries(history)
         pending: list[Pending] = []
         settled: list[str] = []
         for row in self._news(history):
@@ -201,6 +203,12 @@ class Incremental:
         forget_links(state, settle(history.spool, ignore_conflict))
         found = links_of(settle(history.spool, ignore_conflict), linked, self._pull.generation)
         write_links(state, (row for row in found if not is_listed(state, row.uri)))
+
+    def _write_entries(self, history: History) -> None:
+        pull = self._pull
+        if pull.selection.has_entries or pull.state.has_entries():
+            rows = settle(history.spool, ignore_conflict)
+            write_entries(pull.state, rows, generation=pull.generation, now=pull.now, anew=False)
 
     def _write_orphans(self, at: int) -> int:
         """Write down that what no entry links to any more is to go; return how much is kept."""

@@ -50,6 +50,7 @@ class Listed(NamedTuple):
         patch: What leads to it from the version before (§14.4); a ``PatchLink``'s fields.
         links: What it links to that is to be here too; a ``Target``'s fields.
         via: The listed resource that links to it; empty for what is listed itself.
+        entry: What it links to, as in ``EntryRow.links``; empty for nothing that is remembered.
     """
 
     uri: str
@@ -64,6 +65,7 @@ class Listed(NamedTuple):
     patch: Plain | None = None
     links: tuple[tuple[str, str, int | None, int | None], ...] = ()
     via: str = ""
+    entry: str = ""
 
 
 class Match(Enum):

@@ -5,6 +5,7 @@ from collections.abc import Mapping as Lookup
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from resourcesync.destination.entries import entry_of
 from resourcesync.destination.links import Links, Plain, Target
 from resourcesync.destination.mappers import Mapping
 from resourcesync.destination.mapping import TreeMapping, normalise
@@ -111,6 +112,9 @@ class Selection:
         refusals: Takes what cannot be used.
         patches: Bytes of the largest version that each known format of patches can patch.
         links: Which links are followed; ``None``: none.
+
+    Attributes:
+        has_entries: Whether any entry so far has links that are remembered.
     """
 
     def __init__(
@@ -127,6 +131,7 @@ class Selection:
         self._patches = {} if patches is None else patches
         self._links = links
         self._foreign: set[str] = set()
+        self.has_entries = False
 
     def resource(self, resource: Resource) -> Listed | None:
         """Return the row for an entry of a Resource List; ``None`` when it cannot be used."""
@@ -252,9 +257,12 @@ class Selection:
         if not resource.links:
             return listed
         patched = change == ChangeKind.UPDATED and resource.patches
+        entry = entry_of(resource)
+        self.has_entries = self.has_entries or bool(entry)
         return listed._replace(
             mirrors=mirrors_of(resource, self._scope.origins),
             memento=memento_of(resource),
             patch=patch_of(resource, self._patches) if patched else None,
             links=() if self._links is None else self._links.of(resource),
+            entry=entry,
         )

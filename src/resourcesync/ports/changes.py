@@ -18,7 +18,8 @@ class LoggedKind(StrEnum):
     UPDATED = "updated"
     DELETED = "deleted"
     TOUCHED = "touched"
-    """It was fetched or confirmed anew, and its bytes are the same as before."""
+    """It was fetched or confirmed anew, or its entry links to other things; its bytes are the same
+    as before."""
 
 
 class Logged(NamedTuple):
@@ -84,6 +85,13 @@ class ChangeLog(Protocol):
 
     def changed_before(self, moment: int) -> int:
         """Return the number after which all changes of ``moment`` and later stand."""
+        ...
+
+    def content_before(self, uri: str) -> tuple[int, str] | None:
+        """Return length and digests of a copy whose file is changing now, before it changes.
+
+        ``None``: there was none.
+        """
         ...
 
 

@@ -1,6 +1,6 @@
-"""What links did to a mirror: copies that are here by links, and patches (``LinkLog``)."""
+"""What links did to a mirror (``LinkLog``), and the links that entries have (``EntryLog``)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -30,6 +30,60 @@ class PatchRow(NamedTuple):
     uri: str
     time: int
     reason: str
+
+
+class EntryLink(NamedTuple):
+    """A link of an entry that matters to whoever publishes the copy again.
+
+    Attributes:
+        rel: The relation, in lower case.
+        href: Its target.
+        media_type: ``type``.
+        hash: ``hash`` of the target, in our form.
+        length: Bytes of the target, or ``None``.
+        modified: When the target was modified, microseconds, or ``None``.
+    """
+
+    rel: str
+    href: str
+    media_type: str
+    hash: str
+    length: int | None
+    modified: int | None
+
+
+class EntryRow(NamedTuple):
+    """What a listed entry links to, as the Source told it last.
+
+    Attributes:
+        uri: The entry, normalised.
+        links: A JSON array of ``EntryLink`` s, each an array; empty for none.
+        generation: The reading of the Source that told of it last.
+    """
+
+    uri: str
+    links: str
+    generation: int
+
+
+class EntryLog(Protocol):
+    """The links that entries have, whether or not they are followed."""
+
+    def has_entries(self) -> bool:
+        """Whether any entry has, or had, links that are remembered."""
+        ...
+
+    def entry_links(self, uri: str) -> str:
+        """Return the links of an entry as in ``EntryRow.links``; empty when it has none."""
+        ...
+
+    def entry_changed(self, uri: str) -> int:
+        """Return the number of the logged change that told that its links changed; 0 for none."""
+        ...
+
+    def entries_linking(self, targets: Sequence[str]) -> list[str]:
+        """Return the entries that link to any of some URIs, normalised, in order."""
+        ...
 
 
 class LinkLog(Protocol):

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 from resourcesync.ports.changes import ChangeLog, ProofLog
-from resourcesync.ports.linking import LinkLog, LinkRow, PatchRow
+from resourcesync.ports.linking import EntryLog, EntryRow, LinkLog, LinkRow, PatchRow
 
 LARGE: Final = 16 * 1024
 """Bytes from which on copies can be found by their digest; smaller ones are as quickly fetched."""
@@ -166,7 +166,8 @@ class Step:
         listed: What is listed itself now: links no longer count for it.
         linked: Links to remember; written after the others were forgotten.
         patched: What became of patches.
-        now: When it is done; needed when something is removed.
+        entries: What entries link to now. Where that changed, the copy is logged as touched.
+        now: When it is done; needed when something is removed, and with ``entries``.
     """
 
     doubted: Sequence[Copy] = ()
@@ -184,6 +185,7 @@ class Step:
     listed: Sequence[str] = ()
     linked: Sequence[LinkRow] = ()
     patched: Sequence[PatchRow] = ()
+    entries: Sequence[EntryRow] = ()
     now: int = 0
 
 
@@ -199,7 +201,7 @@ class RunRow:
     counts: str
 
 
-class MirrorState(ChangeLog, ProofLog, LinkLog, Protocol):
+class MirrorState(ChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
     """What a mirror remembers. All writes go through ``commit``; one process writes at a time."""
 
     def note(self, key: str) -> str | None:

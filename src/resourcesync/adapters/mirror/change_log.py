@@ -31,6 +31,7 @@ _Entry = tuple[str, str, str, int, str, str]
 """Kind, URI, path, length, digests, previous digests."""
 
 _CREATED, _DELETED = LoggedKind.CREATED.value, LoggedKind.DELETED.value
+_TOUCHED = LoggedKind.TOUCHED.value
 _encode = msgspec.json.Encoder().encode
 _decode_entries = msgspec.json.Decoder(list[_Entry]).decode
 _decode_dates = msgspec.json.Decoder(list[int | None]).decode
@@ -96,10 +97,7 @@ class ChangeWriter:
             return
         now = max(step.now, *(copy.installed for copy in step.installed), 0)
         dated = _encode([copy.lastmod for copy in step.installed]).decode()
-        last = (self._db.execute("SELECT max(seq) FROM change").fetchone()[0] or 0) + len(entries)
-        row = (last, now, len(entries), _encode(entries).decode(), dated)
-        self._db.execute("INSERT INTO change VALUES (?,?,?,?,?)", row)
-        self._db.execute("DELETE FROM change WHERE seq <= ?", (last - KEPT_CHANGES,))
+        _append(self._db, entries, now, dated)
 
     def _installed(self, copy: Copy) -> _Entry:
         before = self._settle(copy.uri)
@@ -114,6 +112,34 @@ class ChangeWriter:
         if before is None or found is None:
             return None  # it never was here: its first installation failed
         return _DELETED, uri, found[0], before[0], "", before[1]
+
+
+def log_touched(db: sqlite3.Connection, uris: Sequence[str], now: int) -> dict[str, int]:
+    """Log that copies were touched; return the number of each. What is changing now is left out."""
+    rows = db.execute(
+        "SELECT uri, path, length, digests FROM copy"
+        " WHERE length >= 0 AND uri IN (SELECT value FROM json_each(?)) ORDER BY uri",
+        (json.dumps(uris),),
+    ).fetchall()
+    if not rows:
+        return {}
+    last = _append(db, [(_TOUCHED, *row, row[3]) for row in rows], now, "[]")
+    return {row[0]: number for number, row in enumerate(rows, last - len(rows) + 1)}
+
+
+def _append(db: sqlite3.Connection, entries: Sequence[_Entry], now: int, dated: str) -> int:
+    """Write one row; return the number of its last entry."""
+    last: int = (db.execute("SELECT max(seq) FROM change").fetchone()[0] or 0) + len(entries)
+    row = (last, now, len(entries), _encode(entries).decode(), dated)
+    db.execute("INSERT INTO change VALUES (?,?,?,?,?)", row)
+    db.execute("DELETE FROM change WHERE seq <= ?", (last - KEPT_CHANGES,))
+    return last
+
+
+def content_before(db: sqlite3.Connection, uri: str) -> _Before | None:
+    """Return what a copy was whose file is changing now; ``None`` when there was none."""
+    found = db.execute("SELECT value FROM note WHERE key = ?", (_NOTE,)).fetchone()
+    return None if found is None else _decode_befores(found[0]).get(uri)
 
 
 def _kind(copy: Copy, before: _Before) -> str:

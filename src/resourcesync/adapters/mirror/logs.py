@@ -2,11 +2,11 @@
 
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from resourcesync.adapters.mirror import change_log, link_log, proofs
+from resourcesync.adapters.mirror import change_log, entries, link_log, proofs
 from resourcesync.ports.changes import Arrival, Logged
 from resourcesync.ports.linking import PatchRow
 from resourcesync.ports.mirror import RunRow, SeenDocument
@@ -19,6 +19,7 @@ class MirrorLogs(ABC):
     _has_changes: bool
     _has_links: bool
     _has_dates: bool
+    _has_entries: bool
 
     @abstractmethod
     def _guard(self) -> AbstractContextManager[None]:
@@ -133,6 +134,31 @@ class MirrorLogs(ABC):
         """Count the copies that are here only because entries link to them."""
         with self._guard():
             return link_log.count(self._db) if self._has_links else 0
+
+    def content_before(self, uri: str) -> tuple[int, str] | None:
+        """Return length and digests of a copy whose file is changing now, before it changes."""
+        with self._guard():
+            return change_log.content_before(self._db, uri)
+
+    def has_entries(self) -> bool:
+        """Whether any entry has, or had, links that are remembered."""
+        with self._guard():
+            return self._has_entries and entries.has_any(self._db)
+
+    def entry_links(self, uri: str) -> str:
+        """Return the links of an entry, as JSON; empty when it has none."""
+        with self._guard():
+            return entries.links_of(self._db, uri) if self._has_entries else ""
+
+    def entry_changed(self, uri: str) -> int:
+        """Return the number of the logged change that told that its links changed; 0 for none."""
+        with self._guard():
+            return entries.changed(self._db, uri) if self._has_entries else 0
+
+    def entries_linking(self, targets: Sequence[str]) -> list[str]:
+        """Return the entries that link to any of some URIs, in order."""
+        with self._guard():
+            return entries.linking(self._db, targets) if self._has_entries else []
 
     def closed_documents(self, limit: int) -> list[SeenDocument]:
         """Return the closed Change Lists that were processed, those read last first."""

@@ -71,10 +71,19 @@ ALTER TABLE change ADD COLUMN dated TEXT NOT NULL DEFAULT '[]';
 CREATE INDEX run_ended ON run (ended);
 """
 
-MIGRATIONS: Final = (_FIRST, _CHANGES, _PLACES, _LINKS, _DATES)
+# What the entries of the lists link to, for whoever publishes the copies again.
+_ENTRIES: Final = """
+CREATE TABLE entry (
+    uri TEXT PRIMARY KEY, links TEXT NOT NULL, changed INTEGER NOT NULL,
+    generation INTEGER NOT NULL
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: Final = (_FIRST, _CHANGES, _PLACES, _LINKS, _DATES, _ENTRIES)
 SCHEMA_VERSION: Final = len(MIGRATIONS)
 LINKS_SINCE: Final = MIGRATIONS.index(_LINKS) + 1
 DATES_SINCE: Final = MIGRATIONS.index(_DATES) + 1
+ENTRIES_SINCE: Final = MIGRATIONS.index(_ENTRIES) + 1
 
 
 def migration(version: int) -> str:

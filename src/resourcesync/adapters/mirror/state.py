@@ -15,11 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from resourcesync.adapters.mirror import change_log, link_log, proofs
+from resourcesync.adapters.mirror import change_log, entries, link_log, proofs
 from resourcesync.adapters.mirror.logs import MirrorLogs
 from resourcesync.adapters.mirror.schema import (
     APPLICATION_ID,
     DATES_SINCE,
+    ENTRIES_SINCE,
     LINKS_SINCE,
     SCHEMA_VERSION,
     migration,
@@ -87,6 +88,7 @@ class SqliteMirrorState(MirrorLogs):
                 self._has_changes = self._version() > 1
                 self._has_links = self._version() >= LINKS_SINCE
                 self._has_dates = self._version() >= DATES_SINCE
+                self._has_entries = self._version() >= ENTRIES_SINCE
                 self._writer = None if read_only else change_log.ChangeWriter(self._db)
         except BaseException:
             self._db.close()
@@ -338,6 +340,7 @@ class SqliteMirrorState(MirrorLogs):
         with self._transaction() as db:
             if self._writer is not None:
                 self._writer.write(step)
+            entries.write(db, step)
             db.executemany(_PUT_COPY, [*step.doubted, *step.installed])
             db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
             if settled and db.execute("SELECT 1 FROM pending LIMIT 1").fetchone():

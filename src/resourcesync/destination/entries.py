@@ -1,0 +1,89 @@
+"""What listed entries link to is remembered with the mirror, for whoever publishes it again.
+
+Most lists have no such links; then nothing is read, and nothing is written.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from resourcesync.destination.plan import FILTERED, Listed
+from resourcesync.destination.uris import normalise
+from resourcesync.errors import OutOfScopeError
+from resourcesync.model.digests import format_digests
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import known_microseconds
+from resourcesync.model.vocabulary import ChangeKind, Relation
+from resourcesync.ports.linking import EntryLink, EntryRow
+from resourcesync.ports.mirror import MirrorState, Step
+
+ENTRIES_KNOWN: Final = "entries-known"
+"""The note that says that a whole list was read since links of entries are remembered."""
+
+REMEMBERED: Final = frozenset(
+    {
+        Relation.VIA, Relation.DESCRIBED_BY, Relation.DESCRIBES, Relation.PROFILE,
+        Relation.COLLECTION, Relation.ALTERNATE, "license",
+    }
+)  # fmt: skip
+"""The relations that are remembered."""
+
+_MOST: Final = 64
+_LONGEST: Final = 16_384
+_CHUNK: Final = 1_000
+_NO_NEWS: Final = frozenset({FILTERED, ChangeKind.DELETED})
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def entry_of(resource: Resource) -> str:
+    """Return the links of an entry as they are remembered; empty for none."""
+    found = [
+        EntryLink(
+            rel=rel,
+            href=_plain(link.href),
+            media_type=link.media_type,
+            hash=format_digests(link.digests),
+            length=link.length,
+            modified=known_microseconds(link.modified),
+        )
+        for link in resource.links
+        for rel in sorted(REMEMBERED.intersection(link.rel.lower().split()))
+    ]
+    text = _encode(found[:_MOST]).decode() if found else ""
+    return text if len(text) <= _LONGEST else ""
+
+
+def _plain(uri: str) -> str:
+    try:
+        return normalise(uri)
+    except OutOfScopeError:  # such as urn:isbn:…
+        return uri
+
+
+def write_entries(
+    state: MirrorState, rows: Iterable[Listed], *, generation: int, now: int, anew: bool
+) -> None:
+    """Remember what entries link to now.
+
+    Args:
+        state: The mirror's memory.
+        rows: The last word on each URI.
+        generation: The reading that they are of.
+        now: The present moment, microseconds.
+        anew: Whether they are all there are: then entries without links need no word.
+    """
+    found = _entries(state, rows, generation, anew=anew)
+    while chunk := list(islice(found, _CHUNK)):
+        state.commit(Step(entries=chunk, now=now))
+
+
+def _entries(
+    state: MirrorState, rows: Iterable[Listed], generation: int, *, anew: bool
+) -> Iterator[EntryRow]:
+    for row in rows:
+        if row.change in _NO_NEWS:
+            continue
+        if row.entry or (not anew and state.entry_links(row.uri)):
+            yield EntryRow(row.uri, row.entry, generation)
