@@ -292,5 +292,10 @@ def test_a_store_that_breaks_a_promise_is_found(
     assert finds(Trial(), check, kind(tmp_path))
 
 
+@pytest.mark.parametrize("check", sorted(checks_of(StoreSuite)))
+def test_a_store_that_keeps_its_promises_is_not(check: str, tmp_path: Path) -> None:
+    assert not finds(Trial(), check, ShelfStore(tmp_path))
+
+
 def test_each_check_of_stores_has_a_store_that_fails_it() -> None:
     assert {check for check, _ in BROKEN} == checks_of(StoreSuite)

@@ -2,24 +2,16 @@
 
 import errno
 import os
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.memory import MemoryDocuments
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.ports import DocumentStore
 
 NAME = "resourcesync/changelist.xml"
-
-
-@pytest.fixture(params=["memory", "folder"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> DocumentStore:
-    return MemoryDocuments() if request.param == "memory" else FolderDocuments(tmp_path / "out")
 
 
 def content(store: DocumentStore, name: str = NAME) -> bytes | None:
@@ -30,70 +22,6 @@ def content(store: DocumentStore, name: str = NAME) -> bytes | None:
         return stream.read()
 
 
-# --- both implementations ----------------------------------------------------------------------
-
-
-def test_what_is_written_is_read(store: DocumentStore) -> None:
-    assert content(store) is None
-    assert store.signature(NAME) is None
-    assert list(store.names()) == []
-
-    assert store.write(NAME, [b"one", b"", b" two"]) == 7
-    assert store.write(".well-known/resourcesync", []) == 0
-
-    assert content(store) == b"one two"
-    assert list(store.names()) == [".well-known/resourcesync", NAME]
-
-
-def test_a_signature_changes_with_every_writing_and_only_then(store: DocumentStore) -> None:
-    store.write(NAME, [b"one"])
-    first = store.signature(NAME)
-    assert first == store.signature(NAME)
-
-    store.write(NAME, [b"two"])
-
-    assert store.signature(NAME) not in {first, None}
-
-
-def test_a_document_that_cannot_be_made_leaves_the_old_one(store: DocumentStore) -> None:
-    store.write(NAME, [b"old"])
-
-    def chunks() -> Iterator[bytes]:
-        yield b"new" * 1_000_000
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        store.write(NAME, chunks())
-
-    assert content(store) == b"old"
-    assert list(store.names()) == [NAME]
-
-
-def test_deleting_is_no_error_twice(store: DocumentStore) -> None:
-    store.delete(NAME)
-    store.write(NAME, [b"x"])
-
-    store.delete(NAME)
-    store.delete(NAME)
-
-    assert content(store) is None
-    assert list(store.names()) == []
-
-
-def test_a_reader_keeps_the_document_that_it_opened(store: DocumentStore) -> None:
-    store.write(NAME, [b"old"])
-    stream = store.open(NAME)
-    assert stream is not None
-
-    store.write(NAME, [b"new"])
-
-    with stream:
-        assert stream.read() == b"old"
-
-
-# --- the folder --------------------------------------------------------------------------------
-
-
 def test_the_world_may_read_documents_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
@@ -102,31 +30,6 @@ def test_the_world_may_read_documents_whatever_the_umask(tmp_path: Path) -> None
         os.umask(before)
 
     assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o644
-
-
-def test_a_reader_never_sees_a_part(tmp_path: Path) -> None:
-    store = FolderDocuments(tmp_path)
-    versions = [bytes([number]) * 200_000 for number in range(4)]
-    store.write(NAME, [versions[0]])
-    seen: set[bytes] = set()
-    done = threading.Event()
-
-    def read() -> None:
-        while not done.is_set():
-            seen.add((tmp_path / NAME).read_bytes())
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    for number in range(600):  # in memory all is written before the reader has its turn
-        version = versions[number % 4]
-        store.write(NAME, (version[start : start + 10_000] for start in range(0, 200_000, 10_000)))
-        if number > 60 and len(seen) > 1:
-            break
-    done.set()
-    reader.join()
-
-    assert seen <= set(versions)
-    assert len(seen) > 1
 
 
 def test_only_documents_of_its_folders_are_written(tmp_path: Path) -> None:

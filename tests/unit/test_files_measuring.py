@@ -94,16 +94,6 @@ def test_a_file_that_never_rests_is_left_for_the_next_run(
     assert len(reads) == 3
 
 
-def test_a_vanished_file_is_left_for_the_next_run(tmp_path: Path) -> None:
-    put(tmp_path, "a")
-    found = originals(tmp_path)
-    (original,) = found.scan()
-    (tmp_path / "a").unlink()
-
-    with pytest.raises(OriginalChangedError, match="no longer there"):
-        found.measure(original)
-
-
 def test_a_uri_of_another_tree_is_not_measured(tmp_path: Path) -> None:
     foreign = Original(uri="https://x.example/a", fingerprint="", length=0, lastmod=LATER)
 
@@ -112,11 +102,6 @@ def test_a_uri_of_another_tree_is_not_measured(tmp_path: Path) -> None:
 
 
 # --- failures ----------------------------------------------------------------------------------
-
-
-def test_a_tree_that_is_not_there_is_an_error_and_not_empty(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="cannot be read"):
-        list(originals(tmp_path / "missing").scan())
 
 
 def test_a_folder_that_cannot_be_opened_is_an_error(

@@ -8,6 +8,14 @@ package does not need anyway, and nothing of the package imports this.
 
 from resourcesync.testing.accounts import AccountSuite
 from resourcesync.testing.catalogues import CatalogueSuite
+from resourcesync.testing.documents import DocumentStoreSuite
+from resourcesync.testing.originals import OriginalsSuite
 from resourcesync.testing.stores import StoreSuite
 
-__all__ = ["AccountSuite", "CatalogueSuite", "StoreSuite"]
+__all__ = [
+    "AccountSuite",
+    "CatalogueSuite",
+    "DocumentStoreSuite",
+    "OriginalsSuite",
+    "StoreSuite",
+]

@@ -1,0 +1,178 @@
+"""What every store of documents must keep (``resourcesync.ports.DocumentStore``), as checks."""
+
+from collections.abc import Iterator
+from typing import BinaryIO, ClassVar, Final
+
+from resourcesync.ports import DocumentStore
+from resourcesync.testing.promises import (
+    all_the_while,
+    content_of,
+    expect,
+    expect_equal,
+    expect_refusal,
+)
+
+_NAME: Final = "resourcesync/changelist.xml"
+_OTHER: Final = ".well-known/resourcesync"
+_TIMES: Final = 15
+
+
+class DocumentStoreSuite:
+    """The promises of a place for a Source's documents, one check each.
+
+    Derive a class whose name begins with ``Test`` in a module of tests, and give it a pytest
+    fixture ``documents`` that returns an empty store, which takes names in the folders
+    ``resourcesync`` and ``.well-known``.
+    """
+
+    many: ClassVar[int] = 1_100
+    """How many documents are more than one page of a listing."""
+
+    # --- what is written ---
+
+    def test_what_is_written_is_read(self, documents: DocumentStore) -> None:
+        """All chunks, in their order, empty ones and empty documents too."""
+        written = documents.write(_NAME, iter([b"one", b"", b" two"]))
+        expect_equal(written, 7, "write returns the bytes of the document")
+        expect_equal(documents.write(_OTHER, []), 0, "a document may be empty")
+
+        expect_equal(content_of(documents.open(_NAME)), b"one two", "open reads what was written")
+        expect_equal(content_of(documents.open(_OTHER)), b"", "an empty document is there")
+        expect_equal(sorted(documents.names()), [_OTHER, _NAME], "names has what was written")
+
+    def test_where_nothing_was_written_nothing_is(self, documents: DocumentStore) -> None:
+        """Of a name that was never written, all methods say so, and none raises."""
+        expect(documents.open(_NAME) is None, "open says that nothing is there")
+        expect_equal(documents.signature(_NAME), None, "signature says that nothing is there")
+        expect_equal(list(documents.names()), [], "an empty store has no names")
+        documents.delete(_NAME)
+
+    def test_a_signature_changes_with_the_document_and_only_then(
+        self, documents: DocumentStore
+    ) -> None:
+        """Other bytes of the same length are another document; reading changes nothing."""
+        documents.write(_NAME, [b"one"])
+        documents.write(_OTHER, [b"one"])
+        first, other = documents.signature(_NAME), documents.signature(_OTHER)
+        content_of(documents.open(_NAME))
+        expect_equal(documents.signature(_NAME), first, "reading does not change a signature")
+
+        documents.write(_NAME, [b"two"])
+
+        second = documents.signature(_NAME)
+        expect(first and second and second != first, "a signature changes with its document")
+        expect_equal(documents.signature(_OTHER), other, "others keep their signatures")
+
+    def test_large_documents_are_written_whole(self, documents: DocumentStore) -> None:
+        """A list may have 50 MB; some of that here, in many chunks."""
+        chunks = [b"%07d\n" % number * 1_024 for number in range(200)]
+        length = documents.write(_NAME, iter(chunks))
+
+        expect_equal(length, sum(map(len, chunks)), "write returns the bytes of the document")
+        expect(content_of(documents.open(_NAME)) == b"".join(chunks), "all chunks are there")
+
+    # --- what is replaced ---
+
+    def test_a_document_that_cannot_be_made_leaves_the_old_one(
+        self, documents: DocumentStore
+    ) -> None:
+        """What the chunks raise passes, and nothing was changed."""
+        documents.write(_NAME, [b"old"])
+        signature = documents.signature(_NAME)
+        for name in (_NAME, _OTHER):
+            with expect_refusal(_OddError, "what the chunks raise passes"):
+                documents.write(name, _failing())
+
+        expect_equal(content_of(documents.open(_NAME)), b"old", "the old document is still there")
+        expect_equal(documents.signature(_NAME), signature, "it was not touched")
+        expect_equal(list(documents.names()), [_NAME], "no part of what failed is there")
+
+    def test_a_document_is_checked_as_it_is_stored(self, documents: DocumentStore) -> None:
+        """``check`` gets the bytes before they are in place; what it raises keeps them out."""
+        documents.write(_NAME, [b"old"])
+        seen: list[bytes] = []
+        places: list[bytes | None] = []
+
+        def look(stream: BinaryIO) -> None:
+            seen.append(stream.read())
+            places.append(content_of(documents.open(_NAME)))
+
+        def refuse(stream: BinaryIO) -> None:
+            look(stream)
+            raise _OddError
+
+        for name in (_NAME, _OTHER):
+            with expect_refusal(_OddError, "what check raises passes"):
+                documents.write(name, [b"bad"], refuse)
+        expect_equal(list(documents.names()), [_NAME], "what is refused is nowhere")
+        documents.write(_NAME, [b"go", b"od"], look)
+
+        expect_equal(seen, [b"bad", b"bad", b"good"], "check is given the bytes")
+        expect_equal(places, [b"old"] * 3, "they are not in place before they are checked")
+        expect_equal(content_of(documents.open(_NAME)), b"good", "what passes is in place")
+
+    def test_a_reader_never_sees_a_part_or_nothing(self, documents: DocumentStore) -> None:
+        """While a document is replaced, others see the old one or the new one, whole."""
+        versions = [bytes([number]) * 200_000 for number in (1, 2)]
+        documents.write(_NAME, [versions[0]])
+
+        def look() -> None:
+            expect(content_of(documents.open(_NAME)) in versions, "a reader sees a whole document")
+
+        with all_the_while(look):
+            for number in range(_TIMES):
+                body = versions[number % 2]
+                documents.write(_NAME, (body[at : at + 20_000] for at in range(0, 200_000, 20_000)))
+
+    def test_what_is_opened_is_one_document_to_its_end(self, documents: DocumentStore) -> None:
+        """Replaced or deleted while it is read, it goes on or fails; it is never mixed."""
+        old, new = (bytes([number]) * 1_000_000 for number in (1, 2))
+        documents.write(_NAME, [old])
+        readers = [documents.open(_NAME) for _ in range(2)]
+        begun = [stream.read(10) for stream in readers if stream is not None]
+
+        documents.write(_NAME, [new])
+        ends = [_rest(readers[0])]
+        documents.delete(_NAME)
+        ends.append(_rest(readers[1]))
+
+        expect_equal(begun, [old[:10]] * 2, "a reader begins with the document that is there")
+        expect(all(it in (None, old[10:]) for it in ends), "a reader has one document to its end")
+
+    # --- what is listed and deleted ---
+
+    def test_what_is_deleted_is_gone_and_nothing_else(self, documents: DocumentStore) -> None:
+        """Twice is no error."""
+        for name in (_NAME, f"{_NAME}.gz", _OTHER):
+            documents.write(name, [b"x"])
+
+        documents.delete(_NAME)
+        documents.delete(_NAME)
+
+        expect(documents.open(_NAME) is None, "what was deleted is gone")
+        expect_equal(documents.signature(_NAME), None, "it has no signature")
+        expect_equal(sorted(documents.names()), [_OTHER, f"{_NAME}.gz"], "the others are there")
+
+    def test_all_documents_are_listed_once(self, documents: DocumentStore) -> None:
+        """However many pages a list has."""
+        names = [f"resourcesync/resourcelist_{number:05}.xml" for number in range(self.many)]
+        for name in names:
+            documents.write(name, [b"x"])
+
+        expect_equal(sorted(documents.names()), names, "every document is listed once")
+
+
+class _OddError(Exception):
+    """What no store raises by itself."""
+
+
+def _failing() -> Iterator[bytes]:
+    yield b"new" * 1_000_000
+    raise _OddError
+
+
+def _rest(stream: BinaryIO | None) -> bytes | None:
+    try:
+        return content_of(stream)
+    except Exception:  # noqa: BLE001 - a store may raise anything
+        return None

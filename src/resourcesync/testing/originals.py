@@ -1,0 +1,229 @@
+"""What all originals of a Source must keep (``resourcesync.ports.Originals``), as checks."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any, ClassVar, Final
+
+from resourcesync.errors import OriginalChangedError, ResourceSyncError, StorageError
+from resourcesync.model.resources import Resource
+from resourcesync.ports import Originals
+from resourcesync.ports.contents import Readable
+from resourcesync.testing.promises import (
+    cannot_try,
+    content_of,
+    expect,
+    expect_equal,
+    expect_refusal,
+)
+
+_NAMES: Final = ("b", "a/z", "a-b", "a.b", "a/b/c", "B", "x~1", "a_b")
+
+
+class OriginalsSuite(ABC):
+    """The promises of originals, one check each.
+
+    Derive a class whose name begins with ``Test`` in a module of tests; give it a pytest fixture
+    ``originals`` that returns originals where there are none yet, and the two methods by which
+    they come and go. Names are of ASCII, with ``/``.
+    """
+
+    has_fingerprints: ClassVar[bool] = True
+    """Whether equal fingerprints mean equal bytes; else they are empty, and all is read always."""
+
+    can_be_read: ClassVar[bool] = True
+    """Whether the bytes can be opened too (``ports.contents.Readable``)."""
+
+    many: ClassVar[int] = 1_100
+    """How many originals are more than one page of a listing."""
+
+    @abstractmethod
+    def put(self, name: str, content: bytes) -> str:
+        """Create an original, or replace its bytes; return its URI, the same for each name."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove an original."""
+
+    def down(self) -> AbstractContextManager[object] | None:
+        """Let the originals be out of reach while the block runs; ``None``: cannot."""
+        return None
+
+    def cut_short(self) -> AbstractContextManager[object] | None:
+        """Let a listing fail after its first originals while the block runs; ``None``: cannot."""
+        return None
+
+    def leave_out(self) -> str | None:
+        """Make something that is not published; return its name, ``None`` where all is."""
+        return None
+
+    # --- what is listed ---
+
+    def test_every_original_is_listed_once_in_uri_order(self, originals: Originals) -> None:
+        """In strictly rising order of the URIs' characters, with length and time."""
+        lengths = {self.put(name, name.encode()): len(name) for name in _NAMES}
+
+        found = list(originals.scan())
+
+        uris = [it.uri for it in found]
+        expect_equal(uris, sorted(lengths), "each is listed once, in rising URI order")
+        for it in found:
+            expect_equal(it.length, lengths[it.uri], f"the length of {it.uri} is told")
+            is_utc = it.lastmod.utcoffset() == timedelta(0)
+            expect(is_utc and not it.lastmod.microsecond, "lastmod is UTC, in whole seconds")
+
+    def test_where_there_is_nothing_nothing_is_listed(self, originals: Originals) -> None:
+        """An empty listing is a listing, and no error."""
+        expect_equal(list(originals.scan()), [], "nothing is listed where nothing is")
+
+    def test_the_next_listing_tells_what_came_and_went(self, originals: Originals) -> None:
+        """Nothing is remembered from the last time."""
+        uris = [self.put(name, b"x") for name in ("a", "b", "c")]
+        expect_equal(_uris(originals), uris, "all are listed")
+
+        self.remove("b")
+        uris[1] = self.put("bb", b"x")
+
+        expect_equal(_uris(originals), uris, "what came is listed, and what went is not")
+
+    def test_what_rests_is_listed_as_before(self, originals: Originals) -> None:
+        """Two listings of what did not change are equal, fingerprints included."""
+        for name in _NAMES:
+            self.put(name, name.encode())
+
+        expect_equal(list(originals.scan()), list(originals.scan()), "what rests is told the same")
+
+    def test_many_originals_are_all_listed(self, originals: Originals) -> None:
+        """However many there are, each is listed once."""
+        uris = [self.put(f"m/{number:05}", b"") for number in range(self.many)]
+
+        expect_equal(_uris(originals), sorted(uris), "each is listed once, in rising URI order")
+
+    def test_what_stays_is_listed_while_others_come_and_go(self, originals: Originals) -> None:
+        """What changes under a listing hides nothing else, and order is kept."""
+        names = [f"m/{number:05}" for number in range(self.many)]
+        held = {self.put(name, b"x"): name for name in names}
+        listing = iter(originals.scan())
+
+        begun = next(listing).uri
+        gone = {begun, sorted(held)[self.many // 2]}
+        for uri in gone:
+            self.remove(held[uri])
+        new = self.put("m/zzz", b"x")
+        found = [begun, *(it.uri for it in listing)]
+
+        lacking = set(held) - gone - set(found)
+        expect_equal(sorted(lacking)[:5], [], "what stays is listed")
+        expect(all(one < other for one, other in pairwise(found)), "URIs rise strictly")
+        expect(set(found) <= {*held, new}, "nothing else is listed")
+
+    def test_what_is_left_out_is_told(self, originals: Originals) -> None:
+        """``omissions`` names what the last listing left out, and why."""
+        uri = self.put("a", b"x")
+        name = self.leave_out()
+        if name is None:
+            cannot_try("leave_out is not given")
+        found = _uris(originals)
+
+        reasons = {it.name: it.reason for it in originals.omissions()}
+        expect_equal(found, [uri], "what is left out is not listed")
+        expect(reasons.get(name), "what is left out is named, with a reason")
+
+    # --- when it fails ---
+
+    def test_originals_out_of_reach_are_an_error(self, originals: Originals) -> None:
+        """A listing that failed is no empty listing: all would be taken for deleted."""
+        self.put("a", b"x")
+        trouble = self.down()
+        if trouble is None:
+            cannot_try("down is not given")
+        with trouble, expect_refusal(ResourceSyncError, "scan raises when it cannot list"):
+            list(originals.scan())
+
+    def test_a_listing_that_is_cut_short_is_an_error(self, originals: Originals) -> None:
+        """A listing that failed is no shorter listing."""
+        for number in range(self.many):
+            self.put(f"m/{number:05}", b"x")
+        trouble = self.cut_short()
+        if trouble is None:
+            cannot_try("cut_short is not given")
+        with trouble, expect_refusal(StorageError, "scan raises when it cannot go on"):
+            list(originals.scan())
+
+    # --- what is measured ---
+
+    def test_a_fingerprint_changes_with_the_bytes(self, originals: Originals) -> None:
+        """Also when their length is the same; who cannot promise that gives none."""
+        self.put("a", b"old")
+        (before,) = originals.scan()
+
+        self.put("a", b"new")
+
+        (after,) = originals.scan()
+        both = (before.fingerprint, after.fingerprint)
+        if self.has_fingerprints:
+            expect(all(both) and both[0] != both[1], "other bytes have another fingerprint")
+        else:
+            expect_equal(both, ("", ""), "without a promise there is no fingerprint")
+
+    def test_measuring_reads_the_bytes(self, originals: Originals) -> None:
+        """Length and digests are of the bytes, the fingerprint is the listed one."""
+        held = {self.put(name, body): body for name, body in (("a", b"some bytes"), ("b", b""))}
+        for original in originals.scan():
+            resource, fingerprint = originals.measure(original)
+
+            expect_equal(resource.uri, original.uri, "what is measured is what was asked for")
+            _expect_measured(resource, held[original.uri])
+            expect_equal(fingerprint, original.fingerprint, "its fingerprint is the listed one")
+
+    def test_what_changed_since_it_was_listed_is_told_as_it_is(self, originals: Originals) -> None:
+        """Bytes, digests and fingerprint belong together; or it is left for the next run."""
+        self.put("a", b"the old bytes")
+        (original,) = originals.scan()
+        self.put("a", b"the new bytes")
+        try:
+            resource, fingerprint = originals.measure(original)
+        except OriginalChangedError:
+            return
+        (after,) = originals.scan()
+
+        _expect_measured(resource, b"the new bytes")
+        expect_equal(fingerprint, after.fingerprint, "the fingerprint is of the same bytes")
+
+    def test_what_vanished_is_left_for_the_next_run(self, originals: Originals) -> None:
+        """It raises ``OriginalChangedError``, and says nothing of bytes that are gone."""
+        self.put("a", b"x")
+        (original,) = originals.scan()
+        self.remove("a")
+
+        with expect_refusal(OriginalChangedError, "what vanished cannot be measured"):
+            originals.measure(original)
+
+    def test_an_original_is_opened_by_its_uri(self, originals: Originals) -> None:
+        """All its bytes; ``None`` where there is no such original."""
+        if not self.can_be_read:
+            cannot_try("the originals cannot be read")
+        opened: Any = originals  # it is both, which no type says
+        readable: Readable = opened
+        body = hashlib.shake_128(b"any").digest(300_000)
+        uri = self.put("a/b", body)
+
+        expect(content_of(readable.open(uri)) == body, "open reads the bytes")
+        expect(readable.open(f"{uri}x") is None, "open says that there is no such original")
+        self.remove("a/b")
+        expect(readable.open(uri) is None, "open says that it is gone")
+
+
+def _uris(originals: Originals) -> list[str]:
+    return [it.uri for it in originals.scan()]
+
+
+def _expect_measured(resource: Resource, body: bytes) -> None:
+    expect_equal(resource.length, len(body), "the length is that of the bytes")
+    usable = [it for it in resource.digests if it.is_usable]
+    expect(usable, "there is a digest")
+    for it in usable:
+        value = hashlib.new(it.algorithm.replace("-", ""), body).hexdigest()
+        expect_equal(it.value, value, f"the {it.algorithm} is that of the bytes")

@@ -1,0 +1,68 @@
+"""Originals of a Source, in a folder and in memory, keep what all of them must."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.files import FileTreeOriginals, tree
+from resourcesync.adapters.memory import ManualClock, MemoryOriginals
+from resourcesync.testing import OriginalsSuite
+from tests.support import trees
+
+
+class TestFileTree(OriginalsSuite):
+    many = 200
+
+    @pytest.fixture
+    def originals(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileTreeOriginals:
+        self.root, self.patch = tmp_path / "tree", monkeypatch
+        self.root.mkdir()
+        return trees.originals(self.root)
+
+    def put(self, name: str, content: bytes) -> str:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (self.root.parent / "beside").write_bytes(content)
+        (self.root.parent / "beside").rename(path)
+        return f"{trees.BASE}{name}"
+
+    def remove(self, name: str) -> None:
+        (self.root / name).unlink()
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        self.root.rename(self.root.with_name("elsewhere"))
+        yield
+
+    @contextmanager
+    def cut_short(self) -> Iterator[None]:
+        def denied(_: int, names: tuple[str, ...]) -> int:
+            raise PermissionError(13, "Permission denied")
+
+        with self.patch.context() as patch:
+            patch.setattr(tree, "open_below", denied)
+            yield
+
+    def leave_out(self) -> str:
+        self.put(".hidden", b"x")
+        return ".hidden"
+
+
+class TestMemoryOriginals(OriginalsSuite):
+    @pytest.fixture
+    def originals(self) -> MemoryOriginals:
+        self.held = MemoryOriginals(ManualClock(), trusted=self.has_fingerprints)
+        return self.held
+
+    def put(self, name: str, content: bytes) -> str:
+        self.held.put(f"{trees.BASE}{name}", content)
+        return f"{trees.BASE}{name}"
+
+    def remove(self, name: str) -> None:
+        self.held.remove(f"{trees.BASE}{name}")
+
+
+class TestMemoryWithoutFingerprints(TestMemoryOriginals):
+    has_fingerprints = False
