@@ -34,6 +34,7 @@ from resourcesync.server.running import ServerThread
 from resourcesync.websub.standing import Fault, Standing, Subscribed
 from resourcesync.wiring import mirrors
 from resourcesync.wiring.mirror_views import read_detail
+from resourcesync.wiring.publishing import publish_tree
 from tests.support.command_line import Said
 from tests.support.settings_file import museum, put
 from tests.support.simulated_week import simulate
@@ -41,12 +42,21 @@ from tests.support.tiny_source import TinySource
 from tests.support.world import World
 
 HOURS = 5
+DEMO = "explore?name=source.demo&depth=8"
 CHROMIUM = shutil.which("chromium")
 
 
 @pytest.fixture(scope="module")
 def configuration(tmp_path_factory: pytest.TempPathFactory) -> Configuration:
-    return load(simulate(tmp_path_factory.mktemp("week"), hours=HOURS))
+    folder = tmp_path_factory.mktemp("week")
+    path = simulate(folder, hours=HOURS)
+    demo = folder / "demo"
+    for name in ("a.txt", "b/c.txt"):
+        (demo / name).parent.mkdir(parents=True, exist_ok=True)
+        (demo / name).write_text(name)
+    publish_tree(demo, {"url": "https://demo.example/"}, clock=SystemClock())
+    path.write_text(f'{path.read_text()}\n[source.demo]\npath = "{demo}"\n')
+    return load(path)
 
 
 @pytest.fixture(scope="module")
@@ -180,6 +190,8 @@ def test_a_mirror_its_pulls_its_resources_and_its_audits_have_pages(address: str
         ("resource?name=museum", 404),
         ("events?" + "x=1&" * 100, 200),
         ("mirrors.html", 404),
+        ("explore?name=nobody", 404),
+        ("explore?name=http://127.0.0.1:9/", 404),
         ("mirror?name=" + "x" * 20_000, 414),
     ],
 )
@@ -248,10 +260,10 @@ def test_chromium_shows_the_pages_without_a_word_on_its_console(address: str) ->
                 "request",
                 lambda it: told.append(it.url) if _is_elsewhere(it.url, address) else None,
             )
-            for name in ("", "mirror?name=theses", "audits", "events"):
+            for name in ("", "mirror?name=theses", "audits", "events", "explore", DEMO):
                 page.goto(address + name)
                 assert page.evaluate("document.documentElement.scrollWidth") == width
-                label = name.replace("?name=", "-") or "mirrors"
+                label = name.partition("&")[0].replace("?name=", "-") or "mirrors"
                 page.screenshot(path=out / f"{label}-{scheme}-{width}.png", full_page=True)
             context.close()
         browser.close()

@@ -158,6 +158,7 @@ def test_serve_streams_changes_and_answers_its_operators_elsewhere(tree: Path, h
             full = ask_status(public)
             figures = urlopen(admin + "metrics").read().decode()
             page = urlopen(admin).read().decode()
+            explored = urlopen(admin + "explore?depth=8").read().decode()
             process.send_signal(signal.SIGTERM)
             ends = [stream.read() for stream in streams]
         out, err = process.communicate(timeout=20)
@@ -171,6 +172,7 @@ def test_serve_streams_changes_and_answers_its_operators_elsewhere(tree: Path, h
     assert 'capability="changelist"} 1' in figures
     assert "<h1>https://museum.example/</h1>" in page
     assert "changelist.xml" in page
+    assert "created 1" in explored.partition('/changelist.xml"')[2].partition("<details>")[0]
     assert "Clients that follow the stream of changes.</th><td>6</td>" in page
     assert (out, err, process.returncode) == ("Stopped   no longer served\n", "", 0)
 

@@ -19,6 +19,7 @@ from resourcesync.destination.reports import (
     RunReport,
 )
 from resourcesync.model import wording
+from resourcesync.server.dashboard.explore_page import choice_page, explore_page
 from resourcesync.server.dashboard.markup import Markup, address, tag, together
 from resourcesync.server.dashboard.mirror_page import WINDOWS, mirror_page
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
@@ -30,7 +31,7 @@ from resourcesync.server.dashboard.other_pages import (
     run_page,
 )
 from resourcesync.server.dashboard.plots import nice, spark
-from resourcesync.server.dashboard.source_page import source_page
+from resourcesync.server.dashboard.source_page import explored_page, source_page
 from resourcesync.server.dashboard.style import STYLE
 from resourcesync.server.dashboard.timeline import timeline
 from resourcesync.server.dashboard.views import (
@@ -43,6 +44,9 @@ from resourcesync.server.dashboard.views import (
     Document,
     Ended,
     Explained,
+    Explorable,
+    Explored,
+    Found,
     ListSpan,
     Pushed,
     Ran,
@@ -57,7 +61,7 @@ HOUR = timedelta(hours=1)
 _NAMES = """
 a body button circle code dd defs details div dl dt figcaption figure footer form g h1 h2 head
 header html i input label li line link main meta nav p path pattern rect script section span
-strong summary svg table tbody td text th thead time title tr
+strong summary svg table tbody td text th thead time title tr ul
 """
 TAGS = frozenset(_NAMES.split())
 HOSTILE = st.one_of(
@@ -178,6 +182,21 @@ def detail(text: str) -> Detail:
     )
 
 
+def explored(text: str) -> Explored:
+    depths = (1, 2, 3, 3, 4, 2)
+    found = [Found(depth=it, uri=text, said=(text, text), details=((text, text),)) for it in depths]
+    found += [replace(found[0], depth=2, is_bad=True), replace(found[0], depth=2, is_sum=True)]
+    return Explored(
+        name=text,
+        address=text,
+        depth=3,
+        read_at=NOW,
+        found=tuple(found),
+        said=text,
+        notes=(text,),
+    )
+
+
 def source(text: str) -> SourceView:
     figure = Figure(name=text, kind="gauge", what=text, values=((((text, text),), 1.5), ((), 2)))
     return SourceView(
@@ -204,6 +223,9 @@ PAGES: tuple[Callable[[str], str], ...] = (
     lambda text: events_page(1, [Ended(time=NOW, mirror=text, kind=text, exit=3, text=text)], NOW),
     lambda text: missing_page(text, NOW),
     lambda text: source_page(source(text)),
+    lambda text: choice_page([Explorable(name=text, what=text, address=text)], NOW),
+    lambda text: explore_page(explored(text)),
+    lambda text: explored_page(explored(text)),
 )
 
 
@@ -216,8 +238,8 @@ def test_what_a_source_writes_is_text_in_every_page(text: str) -> None:
         assert seen.tags <= TAGS
         assert not {name for name in seen.attributes if name.startswith("on") or name == "style"}
         assert seen.scripts == (["events.js"] if "Events</h1>" in page else []), number
-        ours = ("./", "mirror?", "resource?", "run?", "audit?", "data:,", "#content")
-        exact = {"audits", "events", "style.css", "resource", "metrics"}
+        ours = ("./", "mirror?", "resource?", "run?", "audit?", "explore?", "data:,", "#content")
+        exact = {"audits", "events", "style.css", "resource", "metrics", "explore"}
         for place in seen.addresses - exact:
             is_source = place == wording.escape(text) and text.startswith(("http://", "https://"))
             assert place.startswith(ours) or is_source
@@ -282,6 +304,21 @@ def test_what_is_worst_of_a_mirrors_subscriptions_stands_in_the_list_of_mirrors(
     card = mirror_page(detail("museum"), 1).partition("<h2>Notifications</h2>")[2]
     assert "Refused: 2 not signed as agreed." in card
     assert "1 h ago" in card
+
+
+def test_each_document_hangs_below_the_one_that_lists_it() -> None:
+    page = explore_page(replace(explored("http://x.example/"), notes=(), said=""))
+    tree = ET.fromstring(page.partition("<h2>Documents</h2>")[2].partition("</section>")[0])
+
+    def depths(list_: ET.Element) -> list[object]:
+        found: list[object] = []
+        for item in list_.findall("li"):
+            below = item.find("ul")
+            found.append([] if below is None else depths(below))
+        return found
+
+    assert depths(tree) == [[[[], [[]]], [], [], []]]
+    assert page.count("<summary>All that is known</summary>") == 7
 
 
 def test_the_worst_mirror_comes_first() -> None:

@@ -1,8 +1,8 @@
 """``resourcesync serve``: serve a published tree and its documents over HTTP."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
@@ -12,6 +12,14 @@ from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
 from resourcesync.cli.words import QUIET, Line
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from resourcesync.ports import Clock
+    from resourcesync.server.dashboard.views import Explored
+    from resourcesync.server.operations import Count
+    from resourcesync.wiring.serving import Tree
 
 
 @click.command("serve")
@@ -134,7 +142,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
     application = found.application(clock, mounts=mounts, links=links)
     aside = None
     if values["admin"] is not None:
-        operations = found.board(clock, application.figures, *counts)
+        operations = _board(found, clock, [application.figures, *counts])
         aside = serving.Aside(operations, *values["admin"])
 
     def ready(uri: str, admin: str = "") -> None:
@@ -146,6 +154,19 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
 
     serving.serve_forever(application, host, port, on_ready=ready, limits=limits, aside=aside)
     return Outcome(closing=(Line("no longer served", "Stopped", QUIET),))
+
+
+def _board(found: "Tree", clock: "Clock", counts: Sequence["Count"]) -> "ASGIApp":
+    """Return the pages of a tree for its operators."""
+    from resourcesync.cli.explore_pages import Explorer  # noqa: PLC0415 - only if asked for
+    from resourcesync.wiring.mirrors import Network  # noqa: PLC0415 - the same
+
+    explorer = Explorer(clock)
+
+    def explore(depth: int) -> "Explored":
+        return explorer.explore("", str(found.out), Network, depth)
+
+    return found.board(clock, explore, *counts)
 
 
 def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:

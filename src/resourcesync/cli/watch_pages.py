@@ -5,12 +5,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from resourcesync.cli.audit_reports import Evidence, html_report
 from resourcesync.cli.audit_words import fields_of as audit_fields
 from resourcesync.cli.configured import Configuration
+from resourcesync.cli.explore_pages import Explorer, own_sources
 from resourcesync.cli.notes import Notes
 from resourcesync.cli.output import Problem
 from resourcesync.cli.status import Check, look, notes_of
@@ -27,10 +29,13 @@ from resourcesync.server.dashboard.views import (
     Detail,
     Ended,
     Explained,
+    Explorable,
+    Explored,
     Pushed,
     Ran,
 )
 from resourcesync.wiring import mirror_views, mirrors, sets
+from resourcesync.wiring.mirrors import Network
 
 _KEPT: Final = 200
 _KEPT_NOTICES: Final = 2_000
@@ -53,6 +58,7 @@ class WatchPages:
         pushed: Callable[[], Mapping[str, Pushed]] = dict,
     ) -> None:
         self._names, self._clock, self._pushed = names, clock, pushed
+        self._explorer = Explorer(clock)
         self._ended: deque[Ended] = deque(maxlen=_KEPT)
         self._count = 0
         self._notices: dict[str, deque[datetime]] = {}
@@ -150,6 +156,32 @@ class WatchPages:
             fields=audit_fields(report, folder),
         )
         return "".join(html_report(evidence))
+
+    def sources(self) -> Sequence[Explorable]:
+        """Return the Sources of the mirrors, and those of the configuration file."""
+        found = [
+            Explorable(name=it.name, what="followed by a mirror", address=it.status.source)
+            for it in self.mirrors()
+            if it.status.source
+        ]
+        own = own_sources(self._names()[1])
+        more = [Explorable(name=name, what="our own", address=it) for name, it in own.items()]
+        return [*sorted(found, key=lambda it: it.name), *more]
+
+    def explore(self, name: str, depth: int) -> Explored | None:
+        """Return the documents of one of these Sources; no others are ever looked at."""
+        configuration = self._names()[1]
+        found = self._find(name)
+        if found is None:
+            place = own_sources(configuration).get(name, "")
+            return self._explorer.explore(name, place, Network, depth) if place else None
+        brief, folder = found
+        source = brief.status.source
+        watched_as = _name_of(folder, self._watched())
+        network = partial(configuration.network, watched_as, {})
+        again = name if name in configuration.names else ""
+        explore = self._explorer.explore
+        return explore(name, source, network, depth, again) if source else None
 
     def ended(self) -> tuple[int, Sequence[Ended]]:
         """Return how many runs ended, and the last of them, the newest first."""

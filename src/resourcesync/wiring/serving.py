@@ -1,11 +1,11 @@
 """A published tree becomes an application that can be served."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -26,6 +26,9 @@ from resourcesync.source.contents import PresentContents
 from resourcesync.wiring.overlooking import Lookout
 from resourcesync.wiring.published import published_files, published_settings
 from resourcesync.wiring.publishing import CATALOGUE
+
+if TYPE_CHECKING:
+    from resourcesync.server.dashboard.views import Explored
 
 __all__ = [
     "Application",
@@ -138,11 +141,12 @@ class Tree:
         lookout = self._lookout()
         return Operations(look=lookout.check, counts=(lookout.figures, *counts))
 
-    def board(self, clock: Clock, *counts: Count) -> ASGIApp:
+    def board(self, clock: Clock, explore: "Callable[[int], Explored]", *counts: Count) -> ASGIApp:
         """Return the same with a page of the Source for people.
 
         Args:
             clock: The time.
+            explore: Gives the documents of the tree, so many levels of them.
             counts: Give further figures.
         """
         from resourcesync.server.dashboard.app import SourceBoard  # noqa: PLC0415 - if asked for
@@ -158,7 +162,7 @@ class Tree:
                 figures=tuple(figure for count in counts for figure in count()),
             )
 
-        return SourceBoard(view, self.operations(*counts))
+        return SourceBoard(view, explore, self.operations(*counts))
 
     def _served(self) -> Served:
         return Served(

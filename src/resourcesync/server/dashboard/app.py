@@ -13,6 +13,7 @@ from anyio import CapacityLimiter, to_thread
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
+from resourcesync.server.dashboard.explore_page import DEPTHS, choice_page, explore_page
 from resourcesync.server.dashboard.mirror_page import WINDOWS, mirror_page
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.other_pages import (
@@ -22,9 +23,9 @@ from resourcesync.server.dashboard.other_pages import (
     resource_page,
     run_page,
 )
-from resourcesync.server.dashboard.source_page import source_page
+from resourcesync.server.dashboard.source_page import explored_page, source_page
 from resourcesync.server.dashboard.style import SCRIPT, STYLE
-from resourcesync.server.dashboard.views import SourceView, Views
+from resourcesync.server.dashboard.views import Explored, SourceView, Views
 from resourcesync.server.exchange import Exchange, Reply, Request, refuse, refuse_request
 from resourcesync.server.mounting import STOPPING, path_within
 
@@ -44,6 +45,7 @@ _FILES: Final = {
     b"/style.css": (b"text/css; charset=utf-8", STYLE.encode()),
     b"/events.js": (b"text/javascript; charset=utf-8", SCRIPT.encode()),
 }
+_EXPLORE: Final = b"/explore"
 _STREAM: Final = b"/events.stream"
 _READERS: Final = 2
 _MOST_FOLLOWERS: Final = 20
@@ -66,6 +68,7 @@ class Dashboard:
     def __init__(self, views: Views, others: ASGIApp) -> None:
         self._views, self._others = views, others
         self._limiter: CapacityLimiter | None = None
+        self._walker: CapacityLimiter | None = None
         self._followers = 0
         self._pages: dict[bytes, Callable[[_Query], str | None]] = {
             b"": self._mirrors,
@@ -74,6 +77,7 @@ class Dashboard:
             b"/resource": self._resource,
             b"/run": self._run,
             b"/audits": lambda _: audits_page(views.audits(), views.now()),
+            _EXPLORE: self._explore,
             b"/events": lambda _: events_page(*views.ended(), views.now()),
             b"/audit": lambda query: views.audit(_of(query, "name"), _of(query, "run")),
         }
@@ -100,7 +104,10 @@ class Dashboard:
         if len(query) > _MOST_QUERY:
             return refuse(414, "The query is too long.")
         self._limiter = self._limiter or CapacityLimiter(_READERS)
-        return await to_thread.run_sync(self._make, path, query, limiter=self._limiter)
+        # Who looks at a Source waits for the network: that takes no thread from other pages.
+        self._walker = self._walker or CapacityLimiter(1)
+        limiter = self._walker if path == _EXPLORE else self._limiter
+        return await to_thread.run_sync(self._make, path, query, limiter=limiter)
 
     def _make(self, path: bytes, query: bytes) -> Reply:
         """Make a page, in a thread."""
@@ -135,6 +142,13 @@ class Dashboard:
         found = self._views.run(name, _of(query, "run"))
         return None if found is None else run_page(name, found, self._views.now())
 
+    def _explore(self, query: _Query) -> str | None:
+        name = _of(query, "name")
+        if not name:
+            return choice_page(self._views.sources(), self._views.now())
+        found = self._views.explore(name, _depth(query))
+        return None if found is None else explore_page(found)
+
     async def _follow(self, exchange: Exchange, stopping: asyncio.Event | None) -> None:
         """Tell, as Server-Sent Events, that a run ended, until the client goes."""
         if self._followers >= _MOST_FOLLOWERS:
@@ -164,17 +178,23 @@ class SourceBoard:
 
     Args:
         view: Gives what the page shows; called in a thread.
+        explore: Gives the documents of the Source, so many levels of them; called in a thread.
         others: Answers all other paths.
     """
 
-    def __init__(self, view: Callable[[], SourceView], others: ASGIApp) -> None:
-        self._view, self._others = view, others
+    def __init__(
+        self,
+        view: Callable[[], SourceView],
+        explore: Callable[[int], Explored],
+        others: ASGIApp,
+    ) -> None:
+        self._view, self._explore, self._others = view, explore, others
         self._limiter: CapacityLimiter | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as ASGI 3 asks."""
         path = path_within(scope) if scope["type"] == "http" else None
-        if path not in {b"", b"/", *_FILES}:
+        if path not in {b"", b"/", _EXPLORE, *_FILES}:
             await self._others(scope, receive, send)
             return
         exchange = Exchange(Request.read(scope, path), receive, send)
@@ -183,11 +203,14 @@ class SourceBoard:
             reply = _reply(200, *_FILES[path])
         if reply is None:
             self._limiter = self._limiter or CapacityLimiter(1)
-            reply = await to_thread.run_sync(self._make, limiter=self._limiter)
+            query = scope.get("query_string", b"")[:_MOST_QUERY]
+            reply = await to_thread.run_sync(self._make, path, query, limiter=self._limiter)
         await exchange.send(reply)
 
-    def _make(self) -> Reply:
+    def _make(self, path: bytes, query: bytes) -> Reply:
         try:
+            if path == _EXPLORE:
+                return _html(200, explored_page(self._explore(_depth(_read(query)))))
             return _html(200, source_page(self._view()))
         except ResourceSyncError as error:
             _LOG.warning("no page: %s", error)
@@ -204,6 +227,10 @@ async def _pause(gone: asyncio.Task[None], stopping: asyncio.Event | None) -> No
 
 async def _set(event: asyncio.Event) -> None:
     await event.wait()
+
+
+def _depth(query: _Query) -> int:
+    return next((it for it in DEPTHS if str(it) == query.get("depth")), DEPTHS[0])
 
 
 def _of(query: _Query, name: str) -> str:

@@ -9,7 +9,13 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.model import wording
 from resourcesync.server.dashboard.markup import Markup, Piece, tag, together
 
-_PAGES: Final = (("Mirrors", "./"), ("Audits", "audits"), ("Events", "events"))
+PAGES: Final = (
+    ("Mirrors", "./"),
+    ("Audits", "audits"),
+    ("Events", "events"),
+    ("Explore", "explore"),
+)
+"""The pages of the menu, and their addresses."""
 _LOOKS: Final = {
     MirrorState.IN_SYNC: "good",
     MirrorState.BEHIND: "warn",
@@ -26,7 +32,7 @@ def page(
     now: datetime,
     here: str = "",
     script: bool = False,
-    menu: Sequence[tuple[str, str]] = _PAGES,
+    menu: Sequence[tuple[str, str]] = PAGES,
 ) -> str:
     """Return a whole page.
 

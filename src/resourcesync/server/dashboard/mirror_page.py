@@ -15,7 +15,7 @@ from resourcesync.server.dashboard.mirrors_page import share
 from resourcesync.server.dashboard.plots import Plot, Series, bars, lines
 from resourcesync.server.dashboard.push_card import push_card
 from resourcesync.server.dashboard.timeline import saying, timeline
-from resourcesync.server.dashboard.views import Cause, Detail, Ran
+from resourcesync.server.dashboard.views import Brief, Cause, Detail, Ran
 
 WINDOWS: Final = (1, 7, 30)
 """The days that may be looked at."""
@@ -43,7 +43,7 @@ def mirror_page(it: Detail, days: int) -> str:
     return page(
         it.brief.name,
         title,
-        tag("p", _source(status.source), class_="muted"),
+        tag("p", _source(it.brief), class_="muted"),
         advice([one for one in it.brief.notes if not one.startswith("! ")], is_bad=bad),
         _numbers(it, days),
         card(timeline(it), title="Timeline"),
@@ -57,10 +57,12 @@ def mirror_page(it: Detail, days: int) -> str:
     )
 
 
-def _source(address_: str) -> Piece:
-    if not address_.startswith(("http://", "https://")):
-        return address_
-    return "follows ", tag("a", address_, href=address_, rel="noreferrer")
+def _source(it: Brief) -> Piece:
+    place = it.status.source
+    explore = tag("a", "its documents", href=address("explore", name=it.name))
+    if not place.startswith(("http://", "https://")):
+        return (place, " · ", explore) if place else None
+    return "follows ", tag("a", place, href=place, rel="noreferrer"), " · ", explore
 
 
 def _windows(it: Detail, days: int) -> Markup:

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from resourcesync.model import wording
+from resourcesync.server.dashboard.explore_page import explore_page
 from resourcesync.server.dashboard.layout import card, facts, page, row, table
 from resourcesync.server.dashboard.markup import Markup, Piece, tag
-from resourcesync.server.dashboard.views import Document, SourceView
+from resourcesync.server.dashboard.views import Document, Explored, SourceView
 
-_MENU: Final = (("Source", "./"), ("Figures", "metrics"))
+_MENU: Final = (("Source", "./"), ("Explore", "explore"), ("Figures", "metrics"))
 _HEADS: Final = ("Document", "#Size", "#Age", "Written")
 
 
@@ -27,6 +28,11 @@ def source_page(it: SourceView) -> str:
         here="Source",
         menu=_MENU,
     )
+
+
+def explored_page(it: Explored) -> str:
+    """Return the page of its documents."""
+    return explore_page(it, _MENU)
 
 
 def _numbers(it: SourceView) -> Markup:

@@ -108,6 +108,10 @@ th[scope] { border-top: 1px solid var(--edge); min-width: 6rem; }
 tr:first-child > th[scope], tr:first-child > th[scope] + td { border-top: 0; }
 tr.note td { border-top: 0; padding-top: 0; color: var(--muted); font-size: .93rem; }
 code { font: .92em ui-monospace, "DejaVu Sans Mono", monospace; }
+.tree { list-style: none; margin: 0; padding: 0; }
+.tree .tree { border-left: 2px solid var(--edge); margin-left: .3rem; padding-left: 1.1rem; }
+.tree li { padding: .3rem 0; } .tree p { margin: 0; } .tree details { margin: .1rem 0; }
+.tree details table { margin: .2rem 0 .4rem; }
 form { display: flex; flex-wrap: wrap; gap: .5rem; }
 label { flex-basis: 100%; }
 input, button { font: inherit; color: inherit; background: var(--back);

@@ -197,6 +197,59 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Explorable:
+    """A Source that can be looked at: its name, what it is here, and where it begins."""
+
+    name: str
+    what: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One place in the tree of a Source's documents.
+
+    Attributes:
+        depth: Its level; 1 for the first document.
+        uri: Its address.
+        said: What it is and holds, in parts; the first says what it is.
+        details: All that is known of it, as names and values.
+        is_bad: Whether it could not be read.
+        is_sum: Whether it sums up what stands before it.
+    """
+
+    depth: int
+    uri: str
+    said: tuple[str, ...]
+    details: tuple[tuple[str, str], ...] = ()
+    is_bad: bool = False
+    is_sum: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explored:
+    """The documents of a Source.
+
+    Attributes:
+        name: What it is called here; empty for the only one.
+        address: Where it begins.
+        depth: Levels of documents that were asked for.
+        read_at: When it was read, UTC.
+        found: The places of the tree, each before those below it.
+        said: What all of it is, in a few words.
+        notes: What went wrong, or why this is not all.
+    """
+
+    name: str
+    address: str
+    depth: int
+    read_at: datetime
+    found: tuple[Found, ...] = ()
+    said: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """A document of a Source: its name, its bytes, and when it was written."""
 
@@ -255,6 +308,14 @@ class Views(Protocol):
 
     def audit(self, name: str, run: str) -> str | None:
         """Return the report of one audit: a page of its own."""
+        ...
+
+    def sources(self) -> Sequence[Explorable]:
+        """Return the Sources that can be looked at."""
+        ...
+
+    def explore(self, name: str, depth: int) -> Explored | None:
+        """Return the documents of one of these Sources; one thread at a time asks."""
         ...
 
     def ended(self) -> tuple[int, Sequence[Ended]]:

@@ -1,0 +1,119 @@
+"""What the page Explore shows: the documents of a Source, as ``explore`` tells of them."""
+
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from resourcesync.api.calls import Calls
+from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured_sources import ConfiguredSources
+from resourcesync.cli.explore_words import Totals, about, fields_of, particulars
+from resourcesync.cli.output import problem_of
+from resourcesync.discovery.tree import Node, Sum
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StoppedError
+from resourcesync.ports import Clock
+from resourcesync.server.dashboard.views import Explored, Found
+from resourcesync.wiring import exploring
+from resourcesync.wiring.mirrors import Network
+
+_SECONDS: Final = 15.0
+_MOST: Final = 500
+"""Places of the tree that are shown: more help nobody on one page."""
+_KEPT_SECONDS: Final = 30.0
+_MOST_KEPT: Final = 4
+
+
+class Explorer:
+    """Walks Sources for a page: not long, not far, and not again for who loads it again.
+
+    One thread at a time asks it.
+
+    Args:
+        clock: The time.
+        seconds: How long a walk may take.
+        most: How many places of the tree are shown.
+    """
+
+    def __init__(self, clock: Clock, *, seconds: float = _SECONDS, most: int = _MOST) -> None:
+        self._clock, self._seconds, self._most = clock, seconds, most
+        self._kept: dict[tuple[str, str, int], tuple[float, Explored]] = {}
+
+    def explore(
+        self, name: str, address: str, network: Callable[[], Network], depth: int, again: str = ""
+    ) -> Explored:
+        """Return the documents of a Source; what went wrong is told in it.
+
+        Args:
+            name: What it is called here.
+            address: Where it begins: its address, or its folder on this machine.
+            network: Gives how it is asked.
+            depth: Levels of documents.
+            again: What the command ``explore`` is given; empty for the address.
+        """
+        key, now = (name, address, depth), self._clock.monotonic()
+        before, kept = self._kept.get(key, (0.0, None))
+        if kept is not None and now - before < _KEPT_SECONDS:
+            return kept
+        moment = self._clock.now()
+        asked = Explored(name=name, address=address, depth=depth, read_at=moment)
+        found = self._walk(asked, network, again or address)
+        self._kept[key] = self._clock.monotonic(), found
+        while len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+    def _walk(self, asked: Explored, network: Callable[[], Network], again: str) -> Explored:
+        calls, totals, found = Calls(self._clock), Totals(), list[Found]()
+        ends = self._clock.monotonic() + self._seconds
+        whole = f"next   resourcesync explore {shlex.quote(again)}"
+        notes: tuple[str, ...] = ()
+        try:
+            with calls.during(None, lambda: self._clock.monotonic() >= ends):
+                for step in self._steps(asked, network(), calls):
+                    if len(found) == self._most:
+                        notes = (f"only the first {self._most} places are shown.", whole)
+                        break
+                    totals.add(step)
+                    found.append(_found(step))
+        except StoppedError:
+            notes = (f"not all was read within {self._seconds:g} s.", whole)
+        except ResourceSyncError as error:
+            problem = problem_of(error)
+            notes = (f"{problem.message}.", *([f"next   {problem.hint}"] if problem.hint else []))
+        said = totals.lines(0)[0].text.rpartition("  ")[0] if found else ""
+        return replace(asked, found=tuple(found), said=said, notes=notes)
+
+    def _steps(self, asked: Explored, network: Network, calls: Calls) -> Iterator[Node | Sum]:
+        for step in exploring.explore(
+            asked.address, network=network, clock=calls, depth=asked.depth
+        ):
+            yield step
+            calls.monotonic()  # who reads from a disk asks for no time
+
+
+def own_sources(configuration: Configuration) -> dict[str, str]:
+    """Return the folders of the Sources of a configuration file, by the names of their tables."""
+    found: dict[str, str] = {}
+    own = ConfiguredSources(configuration.file)
+    for name in own.names:
+        with suppress(ConfigurationError):  # which other commands tell of
+            it = own.source(name)
+            place = str(it.settings["out"].value) if "out" in it.settings else it.path
+            if Path(place).is_dir():
+                found[f"source.{name}"] = place
+    return found
+
+
+def _found(step: Node | Sum) -> Found:
+    fields = fields_of(step)
+    return Found(
+        depth=len(step.branches) + 1,
+        uri=step.uri,
+        said=tuple(about(fields).split("  ")),
+        details=tuple(particulars(fields)),
+        is_bad="error" in fields,
+        is_sum="parts" in fields,
+    )

@@ -1,0 +1,131 @@
+"""The page Explore: it tells what ``explore`` tells, and looks at no other Sources."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import quote
+from urllib.request import urlopen
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.cli.configured import load
+from resourcesync.cli.explore_pages import Explorer
+from resourcesync.cli.main import run
+from resourcesync.cli.watch_pages import WatchPages
+from resourcesync.server.dashboard.app import Dashboard
+from resourcesync.server.operations import Operations
+from resourcesync.server.running import ServerThread
+from resourcesync.wiring.mirrors import Network
+from tests.support.command_line import Said
+from tests.support.settings_file import museum, put
+from tests.support.tiny_source import TinySource
+
+PAGE = "explore?name=museum&depth=8"
+
+
+@contextmanager
+def pages() -> Iterator[str]:
+    configuration = load(None)
+    views = WatchPages(lambda: (configuration.names, configuration), SystemClock())
+    with ServerThread(Dashboard(views, Operations(look=lambda: None))) as server:
+        yield server.uri
+
+
+class Texts(HTMLParser):
+    """The texts of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.all: list[str] = []
+        self.feed(page)
+
+    def handle_data(self, data: str) -> None:
+        self.all.append(data)
+
+
+def get(address: str) -> str:
+    with urlopen(address, timeout=30) as answer:
+        return str(answer.read().decode())
+
+
+def test_the_page_tells_what_the_command_tells(source: TinySource, said: Said) -> None:
+    put(museum(source))
+    run(["explore", "museum", "--json"])
+    told = [json.loads(line) for line in said.readouterr().out.splitlines()]
+    run(["explore", "museum"])
+    lines = said.readouterr().out.splitlines()
+    with pages() as address:
+        texts = Texts(get(address + PAGE)).all
+
+    said_there = " ".join(texts)
+    documents = [it for it in told if it["type"] == "document"]
+    assert len(documents) == 3
+    for it in documents:
+        assert it["kind"].lower() in said_there.lower()
+        assert it["uri"].removeprefix(source.url) in said_there
+    held = next(it for it in lines if "sha-256" in it)
+    assert " · ".join(held.partition("└─ ")[2].split("  ")) in said_there
+    assert lines[-1].removeprefix("Explored").strip().partition("  ")[0] in said_there
+
+
+def test_only_the_sources_that_are_known_here_are_looked_at(source: TinySource) -> None:
+    put(museum(source))
+    with TinySource() as other, pages() as address:
+        more = quote(f"{other.url}/", safe="")
+        for name in ("uri", "source", "address", "url", "target"):
+            assert "/resourcelist.xml" in get(f"{address}{PAGE}&{name}={more}")
+        assert "museum" in get(f"{address}explore?name=&source={more}")
+        assert other.asked == []
+
+
+def test_a_document_that_leads_to_a_private_address_is_not_followed_there(
+    source: TinySource,
+) -> None:
+    put(museum(source))
+    with TinySource() as other:
+        pointer = f"{other.url}/resourcelist.xml".replace("127.0.0.1", "localhost")
+        entry = f'<url><loc>{pointer}</loc><rs:md capability="resourcelist"/></url>'
+        source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', [entry])
+        with pages() as address:
+            page = get(address + PAGE)
+        assert other.asked == []
+    assert 'class="state bad"' in page
+    assert pointer in page
+
+
+def test_who_loads_the_page_again_sends_the_source_no_requests(source: TinySource) -> None:
+    put(museum(source))
+    with pages() as address:
+        first = get(address + PAGE)
+        asked = len(source.asked)
+        assert get(address + PAGE) == first
+        assert len(source.asked) == asked
+        assert "/resourcelist.xml" not in get(f"{address}explore")
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ({"seconds": 0.0}, "not all was read within 0 s."),
+        ({"most": 2}, "only the first 2 places are shown."),
+    ],
+)
+def test_a_walk_is_neither_long_nor_far(
+    limits: dict[str, float], why: str, source: TinySource
+) -> None:
+    explorer = Explorer(SystemClock(), **limits)  # type: ignore[arg-type] # a float and a whole number
+    found = explorer.explore("museum", source.url, Network, 8, "museum")
+    assert found.notes == (why, "next   resourcesync explore museum")
+    assert len(found.found) == limits.get("most", 0)
+
+
+def test_a_source_that_cannot_be_had_is_a_page_that_says_so(here: Path) -> None:
+    put('[mirror.museum]\nsource = "http://127.0.0.1:9/"\ndest = "copy"\nretries = 0\n')
+    with pages() as address:
+        page = get(address + PAGE)
+    assert 'class="card advice bad"' in page
+    assert "127.0.0.1" in page
+    assert here.is_dir()
