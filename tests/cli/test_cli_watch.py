@@ -104,6 +104,25 @@ def test_the_next_program_is_told_of_each_set(source: TinySource) -> None:
     assert all(Path("copies/museum", it).is_file() for it in paths)
 
 
+def test_a_next_program_that_takes_too_long_is_ended_told_of_and_told_again(
+    source: TinySource, said: Said
+) -> None:
+    program = 'on_change = ["sh", "-c", "cat >> told.ndjson; (sleep 3; touch late) & sleep 60"]'
+    put(museum(source, f'every = "1s"\n{program}\non_change_limit = "1s"\n'))
+    asked = len(source.asked)
+
+    with meanwhile(lambda: len(told()) == len(MIRRORED), lambda: len(source.asked) > asked + 34):
+        assert run(["watch", "--json"]) == 0
+
+    lines = [it for it in rows(said) if it["type"] == "watch.hand-on"]
+    assert [(it["exit"], it["code"], it["tries"]) for it in lines] == [(3, "on-change", 1)]
+    assert lines[0]["message"] == "sh was ended: it took longer than 1.0 s"
+    assert lines[0]["again"] is not None
+    cursor = Path("copies/museum/.resourcesync/consumers/on_change.json")
+    assert not cursor.exists()
+    assert not Path("late").exists()
+
+
 def test_one_that_fails_waits_and_keeps_no_other_back(source: TinySource, said: Said) -> None:
     with dead_address() as dead:
         table = f'[mirror.dead]\nsource = "{dead}"\ndest = "dead"\nretries = 0\nevery = "1s"\n'
@@ -189,6 +208,7 @@ def test_a_service_manager_is_told(source: TinySource, monkeypatch: pytest.Monke
         ('cron = "5 2 * * *"\nevery = "5m"\n', "choose one"),
         ('every = "5m"\naudit_sample = "0%"\n', "share of the files"),
         ('every = "5m"\non_change = "sh"\n', "list of texts"),
+        ('every = "5m"\non_change = ["sh"]\non_change_limit = "0"\n', "at least 1s"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

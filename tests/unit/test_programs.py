@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.adapters import programs
 from resourcesync.adapters.programs import feed
 from resourcesync.errors import ConfigurationError, StoppedError
 
@@ -56,3 +57,24 @@ def test_what_a_stopped_program_began_ends_with_it(tmp_path: Path) -> None:
 
     time.sleep(1.3)
     assert not late.exists()
+
+
+def test_what_heeds_no_signal_is_ended_too_after_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "_PATIENCE", 3)
+    ready, late = tmp_path / "ready", tmp_path / "late"
+    script = f"(trap '' TERM; touch {ready}; sleep 1; touch {late}) & wait"
+
+    with pytest.raises(StoppedError):
+        feed(["sh", "-c", script], [], ready.exists)
+
+    time.sleep(1.3)
+    assert not late.exists()
+
+
+def test_what_ended_by_itself_leaves_what_it_began_alone(tmp_path: Path) -> None:
+    late = tmp_path / "late"
+    assert feed(["sh", "-c", f"(sleep 0.3; touch {late}) & exit 0"], [], never) == 0
+    time.sleep(0.6)
+    assert late.exists()

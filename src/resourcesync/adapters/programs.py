@@ -6,12 +6,14 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from threading import Event
 from typing import Final
 
 from resourcesync.errors import ConfigurationError, StoppedError
 
 _ASK_EVERY: Final = 0.1
-_PATIENCE: Final = 5.0
+_PATIENCE: Final = 50
+"""How often it is looked whether a program that was asked to end has ended: five seconds."""
 
 
 def feed(command: Sequence[str], lines: Iterable[bytes], is_stopped: Callable[[], bool]) -> int:
@@ -81,19 +83,30 @@ def _check(is_stopped: Callable[[], bool]) -> None:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End a program that has not ended by itself, with all that it began."""
     with suppress(OSError):
         if process.stdin is not None:
             process.stdin.close()
-    if process.poll() is None:
-        _signal(process, signal.SIGTERM)
-        try:
-            process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            _signal(process, signal.SIGKILL)
-            process.wait()
+    if process.poll() is not None:
+        return
+    _signal(process, signal.SIGTERM)
+    pause = Event()
+    for _ in range(_PATIENCE):
+        if process.poll() is not None and not _signal(process, 0):
+            return
+        pause.wait(_ASK_EVERY)
+    _signal(process, signal.SIGKILL)
+    process.wait()
 
 
-def _signal(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
-    """Send a signal to a program and to all that it began, which share its session."""
-    with suppress(ProcessLookupError, PermissionError):
+def _signal(process: "subprocess.Popen[bytes]", number: int) -> bool:
+    """Send a signal to a program and to all that it began, which share its session.
+
+    Returns:
+        Whether any of them is left.
+    """
+    try:
         os.killpg(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

@@ -28,8 +28,10 @@ StorageError
   read-back          What was written is not what was read back: look at the disk.
   path-in-the-way    Something of yours is where a copy belongs; move it away.
   local-change       A file was changed while it was replaced; move it away if you want to keep it.
-  on-change          The program of on_change did not end with 0; it is told again.
+  on-change          The program of on_change failed or took too long; it is told again.
   store              The store of a plug-in failed; see that it can be reached and written.
+  no-bucket          There is no such bucket; make it, or mend the address.
+  store-refused      The store refuses our key; see what it is and what it may do.
   watch              The system watches no more folders; raise its limit, or publish by the clock.
 StateError
   clock-ahead        The clock is a year after all that was published; if it is right: --rebase.
@@ -100,6 +102,7 @@ warning
   no-time            A list does not tell its time, so each pull takes the whole list.
   change-gap         The Change Lists do not reach back; a newer Resource List makes up for it.
   lists-moved        The Source's lists are not where they were; they are looked for anew.
+  memory-restored    A mirror without a memory here begins with the copy in its store.
   set-aside          A file was not what is known here; it is kept in the quarantine.
   rewritten          The Source rewrote its Change List; a baseline was done.
   bad-dump           A dump is of no use; its resources are fetched singly.

@@ -38,6 +38,13 @@ _TIMES: Final = (
         help="The program that is told of changes, and its arguments: it gets the lines of"
         " changes --json on its stdin; what it ends with 0 is not told again.",
     ),
+    option(
+        "--on-change-limit",
+        type=options.DURATION,
+        default="1h",
+        show_default=True,
+        help="How long it may take; then it is ended with all that it began, and told again later.",
+    ),
 )
 WATCH_KEYS: Final = options.options_of(_TIMES)
 """By their names in the tables ``[mirror.NAME]`` and ``[defaults]``."""

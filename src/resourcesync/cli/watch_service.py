@@ -24,7 +24,7 @@ from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.cli.watch_push import Subscriptions
 from resourcesync.cli.watch_words import fields_of
-from resourcesync.cli.watch_work import Report, Watched, Work
+from resourcesync.cli.watch_work import USUAL_LIMIT, Report, Watched, Work
 from resourcesync.cli.words import QUIET, Line
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError
 from resourcesync.server.admin import Admin
@@ -91,6 +91,9 @@ class Wish:
         if sample is not None and not sample.percent:
             raise self._wrong(name, "audit_sample", "is a share of the files, such as 15%")
         on_change = tuple(value.get("on_change") or ())
+        limit = value.get("on_change_limit", USUAL_LIMIT)
+        if limit < 1:
+            raise self._wrong(name, "on_change_limit", "is at least 1s")
         return Watched(
             target=target,
             wanted=Wanted(
@@ -100,6 +103,7 @@ class Wish:
                 takes_hints=bool(value.get("push")),
             ),
             on_change=on_change,
+            limit=limit,
             audit=Audited(
                 method=value.get("audit_method", "hash"),
                 share=min(sample.percent / 100, 1.0) if sample is not None else 1.0,

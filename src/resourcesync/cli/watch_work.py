@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from resourcesync.api.calls import Calls
+from resourcesync.cli import words as forms
 from resourcesync.cli.audit_words import conclude as conclude_audit
 from resourcesync.cli.change_lines import fields_of
 from resourcesync.cli.crash import write_crash_report
@@ -28,6 +30,9 @@ from resourcesync.wiring.watched import Audited, audit
 CONSUMER: Final = "on_change"
 """The name under which the program of ``on_change`` has its cursor."""
 
+USUAL_LIMIT: Final = 3_600.0
+"""Seconds that the program of ``on_change`` may take when nobody says how long."""
+
 _HELD: Final = frozenset({ExitCode.LOCKED})
 _DONE: Final = frozenset(
     {ExitCode.OK, ExitCode.FINDINGS, ExitCode.PARTIAL, ExitCode.STOPPED, ExitCode.BUDGET}
@@ -43,12 +48,14 @@ class Watched:
         target: The mirror, and how it is pulled.
         wanted: When what is done.
         on_change: The program that is told of changes, and its arguments; empty for none.
+        limit: Seconds that it may take.
         audit: How it is audited.
     """
 
     target: Target
     wanted: Wanted
     on_change: tuple[str, ...] = ()
+    limit: float = USUAL_LIMIT
     audit: Audited = _WHOLE
 
 
@@ -143,20 +150,20 @@ class Work:
         if not it.on_change or not folders:
             return Ended(verdict=Verdict.DONE), Report(exit=ExitCode.OK, stopped=True)
         run = new_run_id(self._clock)
-        count = code = 0
+        count, why = 0, ""
         for folder in folders:
             below = "" if folder == it.target.folder else f"{folder.name}/"
             teller = Teller(CONSUMER, it.on_change, partial(_line, run, below))
-            told, code = teller.tell(folder, is_stopped)
+            told, why = self._tell(teller, folder, it.limit, is_stopped)
             count += told
-            if code:
+            if why:
                 break
         fields = {"changes": count}
-        if not code:
+        if not why:
             return Ended(verdict=Verdict.DONE), Report(exit=ExitCode.OK, fields=fields)
         problem = Problem(
             code="on-change",
-            message=f"{it.on_change[0]} ended with {code}",
+            message=f"{it.on_change[0]} {why}",
             evidence=(("kept", "it is told of the same changes again"),),
             hint="see what it wrote; to tell it by hand:"
             f" resourcesync changes {it.target.name} --consumer {CONSUMER} --json",
@@ -165,6 +172,21 @@ class Work:
         return Ended(verdict=Verdict.FAILED), Report(
             exit=ExitCode.PARTIAL, fields=fields, problem=problem
         )
+
+    def _tell(
+        self, teller: Teller, folder: Path, limit: float, is_stopped: IsStopped
+    ) -> tuple[int, str]:
+        """Return how many changes the program was told of, and how it failed; empty if not."""
+        until = self._clock.monotonic() + limit
+        try:
+            told, code = teller.tell(
+                folder, lambda: is_stopped() or self._clock.monotonic() >= until
+            )
+        except StoppedError:
+            if is_stopped():
+                raise
+            return 0, f"was ended: it took longer than {forms.duration(limit)}"
+        return told, f"ended with {code}" if code else ""
 
 
 def _line(run: str, below: str, change: Logged) -> bytes:
