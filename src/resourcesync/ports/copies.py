@@ -4,11 +4,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Final, Protocol
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports.fetching import Part
+
+_OWN: Final = ".resourcesync"
+_NO_NAMES: Final = frozenset({"", ".", ".."})
+
+
+def is_place(path: str) -> bool:
+    """Whether a path leads to a place for a copy: below the root, by names, and not to our own.
+
+    The places that lists lead to are judged long before (``destination.scope``); who puts, moves
+    or reads copies asks again, so that a mistake there can never lead a write out of the mirror.
+    """
+    names = path.split("/")
+    return names[0] != _OWN and "\0" not in path and _NO_NAMES.isdisjoint(names)
 
 
 class Staged(Protocol):

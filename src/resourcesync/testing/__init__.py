@@ -8,6 +8,7 @@ package does not need anyway, and nothing of the package imports this.
 
 from resourcesync.testing.accounts import AccountSuite
 from resourcesync.testing.catalogues import CatalogueSuite
+from resourcesync.testing.copies import CopiesSuite
 from resourcesync.testing.documents import DocumentStoreSuite
 from resourcesync.testing.originals import OriginalsSuite
 from resourcesync.testing.stores import StoreSuite
@@ -15,6 +16,7 @@ from resourcesync.testing.stores import StoreSuite
 __all__ = [
     "AccountSuite",
     "CatalogueSuite",
+    "CopiesSuite",
     "DocumentStoreSuite",
     "OriginalsSuite",
     "StoreSuite",

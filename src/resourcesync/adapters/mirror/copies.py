@@ -101,7 +101,7 @@ class FileTreeCopies:
         staged = self.stage(algorithms)
         try:
             with self._folders() as folders:
-                folder, leaf = folders.parent(path, create=False)
+                folder, leaf = folders.place(path, create=False)
                 file = os.open(leaf, READ_FLAGS, dir_fd=folder)
             try:
                 if not is_regular(os.fstat(file)):
@@ -142,7 +142,7 @@ class FileTreeCopies:
         staged, path = _file(installation), installation.path
         try:
             signature = staged.signature()
-            folder, leaf = folders.parent(path, create=True)
+            folder, leaf = folders.place(path, create=True)
             self._make_way(folder, leaf, installation)
             os.rename(staged.name, leaf, src_dir_fd=self._tmp, dst_dir_fd=folder)
             folders.changed(path)
@@ -211,7 +211,7 @@ class FileTreeCopies:
 
     def _throw_away(self, folders: HeldFolders, removal: Removal) -> str | StorageError:
         try:
-            folder, leaf = folders.parent(removal.path, create=False)
+            folder, leaf = folders.place(removal.path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
             if removal.is_altered and is_regular(info):
                 place = quarantine.set_aside(folder, leaf, removal.path, self._quarantine)

@@ -7,6 +7,7 @@ from typing import Final
 
 from resourcesync.adapters.mirror.staged import storage_error
 from resourcesync.errors import StorageError
+from resourcesync.ports.copies import is_place
 
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HELD: Final = 128
@@ -35,6 +36,21 @@ class HeldFolders:
         self._root = root
         self._held: dict[str, int] = {}
         self._changed: set[str] = set()
+
+    def place(self, path: str, *, create: bool) -> tuple[int, str]:
+        """Return the same as ``parent``, of a place where a copy may be.
+
+        Raises:
+            FileNotFoundError: The folder does not exist and ``create`` is false.
+            StorageError: Something that is no folder is in the way, or it is no such place.
+        """
+        if not is_place(path):
+            raise StorageError(
+                f"{path!r} is no place for a copy",
+                evidence=(("kept", "nothing was changed there"),),
+                code="path-in-the-way",
+            )
+        return self.parent(path, create=create)
 
     def parent(self, path: str, *, create: bool) -> tuple[int, str]:
         """Return the descriptor of the folder that ``path`` is in, and the last part of it.

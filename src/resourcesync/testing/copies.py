@@ -1,0 +1,306 @@
+"""What all copies of a Destination must keep (``resourcesync.ports.Copies``), as checks."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import ClassVar, Final
+
+from resourcesync.errors import StorageError
+from resourcesync.model.digests import Digest
+from resourcesync.ports import Copies, Installation, Removal, Staged
+from resourcesync.testing.promises import cannot_try, content_of, expect, expect_equal
+
+_HOSTILE: Final = (
+    "../outside.txt",
+    "a/../../outside.txt",
+    "..",
+    "/outside.txt",
+    "a//b.txt",
+    "a/./b.txt",
+    "a/",
+    "",
+    "a\0b.txt",
+    ".resourcesync/state.db",
+    ".resourcesync",
+)
+
+
+class CopiesSuite(ABC):
+    """The promises of what holds the copies, one check each.
+
+    Derive a class whose name begins with ``Test`` in a module of tests; give it a pytest fixture
+    ``copies`` that returns copies of an empty mirror, and the methods below.
+    """
+
+    has_folders: ClassVar[bool] = True
+    """Whether nothing can be below a copy, as in a folder nothing is below a file."""
+
+    many: ClassVar[int] = 150
+    """How many copies are more than one lot."""
+
+    @abstractmethod
+    def spoil(self, path: str, content: bytes) -> None:
+        """Put bytes at a path as somebody else does, behind the mirror's back."""
+
+    @abstractmethod
+    def in_trash(self, place: str) -> bytes:
+        """Return the bytes of what is in the trash under a name."""
+
+    @abstractmethod
+    def in_quarantine(self, place: str) -> bytes:
+        """Return the bytes of what is in the quarantine under a name."""
+
+    # --- on their way ---
+
+    def test_bytes_are_hashed_while_they_pass(self, copies: Copies) -> None:
+        """`seal` tells the length and the digests that were asked for, of all chunks."""
+        staged = copies.stage(["md5", "sha-256"])
+        expect(staged.part is None, "nothing is left of what was never begun")
+        for chunk in (b"one", b"", b" two"):
+            staged.write(chunk)
+        sealed = staged.seal()
+
+        expect_equal(sealed[0], 7, "seal tells the length")
+        expect_equal(set(sealed[1]), set(_digests(b"one two")), "seal tells the digests")
+        stream = staged.reading()
+        stream.seek(4)
+        expect_equal(content_of(stream), b"two", "sealed bytes can be read and sought")
+        expect_equal(_install(copies, staged, "a.txt"), copies.signature("a.txt"), "and installed")
+        _expect_held(copies, {"a.txt": b"one two"})
+
+    def test_a_copy_that_starts_again_forgets_its_bytes(self, copies: Copies) -> None:
+        """After `restart` only what came since counts."""
+        staged = copies.stage(["sha-256"])
+        staged.write(b"half of the wrong ones")
+        staged.restart()
+        staged.write(b"right")
+
+        expect_equal(staged.seal(), (5, _digests(b"right")[:1]), "only the new bytes count")
+        _install(copies, staged, "a.txt")
+        _expect_held(copies, {"a.txt": b"right"})
+
+    def test_what_is_discarded_leaves_nothing(self, copies: Copies) -> None:
+        """Nor does what is left undone; and nothing is in place before it is installed."""
+        for is_left in (True, False):
+            staged = _stage(copies, b"bytes")
+            expect_equal(list(copies.paths()), [], "nothing is in place before it is installed")
+            if is_left:
+                staged.leave()
+            staged.discard()
+            staged.discard()
+
+        expect_equal(list(copies.paths()), [], "what was discarded is nowhere")
+
+    def test_a_copy_is_copied_as_it_is(self, copies: Copies) -> None:
+        """`stage_copy` takes its bytes, and the digests tell whether they are still right."""
+        _put(copies, "a.txt", b"one")
+        staged = copies.stage_copy("a.txt", ["sha-256"])
+        expect(staged is not None, "a copy can be copied")
+        if staged is not None:
+            expect_equal(staged.seal(), (3, _digests(b"one")[:1]), "it has the same bytes")
+            _install(copies, staged, "b.txt")
+
+        _expect_held(copies, {"a.txt": b"one", "b.txt": b"one"})
+        expect(copies.stage_copy("c.txt", ["sha-256"]) is None, "what is not there is not copied")
+
+    # --- put in place ---
+
+    def test_what_is_installed_is_there(self, copies: Copies) -> None:
+        """With the signature that was returned, an empty one too, and whatever time it has."""
+        signatures = {}
+        for path, body, year in (("a.txt", b"a", 2020), ("b/c.txt", b"", 1), ("é/ ü", b"x", 9999)):
+            staged = _stage(copies, body)
+            (found,) = copies.install(
+                [Installation(staged=staged, path=path, lastmod=datetime(year, 1, 1, tzinfo=UTC))]
+            )
+            expect(isinstance(found, str) and found, "install returns a signature")
+            signatures[path] = found
+
+        expect_equal(sorted(copies.paths()), sorted(signatures), "all are listed, nothing else is")
+        with copies.looking() as look:
+            for path, signature in signatures.items():
+                expect_equal(look.signature(path), signature, "a look tells the same signature")
+            expect_equal(look.digest("b/c.txt", ["md5"]), (0, _digests(b"")[1:]), "no bytes")
+            expect_equal(look.signature("a.txt.old"), None, "what is not there has none")
+            expect_equal(look.digest("a.txt.old", ["md5"]), None, "and no digest")
+
+    def test_our_own_copy_is_replaced_without_a_trace(self, copies: Copies) -> None:
+        """`replaces` names it; the new one has another signature."""
+        first = _put(copies, "a.txt", b"old")
+        second = _put(copies, "a.txt", b"new", replaces=first)
+
+        expect(first != second, "other bytes have another signature")
+        _expect_held(copies, {"a.txt": b"new"})
+        _expect_no_trace(copies, "a.txt")
+
+    def test_what_is_not_ours_is_set_aside(self, copies: Copies) -> None:
+        """Edited by somebody or never ours: it makes way, and none of its bytes are lost."""
+        first = _put(copies, "a.txt", b"ours")
+        self.spoil("a.txt", b"edited by hand")
+        self.spoil("b.txt", b"somebody's own")
+
+        _put(copies, "a.txt", b"new", replaces=first)
+        _put(copies, "b.txt", b"new")
+
+        made_way = copies.made_way()
+        expect_equal([path for path, _ in made_way], ["a.txt", "b.txt"], "made_way tells both")
+        expect_equal(copies.made_way(), [], "made_way tells each once")
+        for path, place in made_way:
+            expect_equal(list(copies.set_aside(path)), [place], "set_aside finds it by its path")
+            _expect_held(copies, {path: b"new"})
+        kept = [self.in_quarantine(place) for _, place in made_way]
+        expect_equal(kept, [b"edited by hand", b"somebody's own"], "its bytes are kept")
+        expect_equal(sorted(copies.paths()), ["a.txt", "b.txt"], "the quarantine is not listed")
+
+    def test_what_is_set_aside_again_is_found_newest_last(self, copies: Copies) -> None:
+        """One path may be spoiled more than once."""
+        for body in (b"the first", b"the second one"):
+            self.spoil("a.txt", body)
+            _put(copies, "a.txt", b"new")
+
+        kept = [self.in_quarantine(place) for place in copies.set_aside("a.txt")]
+        expect_equal(kept, [b"the first", b"the second one"], "the newest is last")
+
+    def test_equal_bytes_of_others_are_taken_over(self, copies: Copies) -> None:
+        """They are what is wanted, so nothing makes way."""
+        self.spoil("a.txt", b"same")
+
+        _put(copies, "a.txt", b"same")
+
+        _expect_no_trace(copies, "a.txt")
+
+    def test_one_that_cannot_be_put_does_not_stop_the_others(self, copies: Copies) -> None:
+        """Each of a batch has its own result, in its place."""
+        paths = [f"d{number}/e/f.txt" for number in range(self.many)]
+        paths[1:1] = ["../outside.txt"]
+        batch = [Installation(staged=_stage(copies, it.encode()), path=it) for it in paths]
+
+        found = copies.install(batch)
+
+        expect_equal(len(found), len(paths), "there is a result for each")
+        expect(isinstance(found[1], StorageError), "the error stands where its copy stood")
+        wrong = [it for it, one in zip(paths, found, strict=True) if isinstance(one, StorageError)]
+        expect_equal(wrong, paths[1:2], "the others are in place")
+        expect_equal(sorted(copies.paths()), sorted({*paths} - {paths[1]}), "and listed")
+
+    def test_a_path_that_leads_elsewhere_is_refused(self, copies: Copies) -> None:
+        """Out of the mirror, to no name, or to what is ours: nothing is put, read or moved."""
+        for path in _HOSTILE:
+            (found,) = copies.install([Installation(staged=_stage(copies, b"bad"), path=path)])
+            expect(isinstance(found, StorageError), f"nothing is put at {path!r}")
+            expect_equal(copies.signature(path), None, f"nothing is seen at {path!r}")
+            expect_equal(copies.digest(path, ["md5"]), None, f"nothing is read at {path!r}")
+            expect(copies.stage_copy(path, ["md5"]) is None, f"nothing is copied from {path!r}")
+            (gone,) = copies.remove([Removal(path=path, signature="1")], "deleted")
+            expect(gone == "" or isinstance(gone, StorageError), f"nothing goes from {path!r}")
+        expect_equal(list(copies.paths()), [], "nothing is there")
+
+    def test_nothing_is_put_below_a_copy(self, copies: Copies) -> None:
+        """Where a file is, there is no folder, and where a folder is, no file."""
+        if not self.has_folders:
+            cannot_try("the copies are in no folders")
+        _put(copies, "a", b"a copy")
+        _put(copies, "b/c", b"another")
+        for path in ("a/b", "b"):
+            (found,) = copies.install([Installation(staged=_stage(copies, b"x"), path=path)])
+            code = found.code if isinstance(found, StorageError) else found
+            expect_equal(code, "path-in-the-way", f"{path} cannot be put")
+
+        _expect_held(copies, {"a": b"a copy", "b/c": b"another"})
+
+    # --- taken away ---
+
+    def test_what_is_removed_waits_in_the_trash(self, copies: Copies) -> None:
+        """It is gone from its place, and its bytes are kept under the name that is returned."""
+        _put(copies, "a/c.txt", b"stays")
+        signature = _put(copies, "a/b.txt", b"goes")
+
+        (place,) = copies.remove([Removal(path="a/b.txt", signature=signature)], "deleted")
+
+        expect(isinstance(place, str) and place, "remove tells where it went")
+        expect_equal(list(copies.trashed()), [place], "it is in the trash")
+        expect_equal(self.in_trash(str(place)), b"goes", "its bytes are kept")
+        expect_equal(copies.signature("a/b.txt"), None, "it is gone from its place")
+        expect_equal(list(copies.paths()), ["a/c.txt"], "the others stay, the trash is not listed")
+        again = copies.remove([Removal(path="a/b.txt", signature=signature)], "deleted")
+        expect_equal(again, [""], "what is not there is no error")
+
+    def test_what_was_changed_here_is_not_removed(self, copies: Copies) -> None:
+        """Only the copy that the signature tells of goes; others of the batch do."""
+        removals = [
+            Removal(path=path, signature=_put(copies, path, b"ours")) for path in ("a.txt", "b.txt")
+        ]
+        self.spoil("a.txt", b"edited by hand")
+
+        found = copies.remove(removals, "deleted")
+
+        code = found[0].code if isinstance(found[0], StorageError) else found[0]
+        expect_equal(code, "local-change", "what was changed is told")
+        _expect_held(copies, {"a.txt": b"edited by hand"})
+        expect_equal(list(copies.trashed()), [found[1]], "the other one is in the trash")
+
+    def test_what_is_known_not_to_be_ours_goes_to_the_quarantine(self, copies: Copies) -> None:
+        """Whatever it is: not to the trash, which is emptied some day."""
+        signature = _put(copies, "a.txt", b"ours")
+        self.spoil("a.txt", b"somebody's own")
+
+        removal = Removal(path="a.txt", signature=signature, is_altered=True)
+        expect_equal(copies.remove([removal], "deleted"), [""], "it does not go to the trash")
+
+        ((path, place),) = copies.made_way()
+        expect_equal((path, self.in_quarantine(place)), ("a.txt", b"somebody's own"), "it is kept")
+        expect_equal(list(copies.trashed()), [], "the trash is empty")
+        expect_equal(copies.signature("a.txt"), None, "it is gone from its place")
+
+    # --- looked at ---
+
+    def test_what_others_do_is_seen(self, copies: Copies) -> None:
+        """Other bytes have another signature, and `digest` reads what is there now."""
+        before = _put(copies, "a.txt", b"ours")
+        self.spoil("a.txt", b"their")
+        self.spoil("b.txt", b"theirs")
+
+        after = copies.signature("a.txt")
+        expect(after and after != before, "a signature changes with the bytes")
+        _expect_held(copies, {"a.txt": b"their", "b.txt": b"theirs"})
+        expect_equal(sorted(copies.paths()), ["a.txt", "b.txt"], "what others put is listed")
+
+
+def _stage(copies: Copies, body: bytes) -> Staged:
+    staged = copies.stage(["sha-256"])
+    staged.write(body)
+    staged.seal()
+    return staged
+
+
+def _install(
+    copies: Copies, staged: Staged, path: str, replaces: str | None = None
+) -> str | StorageError:
+    (found,) = copies.install([Installation(staged=staged, path=path, replaces=replaces)])
+    return found
+
+
+def _put(copies: Copies, path: str, body: bytes, replaces: str | None = None) -> str:
+    found = _install(copies, _stage(copies, body), path, replaces)
+    expect(isinstance(found, str) and found, f"a copy is put at {path}: {found}")
+    return str(found)
+
+
+def _digests(body: bytes) -> tuple[Digest, ...]:
+    return (
+        Digest("sha-256", hashlib.sha256(body).hexdigest()),
+        Digest("md5", hashlib.md5(body, usedforsecurity=False).hexdigest()),
+    )
+
+
+def _expect_held(copies: Copies, held: Mapping[str, bytes]) -> None:
+    """Check which bytes are at some paths, by their digests."""
+    for path, body in held.items():
+        found = copies.digest(path, ["sha-256", "md5"])
+        expect(found is not None, f"there is a copy at {path}")
+        expect_equal(found, (len(body), _digests(body)), f"the copy at {path} has its bytes")
+
+
+def _expect_no_trace(copies: Copies, path: str) -> None:
+    expect_equal((copies.made_way(), list(copies.set_aside(path))), ([], []), "nothing made way")
