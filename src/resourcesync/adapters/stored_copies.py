@@ -14,6 +14,7 @@ from typing import BinaryIO, Final
 from resourcesync.errors import MirrorChangedError, ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.ports import Clock, Installation, Removal, Staged
+from resourcesync.ports.copies import is_place
 from resourcesync.ports.mirror import MirrorState, Step
 from resourcesync.ports.storing import Content, Store, Stored
 
@@ -44,7 +45,7 @@ class StoredLook:
 
     def _look(self, path: str) -> Stored | None:
         with asking(f"looking at {path}"):
-            there = self._store.look(path)
+            there = self._store.look(path) if is_place(path) else None
             if there is None:
                 return None
             version, length = there
@@ -80,7 +81,7 @@ class StoredLook:
         return None if blocks is None else _asked_for(blocks, path)
 
     def _blocks(self, path: str) -> Iterator[bytes] | None:
-        stream = self._store.open(path)
+        stream = self._store.open(path) if is_place(path) else None
         return None if stream is None else _read(stream)
 
 
@@ -195,6 +196,12 @@ class StoredCopies(StoredLook):
         return results
 
     def _place(self, one: Installation) -> str:
+        if not is_place(one.path):
+            raise StorageError(
+                f"{one.path!r} is no place for a copy",
+                evidence=(("kept", "nothing was changed there"),),
+                code="path-in-the-way",
+            )
         length, digests = one.staged.seal()
         version = self._put(one, length, digests, one.replaces)
         if version is not None:
