@@ -7,6 +7,10 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
+from tests.support.object_server import bucket, object_server
+
+__all__ = ["bucket", "object_server"]
+
 # No deadline: two busy cores say nothing of how fast a case is.
 settings.register_profile("everyday", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile(

@@ -216,7 +216,7 @@ def test_a_mistake_in_a_table_is_told_with_file_table_and_key(
         ("[mirror.a]\nsource = 'https://h/'\n", "`dest` in [mirror.a] is missing"),
         ("[mirror.a]\nsource = 'h'\ndest = 'a'\n", "`source` in [mirror.a] must be an address"),
         (
-            "[mirror.a]\nsource = 'https://h/'\ndest = 's3://b'\n",
+            "[mirror.a]\nsource = 'https://h/'\ndest = 'zz://b'\n",
             "`dest` in [mirror.a] must be a folder",
         ),
         ("[mirror]\na = 5\n", "`a` in [mirror] must be a table"),

@@ -143,7 +143,7 @@ def test_a_store_that_is_another_one_or_held_is_refused_and_nothing_is_changed(
     [
         ("broken:x", "RuntimeError: no luck today"),
         ("empty:x", "gives something that is no store"),
-        ("s3://bucket/x", "no plug-in 's3' in the group resourcesync.stores"),
+        ("zz://bucket/x", "no plug-in 'zz' in the group resourcesync.stores"),
         ("shelf://user:secret@host/x", "must hold no user and no password"),
     ],
 )

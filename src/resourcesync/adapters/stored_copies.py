@@ -7,9 +7,10 @@ Beside the copies, below ``.resourcesync``, are the trash, the quarantine and th
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from io import BytesIO
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 
 from resourcesync.errors import MirrorChangedError, ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, agree
@@ -30,7 +31,10 @@ _LEAF: Final = 100
 _CODE: Final = "store"
 _MOST_SET_ASIDE: Final = 100_000
 
+_MOST_IN_FLIGHT: Final = 64
+
 Stage = Callable[[Sequence[str], str], Staged]
+_One = TypeVar("_One", Installation, Removal)
 
 
 class StoredLook:
@@ -99,17 +103,23 @@ class StoredCopies(StoredLook):
         self._stage = stage
         self._clock = clock
         self._made_way: list[tuple[str, str]] = []
+        self._in_flight = _in_flight(store)
 
     @contextmanager
-    def held(self, who: str) -> Iterator[None]:
+    def held(self, who: str, holder: str = "") -> Iterator[None]:
         """Keep every other holder of the store out while the block runs.
+
+        Args:
+            who: Says who holds it.
+            holder: Names the mirror's home, which is locked: what a dead run of it left is over.
 
         Raises:
             LockedError: Somebody holds it.
             StorageError: It cannot be asked.
         """
         with asking("taking hold of it"):
-            guard = self._store.hold(who)
+            again = getattr(self._store, "hold_as", None)
+            guard = again(who, holder) if again and holder else self._store.hold(who)
             guard.__enter__()
         try:
             yield
@@ -185,15 +195,30 @@ class StoredCopies(StoredLook):
 
     def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
         """Put a batch in place; return for each the version it has there, or its error."""
-        results: list[str | StorageError] = []
-        for one in batch:
-            try:
-                results.append(self._place(one))
-            except StorageError as error:
-                results.append(error)
-            finally:
+        try:
+            return self._each(self._place, batch)
+        finally:
+            for one in batch:
                 one.staged.discard()
-        return results
+
+    def _each(self, do: Callable[[_One], str], batch: Sequence[_One]) -> list[str | StorageError]:
+        """Do something to each of a batch, as many at a time as the store takes."""
+
+        def tried(one: _One) -> str | StorageError:
+            try:
+                return do(one)
+            except StorageError as error:
+                return error
+
+        workers = min(self._in_flight, len(batch))
+        if workers <= 1:
+            return [tried(one) for one in batch]
+        with ThreadPoolExecutor(workers, "store") as pool:
+            try:
+                return list(pool.map(tried, batch))
+            except BaseException:  # such as Ctrl-C: what has not begun does not begin
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
     def _place(self, one: Installation) -> str:
         if not is_place(one.path):
@@ -252,13 +277,7 @@ class StoredCopies(StoredLook):
     def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
         """Move a batch to the trash; return for each where it went (empty: nothing there)."""
         del reason  # the state remembers it
-        results: list[str | StorageError] = []
-        for one in batch:
-            try:
-                results.append(self._throw_away(one))
-            except StorageError as error:
-                results.append(error)
-        return results
+        return self._each(self._throw_away, batch)
 
     def _throw_away(self, one: Removal) -> str:
         there = self._look(one.path)
@@ -313,6 +332,11 @@ class StoredCopies(StoredLook):
                 if not isinstance(key, str) or not key.startswith(prefix):
                     raise StorageError(f"the store listed {key!r:.100}, which was not asked for")
                 yield key
+
+
+def _in_flight(store: Store) -> int:
+    number = getattr(store, "in_flight", 1)
+    return max(1, min(number, _MOST_IN_FLIGHT)) if isinstance(number, int) else 1
 
 
 def _asked_for(blocks: Iterator[bytes], path: str) -> Iterator[bytes]:

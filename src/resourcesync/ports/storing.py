@@ -102,5 +102,30 @@ class Store(Protocol):
         ...
 
 
+class ParallelStore(Store, Protocol):
+    """A store that takes several calls at a time; a store need not."""
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls it takes at a time, from as many threads; at most 64 are made."""
+        ...
+
+
+class ReclaimedStore(Store, Protocol):
+    """A store that knows its holder again; a store need not."""
+
+    def hold_as(self, who: str, holder: str) -> AbstractContextManager[object]:
+        """Hold it as ``hold`` does; what a run of the same holder left is taken over at once.
+
+        Args:
+            who: Says who holds it.
+            holder: Names what the caller has locked: no other run of it lives.
+
+        Raises:
+            LockedError: Another holder has it.
+        """
+        ...
+
+
 StoreFactory = Callable[[str], Store]
 """Opens the store at an address, such as ``s3://bucket/prefix``; nothing is written yet."""

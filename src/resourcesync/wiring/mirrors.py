@@ -214,7 +214,7 @@ def open_destination(
         ConfigurationError: A setting cannot work.
     """
     folder = place.folder if isinstance(place, Home) else place
-    with opened(place, folder, source, clock, is_expected=is_expected) as mirror:
+    with opened(place, source, clock, is_expected=is_expected, report=report) as mirror:
         state, local = mirror.state, mirror.copies
         assert state is not None
         assert local is not None

@@ -8,7 +8,7 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
 from resourcesync.destination.memory import Memory
 from resourcesync.errors import ConfigurationError, StateError, StorageError
-from resourcesync.ports import Clock
+from resourcesync.ports import Clock, Reporter
 from resourcesync.wiring import stores
 from resourcesync.wiring.stores import Home
 
@@ -17,25 +17,39 @@ _CATALOGUE = "catalogue.db"
 
 @contextmanager
 def opened(
-    place: Path | Home, folder: Path, source: str | None, clock: Clock, *, is_expected: bool
+    place: Path | Home,
+    source: str | None,
+    clock: Clock,
+    *,
+    is_expected: bool,
+    report: Reporter,
 ) -> Iterator[MirrorFolder]:
     """Open a mirror's folder, and hold it.
 
     Args:
         place: The folder, or the mirror in a store.
-        folder: The folder.
         source: The address that is asked, where it was given.
         clock: Time.
         is_expected: Whether a first pull that failed is remembered there.
+        report: Takes events.
 
     Raises:
         ConfigurationError: The folder is published at the address that is asked.
     """
+    folder = place.folder if isinstance(place, Home) else place
     _check_no_loop(folder, source or "")
     was_folder, was_mirror = folder.is_dir(), is_mirror(folder)
     had_own = (folder / OWN_FOLDER).is_dir()
     if isinstance(place, Home):
         stores.bind(place)
+        try:
+            is_restored = bool(place.store) and stores.restore(place)
+        except BaseException:
+            _forget(folder, had_own=had_own, keep=was_folder)
+            raise
+        if is_restored:
+            message = f"{place.store} had a copy of the mirror's memory: it begins with that"
+            report("warning", {"code": "memory-restored", "message": message})
     with MirrorFolder(folder, clock) as mirror:
         state = mirror.state
         assert state is not None

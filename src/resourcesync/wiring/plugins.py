@@ -44,8 +44,13 @@ _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
         "bagit": "resourcesync.destination.bagging:export_bag",
         "zip": "resourcesync.destination.packing:export_packages",
     },
-    ACCOUNTS: {},
-    STORES: {},
+    ACCOUNTS: {
+        "eventstreams": "resourcesync.adapters.feeds.streams:open_wikimedia",
+        "feed": "resourcesync.adapters.feeds.files:open_feed",
+        "mirror": "resourcesync.wiring.aggregating:open_account",
+        "sse": "resourcesync.adapters.feeds.streams:open_own",
+    },
+    STORES: {"s3": "resourcesync.adapters.objects:open_store"},
     TRANSPORTS: {
         "http": "resourcesync.adapters.http.fetcher:CurlFetcher",
         "https": "resourcesync.adapters.http.fetcher:CurlFetcher",

@@ -7,8 +7,9 @@ home; for a store, that folder holds no copies, and a file that names the store.
 import hashlib
 import os
 import re
+import secrets
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -16,7 +17,7 @@ from resourcesync import config
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.folder import MirrorFolder, is_mirror
 from resourcesync.adapters.mirror.looking import Look
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.ports import Clock
 from resourcesync.ports.storing import Store, StoreFactory
 from resourcesync.wiring import plugins
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from resourcesync.adapters.stored_copies import StoredCopies, StoredLook
 
 _FILE: Final = "store"
+_HOLDER: Final = "holder"
+_LONGEST_HOLDER: Final = 64
 _MOST_BYTES: Final = 4_096
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -138,11 +141,41 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
         yield mirror.copies
         return
     from resourcesync.adapters.stored_copies import StoredCopies  # noqa: PLC0415 - seldom
+    from resourcesync.wiring import store_memory  # noqa: PLC0415 - seldom
 
-    copies = StoredCopies(_open(address), mirror.copies.stage, clock)
-    with copies.held(f"pid {os.getpid()} on {os.uname().nodename}"):
+    store = _open(address)
+    copies = StoredCopies(store, mirror.copies.stage, clock)
+    who = f"pid {os.getpid()} on {os.uname().nodename}"
+    with copies.held(who, _holder_of(mirror.root)):
         copies.check(mirror.state)
         yield copies
+        store_memory.keep(store, mirror, clock)
+
+
+def restore(home: Home) -> bool:
+    """Begin with the memory that lies in the store, where the home has none; return whether.
+
+    Raises:
+        ConfigurationError: There is no plug-in for the store, or it cannot be used.
+        StateError: What lies there is damaged, or from a newer version.
+        StorageError: The store fails.
+    """
+    if is_mirror(home.folder):
+        return False
+    from resourcesync.wiring import store_memory  # noqa: PLC0415 - seldom
+
+    return store_memory.restore(_open(home.store), home.folder)
+
+
+def _holder_of(folder: Path) -> str:
+    """Return the name of a home, which no other has; the store knows it again by that."""
+    file = folder / OWN_FOLDER / _HOLDER
+    try:
+        with suppress(FileExistsError), file.open("x", encoding="ascii") as stream:
+            stream.write(secrets.token_hex(16))
+        return file.read_text("ascii")[:_LONGEST_HOLDER]
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{file} cannot be used: {error}") from error
 
 
 @contextmanager

@@ -1,0 +1,364 @@
+"""A bucket, or what is below a prefix of one: objects by keys, over obstore.
+
+Endpoint, region and secrets are obstore's own: it reads the usual variables of AWS. Errors of it
+become errors of ours, with the server's own code and without the rest of what it said.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from functools import partial
+from io import BufferedReader
+from typing import Any, BinaryIO, Final, NamedTuple, cast
+
+from resourcesync.adapters.objects.reading import ObjectReader
+from resourcesync.errors import ConfigurationError, StorageError
+
+ABSENT: Final = ""
+"""In place of a version: nothing is there."""
+_ADDRESS: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?")
+_PART: Final = 8 << 20
+_MOST_PARTS: Final = 9_000
+_AT_ONCE: Final = 4
+_PAGE: Final = 1_000
+_BUFFER: Final = 1 << 18
+_SECONDS: Final = timedelta(seconds=120)
+_STATUS: Final = re.compile(r"status code: (\d{3})")
+_SAID: Final = re.compile(r"<Code>([A-Za-z0-9.]{1,100})</Code>")
+
+
+class Found(NamedTuple):
+    """An object.
+
+    Attributes:
+        key: Its key below the prefix.
+        version: Its ``ETag``.
+        length: Bytes.
+        modified: When it was written, by the server's clock, UTC; S3 tells whole seconds.
+    """
+
+    key: str
+    version: str
+    length: int
+    modified: datetime
+
+
+class Bucket:
+    """What is below a prefix of a bucket. Its methods may be called from several threads.
+
+    Args:
+        address: ``s3://BUCKET/PREFIX``.
+        patience: Seconds for which a request that fails is sent again.
+
+    Raises:
+        ConfigurationError: obstore is not installed, or cannot work with its settings.
+    """
+
+    largest_copy: int = 5 << 30
+    """The most bytes that a server copies by itself."""
+
+    def __init__(self, address: str, *, patience: float) -> None:
+        self._obstore = _obstore()
+        self.name, self.prefix = split(address)
+        self._patience = patience
+        self._store = self._opened()
+        self._if_absent = self._opened(copy_if_not_exists="header:If-None-Match:*")
+
+    def _opened(self, **settings: str) -> Any:  # obstore is imported when it is needed
+        pause = {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=10)}
+        try:
+            return self._obstore.store.S3Store(
+                self.name,
+                prefix=self.prefix or None,
+                checksum_algorithm="SHA256",
+                # Only who names an endpoint of http:// has one; a total limit would be one on size.
+                client_options={
+                    "allow_http": True,
+                    "connect_timeout": timedelta(seconds=10),
+                    "read_timeout": _SECONDS,
+                    "timeout": timedelta(days=1),
+                },
+                retry_config={
+                    "max_retries": 10,
+                    "backoff": pause,
+                    "retry_timeout": timedelta(seconds=self._patience),
+                },
+                **settings,
+            )
+        except (ValueError, TypeError, self._obstore.exceptions.BaseError) as error:
+            raise ConfigurationError(
+                f"the bucket {self.name} cannot be opened: {_first_line(error)}",
+                hint="see the variables AWS_ENDPOINT_URL, AWS_REGION and the others of AWS",
+            ) from error
+
+    # --- looking and reading ---
+
+    def head(self, key: str) -> Found | None:
+        """Return what is at a key; ``None`` when nothing is."""
+        with self._asking(f"looking at {key}"), suppress(FileNotFoundError):
+            return _found(self._obstore.head(self._store, key))
+        return None
+
+    def attributes(self, key: str) -> tuple[Found, Mapping[str, str]] | None:
+        """Return what is at a key, and the header fields that it was put with."""
+        with self._asking(f"looking at {key}"), suppress(FileNotFoundError):
+            got = self._obstore.get(self._store, key, options={"head": True})
+            return _found(got.meta), got.attributes
+        return None
+
+    def open(self, key: str, version: str | None = None) -> BinaryIO | None:
+        """Open an object, one version to its end; ``None`` when there is none, or another one.
+
+        Args:
+            key: Where.
+            version: The version that is wanted; ``None`` for whatever is there.
+        """
+        options = {} if version is None else {"if_match": version}
+        with self._asking(f"reading {key}"):
+            try:
+                got = self._obstore.get(self._store, key, options=options)
+            except (FileNotFoundError, self._obstore.exceptions.PreconditionError):
+                return None
+        chunks = got.stream(min_chunk_size=_BUFFER)
+        reader = ObjectReader(chunks, got.meta["size"], lambda: self._asking(f"reading {key}"))
+        return cast("BinaryIO", BufferedReader(reader, _BUFFER))
+
+    def read(self, key: str, most: int) -> tuple[Found, bytes] | None:
+        """Return a small object, whole; ``None`` when there is none.
+
+        Raises:
+            StorageError: It is longer than ``most``, or cannot be read.
+        """
+        with self._asking(f"reading {key}"), suppress(FileNotFoundError):
+            got = self._obstore.get(self._store, key)
+            found = _found(got.meta)
+            if found.length > most:
+                raise StorageError(f"{key} has {found.length:,} bytes; at most {most:,} are read")
+            return found, bytes(got.bytes())
+        return None
+
+    def list(self, prefix: str) -> Iterator[Found]:
+        """Yield the objects whose keys begin so, page by page, in the server's order.
+
+        Raises:
+            StorageError: The listing broke off; what was yielded is not all.
+        """
+        # A prefix of obstore's ends with a whole segment.
+        segments, _, _ = prefix.rpartition("/")
+        pages = self._obstore.list(self._store, segments or None, chunk_size=_PAGE)
+        while True:
+            with self._asking("listing what is there"):
+                page = next(pages, None)
+            if page is None:
+                return
+            for one in page:
+                if one["path"].startswith(prefix):
+                    yield _found(one)
+
+    # --- writing ---
+
+    def put(
+        self,
+        key: str,
+        body: bytes,
+        *,
+        over: str | None = None,
+        attributes: Mapping[str, str] | None = None,
+    ) -> str | None:
+        """Put a small object in place; return its version, ``None`` when another was there.
+
+        Args:
+            key: Where.
+            body: The bytes, in one request.
+            over: The version that is there, or ``ABSENT``; ``None`` for whatever is there.
+            attributes: Header fields that it is served with, such as ``Content-Type``.
+        """
+        modes = {None: "overwrite", ABSENT: "create"}
+        mode = modes.get(over) or {"e_tag": over}
+        exceptions = self._obstore.exceptions
+        with self._asking(f"putting {key}"):
+            try:
+                put = self._obstore.put(
+                    self._store,
+                    key,
+                    body,
+                    mode=mode,
+                    attributes=dict(attributes or {}),
+                    use_multipart=False,
+                )
+            except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
+                return None
+            except FileNotFoundError as error:
+                if over and _code_of(error) != "NoSuchBucket":
+                    return None  # S3 says so where the version that was to be replaced is gone
+                raise
+        return self._version(key, put)
+
+    def put_parts(
+        self,
+        key: str,
+        blocks: Iterable[bytes],
+        length: int,
+        attributes: Mapping[str, str] | None = None,
+    ) -> str:
+        """Put a large object in place in parts, over whatever is there; return its version.
+
+        A reader sees it when all parts are there. What ``blocks`` raises leaves nothing.
+        """
+        with self._asking(f"putting {key}"):
+            put = self._obstore.put(
+                self._store,
+                key,
+                iter(blocks),
+                attributes=dict(attributes or {}),
+                use_multipart=True,
+                chunk_size=max(_PART, -(-length // _MOST_PARTS)),
+                max_concurrency=_AT_ONCE,
+            )
+        return self._version(key, put)
+
+    def _version(self, key: str, put: Mapping[str, Any]) -> str:
+        if put["e_tag"]:
+            return str(put["e_tag"])
+        found = self.head(key)
+        if found is None:
+            raise StorageError(f"{key} was put, and is not there")
+        return found.version
+
+    def copy(self, key: str, to: str, length: int, *, over: str | None) -> bool:
+        """Copy an object within the bucket; ``False`` when the source or the target is not so.
+
+        Args:
+            key: What.
+            to: Where to.
+            length: Its bytes.
+            over: As for ``put``. What is copied is whatever is at ``key``: the caller looks.
+        """
+        if length > self.largest_copy:
+            return self._copy_through(key, to, length, over)
+        store = self._store if over is None else self._if_absent
+        if over:
+            store = self._opened(copy_if_not_exists=f"header:If-Match:{over}")
+        exceptions = self._obstore.exceptions
+        with self._asking(f"copying {key} to {to}"):
+            try:
+                self._obstore.copy(store, key, to, overwrite=over is None)
+            except (exceptions.AlreadyExistsError, exceptions.PreconditionError, FileNotFoundError):
+                if self.head(key) is None and self.head(to) is None:
+                    self.check()
+                return False
+        return True
+
+    def _copy_through(self, key: str, to: str, length: int, over: str | None) -> bool:
+        """Copy by way of this machine, in parts; here the server does not hold the condition."""
+        there = self.head(to)
+        if over is not None and over != (ABSENT if there is None else there.version):
+            return False
+        stream = self.open(key)
+        if stream is None:
+            return False
+        with stream:
+            self.put_parts(to, iter(partial(stream.read, _PART), b""), length)
+        return True
+
+    def remove(self, key: str) -> None:
+        """Remove an object; it is no error when there is none."""
+        with self._asking(f"removing {key}"), suppress(FileNotFoundError):
+            self._obstore.delete(self._store, key)
+
+    def check(self) -> None:
+        """See that the bucket is there and may be read.
+
+        Raises:
+            StorageError: It is not.
+        """
+        with self._asking("looking at the bucket"):
+            next(self._obstore.list(self._store, chunk_size=1), None)
+
+    @contextmanager
+    def _asking(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except (
+            self._obstore.exceptions.BaseError,
+            FileNotFoundError,
+            OSError,
+            ValueError,
+        ) as error:
+            raise _told(error, f"s3://{self.name}", doing) from error
+
+
+def split(address: str) -> tuple[str, str]:
+    """Return the bucket and the prefix that an address names.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    match = _ADDRESS.fullmatch(address)
+    prefix = (match[2] or "").strip("/") if match else ""
+    names = prefix.split("/") if prefix else []
+    if match is None or any(name in {"", ".", ".."} for name in names) or set("?#%") & set(prefix):
+        raise ConfigurationError(
+            f"{address[:200]!r} is no bucket",
+            hint="write s3://BUCKET/PREFIX; endpoint and secrets are in AWS_ENDPOINT_URL,"
+            " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        )
+    return match[1], prefix
+
+
+def _obstore() -> Any:  # a module that may not be installed
+    try:
+        import obstore  # noqa: PLC0415 - an extra, and seldom needed
+        import obstore.store  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigurationError(
+            "buckets need another package", hint="pip install 'resourcesync[s3]'"
+        ) from error
+    return obstore
+
+
+def _found(meta: Mapping[str, Any]) -> Found:
+    return Found(meta["path"], meta["e_tag"] or "", meta["size"], meta["last_modified"])
+
+
+def _code_of(error: BaseException) -> str:
+    said = _SAID.search(str(error))
+    return said[1] if said else ""
+
+
+def _first_line(error: BaseException) -> str:
+    """Return what an error says first, without the address that was asked and for how long."""
+    line = str(error).partition("\n")[0]
+    return line.rpartition(" - ")[2][:300]
+
+
+def _told(error: Exception, place: str, doing: str) -> StorageError:
+    """Return an error of ours; of the server's words only its code and its status are told."""
+    code, status = _code_of(error), _STATUS.search(str(error))
+    got = " ".join(filter(None, (status and status[1], code))) or _first_line(error)
+    evidence = (("got", got), ("while", doing), ("kept", "all complete objects"))
+    if code == "NoSuchBucket":
+        return StorageError(
+            f"there is no bucket {place}",
+            evidence=evidence,
+            hint="make the bucket, or mend the address and AWS_ENDPOINT_URL",
+            code="no-bucket",
+        )
+    if (status and status[1] in {"401", "403"}) or _is_refusal(error):
+        return StorageError(
+            f"{place} refuses what it was asked",
+            evidence=evidence,
+            hint="see AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what that key may do",
+            code="store-refused",
+        )
+    return StorageError(
+        f"{place} failed while {doing}",
+        evidence=evidence,
+        hint="see that the store can be reached, then run the same command",
+        code="store",
+    )
+
+
+def _is_refusal(error: Exception) -> bool:
+    return type(error).__name__ in {"PermissionDeniedError", "UnauthenticatedError"}

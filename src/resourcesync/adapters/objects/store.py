@@ -1,0 +1,183 @@
+"""A bucket as a store of copies: the ``Store`` port, over conditional writes."""
+
+import hashlib
+import secrets
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import BinaryIO, Final
+
+from resourcesync.adapters.objects.bucket import ABSENT, Bucket
+from resourcesync.adapters.objects.lease import SECONDS, Lease
+from resourcesync.errors import StorageError
+from resourcesync.ports.storing import Content, Stored
+
+TEMPORARY: Final = ".resourcesync/tmp/"
+"""Below it is what is on its way; whoever holds the store removes what others left there."""
+_OWN: Final = (TEMPORARY, ".resourcesync/lease")
+PATIENCE: float = 60.0
+"""Seconds for which a request that fails is sent again."""
+_IN_FLIGHT: Final = 16
+_BLOCK: Final = 1 << 20
+_MARK: Final = "write"
+
+
+class BucketStore:
+    """Bytes by keys below a prefix of a bucket.
+
+    A body of some size goes there in one request that says what it replaces. A larger one goes in
+    parts to a place of its own, and is copied from there by the server, under the same condition.
+
+    Args:
+        bucket: The bucket.
+        leasing: The same, with less patience.
+        seconds: How long a hold lives that nobody renews.
+    """
+
+    in_flight: int = _IN_FLIGHT
+    """How many calls it takes at a time, from several threads."""
+    largest_whole: int = 8 << 20
+    """The most bytes of a body that is put in one request."""
+
+    def __init__(self, bucket: Bucket, leasing: Bucket, seconds: float) -> None:
+        self._bucket = bucket
+        self._leasing = leasing
+        self._seconds = seconds
+        self._lease: Lease | None = None
+
+    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+        """Store bytes, if what is at the key is still what they are to replace.
+
+        Raises:
+            StorageError: The bucket failed, or the bytes are not those that the digests are of.
+            LockedError: The hold was lost.
+        """
+        self._check_hold()
+        over = replaces or ABSENT
+        attributes = {} if content.lastmod is None else {"mtime": f"{content.lastmod.timestamp()}"}
+        if content.length > self.largest_whole:
+            return self._put_large(key, content, over, attributes)
+        body = b"".join(_Checked(key, content))
+        return self._bucket.put(key, body, over=over, attributes=attributes)
+
+    def _put_large(
+        self, key: str, content: Content, over: str, attributes: dict[str, str]
+    ) -> str | None:
+        token = secrets.token_hex(16)
+        attributes[_MARK] = token
+        place = f"{TEMPORARY}{token}"
+        self._bucket.put_parts(place, _Checked(key, content), content.length, attributes)
+        try:
+            self._check_hold()
+            if not self._bucket.copy(place, key, content.length, over=over):
+                return None
+        finally:
+            self._bucket.remove(place)
+        found = self._bucket.attributes(key)
+        # Who wrote right after us has its own token, or none.
+        return found[0].version if found and found[1].get(_MARK) == token else None
+
+    def look(self, key: str) -> Stored | None:
+        """Return what is at a key now; ``None`` when nothing is."""
+        found = self._bucket.head(key)
+        return None if found is None else Stored(found.version, found.length)
+
+    def open(self, key: str) -> BinaryIO | None:
+        """Open the bytes at a key, those of one version to their end; ``None`` when none are."""
+        return self._bucket.open(key)
+
+    def move(self, key: str, to: str, version: str) -> bool:
+        """Move a version to a key where nothing is; ``False`` when it is not at ``key`` any more.
+
+        S3 has no such step: it is copied, looked at again, and removed. Who writes to ``key``
+        between the last look and the removal loses what was written, unless the bucket keeps
+        versions.
+
+        Raises:
+            StorageError: Something is at ``to``.
+        """
+        self._check_hold()
+        there = self._bucket.head(key)
+        if there is None or there.version != version:
+            return False
+        if not self._bucket.copy(key, to, there.length, over=ABSENT):
+            if self._bucket.head(to) is None:
+                return False
+            raise StorageError(f"something is at {to}: nothing was moved there", code="store")
+        again = self._bucket.head(key)
+        if again is None or again.version != version:
+            self._bucket.remove(to)
+            return False
+        self._check_hold()
+        self._bucket.remove(key)
+        return True
+
+    def remove(self, key: str) -> None:
+        """Remove what is at a key for good; it is no error when nothing is."""
+        self._check_hold()
+        self._bucket.remove(key)
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """Yield all keys that begin so, but for those of what is on its way and of the hold."""
+        return (one.key for one in self._bucket.list(prefix) if not one.key.startswith(_OWN))
+
+    def hold(self, who: str) -> AbstractContextManager[None]:
+        """Keep every other holder out while the block runs; see ``Lease``."""
+        return self.hold_as(who, "")
+
+    @contextmanager
+    def hold_as(self, who: str, holder: str) -> Iterator[None]:
+        """Do the same; take over at once what a dead run of the same holder left.
+
+        Raises:
+            LockedError: Somebody else holds it.
+        """
+        lease = Lease(self._leasing, who, holder=holder, seconds=self._seconds)
+        with lease:
+            self._lease = lease
+            try:
+                for left in self._bucket.list(TEMPORARY):
+                    self._bucket.remove(left.key)
+                yield
+            finally:
+                self._lease = None
+
+    def _check_hold(self) -> None:
+        if self._lease is not None:
+            self._lease.check()
+
+
+class _Checked:
+    """The blocks of a body; whoever reads to the end knows that they are what was promised."""
+
+    def __init__(self, key: str, content: Content) -> None:
+        self._key = key
+        self._content = content
+
+    def __iter__(self) -> Iterator[bytes]:
+        content = self._content
+        known = sorted(
+            filter(lambda it: it.is_usable, content.digests), key=lambda it: len(it.value)
+        )
+        named = [(it, hashlib.new(it.algorithm.replace("-", ""))) for it in known[-1:]]
+        left = content.length
+        while block := content.stream.read(min(_BLOCK, left + 1)):
+            left -= len(block)
+            for _, hasher in named:
+                hasher.update(block)
+            yield block
+        if left or any(digest.value != hasher.hexdigest() for digest, hasher in named):
+            raise StorageError(
+                f"the bytes of {self._key} are not what they were when they were fetched",
+                evidence=(("kept", "what was stored before"),),
+                hint="look at this machine's disk and memory",
+            )
+
+
+def open_store(address: str) -> BucketStore:
+    """Open the store at ``s3://BUCKET/PREFIX``; nothing is written yet.
+
+    Raises:
+        ConfigurationError: obstore is not installed, or the address is none.
+    """
+    leasing = Bucket(address, patience=min(PATIENCE, SECONDS / 4))
+    return BucketStore(Bucket(address, patience=PATIENCE), leasing, SECONDS)

@@ -1,0 +1,128 @@
+"""A mirror's memory beside its copies: a copy of it is put into the store, and begun with again.
+
+The memory itself is on a disk of this machine. Who loses that machine has the copies, and without
+this would read all of them to know what they are.
+"""
+
+import gzip
+import hashlib
+import os
+import secrets
+import shutil
+import zlib
+from contextlib import ExitStack, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.snapshot import copy_memory, make_own
+from resourcesync.adapters.stored_copies import asking
+from resourcesync.errors import LockedError, StateError
+from resourcesync.model.digests import Digest
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.ports import Clock
+from resourcesync.ports.mirror import MirrorState, Step
+from resourcesync.ports.storing import Content, Store
+
+KEY: Final = ".resourcesync/memory.db.gz"
+"""Where it is in the store."""
+_NOTE: Final = "store-memory"
+_OFTEN: Final = timedelta(days=1)
+_BLOCK: Final = 1 << 20
+
+
+def keep(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
+    """Put a copy of the memory into the store, when copies changed or the last one is a day old.
+
+    Raises:
+        StorageError: It cannot be made or put; the next run does it.
+        LockedError: Somebody else put one: the store has another holder now.
+    """
+    state = mirror.state
+    assert state is not None
+    change, now = state.change_bounds()[1], clock.now()
+    if _is_kept(state, change, to_microseconds(now)):
+        return
+    own = mirror.root / OWN_FOLDER / "tmp"
+    plain, packed = (own / f"{secrets.token_hex(8)}-{name}" for name in ("memory", "packed"))
+    try:
+        copy_memory(mirror.root / OWN_FOLDER / STATE_FILE, plain)
+        with plain.open("rb") as stream, gzip.open(packed, "wb", compresslevel=1) as out:
+            shutil.copyfileobj(stream, out, _BLOCK)
+        with packed.open("rb") as stream:
+            digest = Digest("sha-256", hashlib.file_digest(stream, "sha256").hexdigest())
+            stream.seek(0)
+            _put(store, stream, packed.stat().st_size, digest)
+    finally:
+        plain.unlink(missing_ok=True)
+        packed.unlink(missing_ok=True)
+    state.commit(Step(notes={_NOTE: f"{change} {to_microseconds(now)}"}))
+
+
+def _is_kept(state: MirrorState, change: int, now: int) -> bool:
+    known, _, moment = (state.note(_NOTE) or "").partition(" ")
+    if known != str(change) or not moment.isdecimal():
+        return False
+    age = from_microseconds(now) - from_microseconds(int(moment))
+    return timedelta(0) <= age < _OFTEN
+
+
+def _put(store: Store, stream: BinaryIO, length: int, digest: Digest) -> None:
+    with asking("putting the mirror's memory there"):
+        there = store.look(KEY)
+        replaces = None if there is None else there.version
+        if store.put(KEY, Content(stream, length, (digest,)), replaces) is None:
+            raise LockedError(
+                "somebody else put a mirror's memory into the store",
+                evidence=(("kept", "all copies, and the memory here"),),
+                hint="see that one machine alone keeps this mirror",
+            )
+
+
+def restore(store: Store, folder: Path) -> bool:
+    """Begin with the memory that is in a store, where a folder has none yet.
+
+    Args:
+        store: It; nothing is written there.
+        folder: The mirror's home, which may not be there yet.
+
+    Returns:
+        Whether there was one.
+
+    Raises:
+        StateError: What is there is damaged, or from a newer version.
+        StorageError: The store or the folder fails.
+    """
+    if is_mirror(folder):
+        return False
+    own = folder / OWN_FOLDER
+    with ExitStack() as held, asking("reading the mirror's memory there"):
+        stream = store.open(KEY)
+        if stream is None:
+            return False
+        held.enter_context(stream)
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place = own / f"restored-{secrets.token_hex(8)}"
+        try:
+            with place.open("xb") as out:
+                _unpack(stream, out)
+            make_own(place)
+            with suppress(FileExistsError):  # another run was quicker
+                os.link(place, own / STATE_FILE)
+        finally:
+            place.unlink(missing_ok=True)
+    return True
+
+
+def _unpack(stream: BinaryIO, out: BinaryIO) -> None:
+    try:
+        with gzip.open(stream) as unpacked:
+            shutil.copyfileobj(cast("BinaryIO", unpacked), out, _BLOCK)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise StateError(
+            f"the mirror's memory in the store is damaged: {error}",
+            evidence=(("key", KEY), ("kept", "all copies")),
+            hint="remove that key from the store and pull again: good copies are kept",
+        ) from error

@@ -1,0 +1,201 @@
+"""A mirror in a bucket of a real server: kept, lost with its machine, refused, interrupted."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.objects import store as objects
+from resourcesync.adapters.objects.store import BucketStore, open_store
+from resourcesync.cli.main import run
+from tests.support.command_line import MIRRORED, Said, rows
+from tests.support.interposed import Answer, Interposed, interposed
+from tests.support.object_server import ObjectServer
+from tests.support.tiny_source import TinySource
+
+SLOW_DOWN = Answer(503, b"<Error><Code>SlowDown</Code><Message>Less, please</Message></Error>")
+
+
+@pytest.fixture(autouse=True)
+def own_home(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(here / "home"))
+
+
+@pytest.fixture
+def other(bucket: str) -> BucketStore:
+    """Open the bucket as another program does, with nobody between."""
+    return open_store(bucket)
+
+
+@pytest.fixture
+def between(
+    object_server: ObjectServer, other: BucketStore, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Interposed]:
+    """Stand between us and the server; nothing is tried for longer than a second."""
+    monkeypatch.setattr(objects, "PATIENCE", 1.0)
+    with interposed(object_server.port) as found:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", found.url)
+        yield found
+
+
+def contents(address: str) -> dict[str, bytes]:
+    store = open_store(address)
+    found = {key: store.open(key) for key in store.keys("") if not key.startswith(".resourcesync/")}
+    return {key: stream.read() for key, stream in found.items() if stream is not None}
+
+
+def own(address: str, prefix: str) -> list[str]:
+    return list(open_store(address).keys(f".resourcesync/{prefix}"))
+
+
+def test_a_mirror_is_kept_in_a_bucket_and_goes_on_on_another_machine(
+    source: TinySource, bucket: str, said: Said, here: Path
+) -> None:
+    assert run(["pull", source.url, bucket]) == 0
+    assert contents(bucket) == MIRRORED
+    later = {f"/{path}": body for path, body in MIRRORED.items() if "0007" not in path}
+    later["/objects/0001.txt"] = b"newer than that\n"
+    for day in (2, 3):
+        source.offer(later, at=f"2026-01-0{day}T00:00:00Z")
+        assert run(["pull", bucket, "--delete", "absent", "--max-delete", "50%"]) == 0
+    expected = {path.removeprefix("/"): body for path, body in later.items()}
+    assert contents(bucket) == expected
+    assert [key.endswith("-0007.txt") for key in own(bucket, "trash/")] == [True]
+
+    shutil.rmtree(here / "home")
+    said.readouterr()
+    assert run(["pull", source.url, bucket, "--state", "elsewhere", "--json"]) == 0
+    told = rows(said)
+    assert [row["code"] for row in told if row["type"] == "warning"] == ["memory-restored"]
+    assert (told[-1]["created"], told[-1]["updated"]) == (0, 0)
+    source.asked.clear()
+    assert run(["audit", "elsewhere"]) == 0
+    assert not [it for it in source.asked if it.target.startswith("/objects/")]
+    assert run(["pull", "elsewhere", "--trash", "0"]) == 0
+    assert own(bucket, "trash/") == []
+    assert contents(bucket) == expected
+
+
+def test_a_damaged_memory_in_the_bucket_is_refused_and_nothing_is_made(
+    source: TinySource, bucket: str, said: Said
+) -> None:
+    assert run(["pull", source.url, bucket, "--state", "one"]) == 0
+    store = open_store(bucket)
+    for body in (b"no memory", b"\x1f\x8b\x08"):
+        store._bucket.put(".resourcesync/memory.db.gz", body)
+        assert run(["pull", source.url, bucket, "--state", "two"]) == 8
+        assert "memory in the store is damaged" in said.readouterr().err
+        assert not Path("two").exists()
+    assert contents(bucket) == MIRRORED
+
+
+def test_a_wrong_secret_and_a_missing_bucket_are_told_without_the_secret(
+    source: TinySource, bucket: str, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(["pull", source.url, "s3://no-such-bucket/x", "--state", "state"]) == 8
+    assert "there is no bucket s3://no-such-bucket" in said.readouterr().err
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret-and-wrong")
+    assert run(["pull", source.url, bucket, "--state", "state"]) == 8
+    told = said.readouterr().err
+    assert "refuses what it was asked" in told
+    assert "s3cret" not in told
+    assert run(["pull", source.url, "s3://Not_A_Bucket/x", "--state", "state"]) == 2
+    assert not Path("state").exists()
+
+
+def test_a_server_that_asks_for_less_is_asked_again(
+    source: TinySource, bucket: str, between: Interposed
+) -> None:
+    refused: set[str] = set()
+
+    def once(method: str, target: str) -> Answer | None:
+        if method != "PUT" or target in refused:
+            return None
+        refused.add(target)
+        return SLOW_DOWN
+
+    between.spoil = once
+    assert run(["pull", source.url, bucket, "--state", "state"]) == 0
+    assert len(refused) > len(MIRRORED)
+    assert contents(bucket) == MIRRORED
+
+
+def test_a_server_that_goes_away_in_the_middle_ends_the_run_and_the_next_one_goes_on(
+    source: TinySource, bucket: str, between: Interposed, said: Said
+) -> None:
+    def away(method: str, target: str) -> Answer | None:
+        return Answer(0, b"") if method == "PUT" and "0005" in target else None
+
+    between.spoil = away
+    assert run(["pull", source.url, bucket, "--state", "state"]) == 8
+    assert "failed while putting objects/0005.txt" in said.readouterr().err
+    between.spoil = lambda method, target: None
+    assert run(["pull", "state"]) == 0
+    assert contents(bucket) == MIRRORED
+    assert run(["audit", "state"]) == 0
+
+
+def test_a_listing_that_is_cut_short_never_looks_like_less(
+    source: TinySource, bucket: str, between: Interposed, said: Said
+) -> None:
+    assert run(["pull", source.url, bucket, "--state", "state"]) == 0
+
+    def cut(method: str, target: str, body: bytes) -> Answer | None:
+        if method != "GET" or "list-type=2" not in target:
+            return None
+        return Answer(200, body[: len(body) // 2], len(body))
+
+    between.spoil_answer = cut
+    assert run(["audit", "state"]) == 8
+    assert "failed while listing" in said.readouterr().err
+
+    between.spoil_answer = lambda method, target, body: None
+    assert run(["audit", "state"]) == 0
+
+
+def test_who_writes_meanwhile_is_not_overwritten(
+    source: TinySource, bucket: str, other: BucketStore, between: Interposed
+) -> None:
+    def competes(method: str, target: str) -> Answer | None:
+        if method == "PUT" and target.endswith("/objects/0003.txt"):
+            between.spoil = lambda method, target: None
+            other._bucket.put("objects/0003.txt", b"somebody's own\n")
+        return None
+
+    between.spoil = competes
+    assert run(["pull", source.url, bucket, "--state", "state"]) == 0
+    assert contents(bucket) == MIRRORED
+    (aside,) = own(bucket, "quarantine/")
+    stream = other.open(aside)
+    assert stream is not None
+    assert stream.read() == b"somebody's own\n"
+
+
+def test_a_hold_that_was_lost_ends_the_run_and_the_next_one_goes_on(
+    source: TinySource,
+    bucket: str,
+    other: BucketStore,
+    between: Interposed,
+    said: Said,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def taken(method: str, target: str) -> Answer | None:
+        if method == "PUT" and target.endswith("/objects/0003.txt"):
+            between.spoil = lambda method, target: None
+            other._bucket.put(".resourcesync/lease", b"{}")
+            time.sleep(1)
+        return None
+
+    between.spoil = taken
+    with monkeypatch.context() as short:
+        short.setattr(objects, "SECONDS", 2.0)
+        assert run(["pull", source.url, bucket, "--state", "state"]) == 9
+    assert "was lost" in said.readouterr().err
+    other._bucket.put(".resourcesync/lease", b'{"who": "a", "holder": "", "seconds": 600}')
+    assert run(["pull", "state"]) == 9
+    assert "who    a" in said.readouterr().err
+    other._bucket.remove(".resourcesync/lease")
+    assert run(["pull", "state"]) == 0
+    assert contents(bucket) == MIRRORED

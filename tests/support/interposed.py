@@ -1,0 +1,119 @@
+"""A man in the middle of a client and an HTTP server, who spoils what he is told to spoil."""
+
+import contextlib
+import http.client
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from typing import NamedTuple
+
+
+class Answer(NamedTuple):
+    """What the client is sent.
+
+    Attributes:
+        status: Of HTTP; 0 breaks the connection instead.
+        body: The bytes.
+        length: What ``Content-Length`` says; ``None`` says the truth.
+    """
+
+    status: int
+    body: bytes
+    length: int | None = None
+
+
+Spoil = Callable[[str, str], Answer | None]
+"""Is asked for each request, by method and target; ``None`` lets it through."""
+SpoilAnswer = Callable[[str, str, bytes], Answer | None]
+
+
+class Interposed:
+    """What is between.
+
+    Attributes:
+        url: Where the client asks.
+        asked: Each request's method and target.
+        spoil: What is done before a request gets through.
+        spoil_answer: What is done to the answer of one that got through.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.asked: list[tuple[str, str]] = []
+        self.lock = Lock()
+        self.spoil: Spoil = lambda method, target: None
+        self.spoil_answer: SpoilAnswer = lambda method, target, body: None
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: "_Server"
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+    def handle_any(self) -> None:
+        between, method, target = self.server.between, self.command, self.path
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        with between.lock:
+            between.asked.append((method, target))
+        answer = between.spoil(method, target)
+        if answer is not None:
+            self._send(answer, [])
+            return
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.behind, timeout=30)
+        try:
+            connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
+            for name, value in self.headers.items():
+                connection.putheader(name, value)
+            connection.endheaders(body)
+            got = connection.getresponse()
+            data = got.read()
+            spoiled = between.spoil_answer(method, target, data)
+            length = len(data) or int(got.headers.get("Content-Length", 0))
+            self._send(spoiled or Answer(got.status, data, length), got.getheaders())
+        finally:
+            connection.close()
+
+    def _send(self, answer: Answer, headers: list[tuple[str, str]]) -> None:
+        length = len(answer.body) if answer.length is None else answer.length
+        self.close_connection = answer.status == 0 or length != len(answer.body)
+        if answer.status == 0:
+            return
+        self.send_response_only(answer.status)
+        for name, value in headers:
+            if name.lower() not in {"content-length", "transfer-encoding", "connection"}:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+
+for _method in ("GET", "PUT", "POST", "HEAD", "DELETE"):
+    setattr(_Handler, f"do_{_method}", _Handler.handle_any)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, behind: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.behind = behind
+        self.between = Interposed(f"http://127.0.0.1:{self.server_address[1]}")
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of a client that went away."""
+
+
+@contextlib.contextmanager
+def interposed(port: int) -> Iterator[Interposed]:
+    """Stand in front of a server on loopback while the block runs."""
+    server = _Server(port)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield server.between
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
