@@ -100,52 +100,6 @@ def test_a_time_no_file_system_can_hold_is_bent_to_one_it_can(
     assert isinstance(result[0], str)
 
 
-def test_an_empty_resource_is_a_file_of_no_bytes(mirror: MirrorFolder) -> None:
-    copies = copies_of(mirror)
-    staged = copies.stage(["sha-256"])
-    staged.seal()
-
-    copies.install([Installation(staged=staged, path="empty")])
-
-    assert (mirror.root / "empty").read_bytes() == b""
-
-
-def test_a_transfer_that_starts_again_forgets_its_bytes(mirror: MirrorFolder) -> None:
-    copies = copies_of(mirror)
-    staged = copies.stage(["sha-256"])
-    staged.write(b"half of the wrong")
-    staged.restart()
-    staged.write(b"right")
-
-    length, digests = staged.seal()
-    copies.install([Installation(staged=staged, path="x")])
-
-    assert length == 5
-    assert digests[0].value == hashlib.sha256(b"right").hexdigest()
-    assert (mirror.root / "x").read_bytes() == b"right"
-
-
-def test_our_own_old_copy_is_replaced_without_a_trace(mirror: MirrorFolder) -> None:
-    signature = put(mirror, "x", b"old")
-    assert isinstance(signature, str)
-
-    put(mirror, "x", b"new", replaces=signature)
-
-    assert (mirror.root / "x").read_bytes() == b"new"
-    assert quarantine(mirror) == []
-
-
-def test_a_file_that_somebody_edited_is_set_aside_and_not_lost(mirror: MirrorFolder) -> None:
-    signature = put(mirror, "x", b"old")
-    assert isinstance(signature, str)
-    (mirror.root / "x").write_bytes(b"edited by hand")
-
-    put(mirror, "x", b"new", replaces=signature)
-
-    assert (mirror.root / "x").read_bytes() == b"new"
-    assert quarantine(mirror) == [b"edited by hand"]
-
-
 def test_a_file_that_we_never_fetched_is_set_aside_and_not_lost(mirror: MirrorFolder) -> None:
     (mirror.root / "x").write_bytes(b"somebody's own")
 
@@ -154,14 +108,6 @@ def test_a_file_that_we_never_fetched_is_set_aside_and_not_lost(mirror: MirrorFo
     assert (mirror.root / "x").read_bytes() == b"new"
     assert quarantine(mirror) == [b"somebody's own"]
     assert notes(mirror) == ["was at: x\nbecause: not what resourcesync put there\n"]
-
-
-def test_an_unknown_file_of_equal_bytes_is_simply_replaced(mirror: MirrorFolder) -> None:
-    (mirror.root / "x").write_bytes(b"same")
-
-    put(mirror, "x", b"same")
-
-    assert quarantine(mirror) == []
 
 
 def test_a_link_planted_at_the_target_is_replaced_and_its_goal_is_untouched(
@@ -219,22 +165,6 @@ def test_a_folder_or_a_pipe_at_the_target_is_not_destroyed(mirror: MirrorFolder)
     assert (mirror.root / "pipe").read_bytes() == b"new"
 
 
-def test_one_bad_copy_in_a_group_does_not_stop_the_rest(mirror: MirrorFolder) -> None:
-    copies = copies_of(mirror)
-    (mirror.root / "bad").mkdir()
-    batch = []
-    for path in ("one", "bad", "two/three"):
-        staged = copies.stage([])
-        staged.write(path.encode())
-        staged.seal()
-        batch.append(Installation(staged=staged, path=path))
-
-    results = copies.install(batch)
-
-    assert [isinstance(result, str) for result in results] == [True, False, True]
-    assert (mirror.root / "two/three").read_bytes() == b"two/three"
-
-
 def test_more_folders_than_are_held_at_once_all_get_their_copies(mirror: MirrorFolder) -> None:
     copies = copies_of(mirror)
     batch = []
@@ -266,22 +196,6 @@ def test_a_removed_copy_waits_in_the_trash_and_its_empty_folders_go(mirror: Mirr
     copies_of(mirror).purge(place)
     copies_of(mirror).purge(place)
     assert not (mirror.root / ".resourcesync/trash" / place).exists()
-
-
-def test_a_copy_that_somebody_edited_is_not_removed(mirror: MirrorFolder) -> None:
-    signature = put(mirror, "x", b"ours")
-    assert isinstance(signature, str)
-    (mirror.root / "x").write_bytes(b"edited by hand")
-
-    [result] = copies_of(mirror).remove([Removal(path="x", signature=signature)], "deleted")
-
-    assert isinstance(result, StorageError)
-    assert result.code == "local-change"
-    assert (mirror.root / "x").read_bytes() == b"edited by hand"
-
-
-def test_removing_what_is_not_there_is_no_error(mirror: MirrorFolder) -> None:
-    assert copies_of(mirror).remove([Removal(path="a/b", signature="")], "deleted") == [""]
 
 
 def test_looking_never_follows_a_link(mirror: MirrorFolder, tmp_path: Path) -> None:

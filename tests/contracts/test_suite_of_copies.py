@@ -1,0 +1,193 @@
+"""Each check of the suite of copies finds copies that break its promise."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.folders import HeldFolders
+from resourcesync.adapters.mirror.staged import StagedFile
+from resourcesync.errors import StorageError
+from resourcesync.model.digests import Digest
+from resourcesync.ports import Installation, Removal
+from resourcesync.testing import CopiesSuite
+from tests.support.breaking import checks_of, finds
+
+
+class Trial(CopiesSuite):
+    many = 5
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def spoil(self, path: str, content: bytes) -> None:
+        (self.root / path).write_bytes(content)
+
+    def in_trash(self, place: str) -> bytes:
+        return (self.root / ".resourcesync/trash" / place).read_bytes()
+
+    def in_quarantine(self, place: str) -> bytes:
+        return (self.root / ".resourcesync/quarantine" / place).read_bytes()
+
+
+class OneDigest(FileTreeCopies):
+    def stage(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
+        return super().stage(algorithms[:1], of)
+
+
+class NeverRestarts(FileTreeCopies):
+    def stage(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
+        staged = super().stage(algorithms, of)
+        staged.restart = lambda: None  # type: ignore[method-assign]  # that is the mistake
+        return staged
+
+
+class ListsAll(FileTreeCopies):
+    def paths(self) -> Iterator[str]:
+        yield from super().paths()
+        yield from (f".resourcesync/tmp/{it.name}" for it in os.scandir(self._tmp))
+
+
+class CopiesNothing(FileTreeCopies):
+    def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedFile | None:
+        return super().stage_copy(path, algorithms) or self.stage(algorithms)
+
+
+class OtherSignature(FileTreeCopies):
+    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+        return [it if isinstance(it, StorageError) else f"{it}." for it in super().install(batch)]
+
+
+class KnowsNoneOfOurs(FileTreeCopies):
+    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+        return super().install([replace(it, replaces=None) for it in batch])
+
+
+class Overwrites(FileTreeCopies):
+    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+        return super().install(
+            [replace(it, replaces=self.signature(it.path) or it.replaces) for it in batch]
+        )
+
+
+class NewestFirst(FileTreeCopies):
+    def set_aside(self, path: str) -> list[str]:
+        return super().set_aside(path)[::-1]
+
+
+class NeverEqual(FileTreeCopies):
+    def _equal(self, folder: int, leaf: str, digests: Sequence[Digest]) -> bool:
+        return False
+
+
+class StopsAtOne(FileTreeCopies):
+    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+        found = super().install(batch)
+        wrong = [number for number, it in enumerate(found) if isinstance(it, StorageError)]
+        return found if not wrong else found[: wrong[0] + 1]
+
+
+class AnyPlace(HeldFolders):
+    def place(self, path: str, *, create: bool) -> tuple[int, str]:
+        return self.parent(path, create=create)
+
+
+class LeadsAnywhere(FileTreeCopies):
+    @contextmanager
+    def _folders(self) -> Iterator[HeldFolders]:
+        with closing(AnyPlace(self._root)) as folders:
+            yield folders
+
+
+class LooksAnywhere(FileTreeCopies):
+    """Sees what is beside the mirror."""
+
+    def signature(self, path: str) -> str | None:
+        return f"{os.stat(path)}" if path == ".." else super().signature(path)
+
+
+class TellsNoReason(FileTreeCopies):
+    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+        found = super().install(batch)
+        return [StorageError("no") if isinstance(it, StorageError) else it for it in found]
+
+
+class DeletesForGood(FileTreeCopies):
+    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+        found = super().remove(batch, reason)
+        for it in found:
+            if isinstance(it, str) and it:
+                self.purge(it)
+        return found
+
+
+class RemovesAnything(FileTreeCopies):
+    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+        now = [replace(it, signature=self.signature(it.path) or "") for it in batch]
+        return super().remove(now, reason)
+
+
+class TrashesAnything(RemovesAnything):
+    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+        return super().remove([replace(it, is_altered=False) for it in batch], reason)
+
+
+class RemembersSignatures(FileTreeCopies):
+    known: str | None = None
+
+    def signature(self, path: str) -> str | None:
+        self.known = self.known or super().signature(path)
+        return self.known
+
+    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+        found = super().install(batch)
+        self.signature(batch[0].path)
+        return found
+
+
+BROKEN: list[tuple[str, type[FileTreeCopies]]] = [
+    ("test_bytes_are_hashed_while_they_pass", OneDigest),
+    ("test_a_copy_that_starts_again_forgets_its_bytes", NeverRestarts),
+    ("test_what_is_discarded_leaves_nothing", ListsAll),
+    ("test_a_copy_is_copied_as_it_is", CopiesNothing),
+    ("test_what_is_installed_is_there", OtherSignature),
+    ("test_our_own_copy_is_replaced_without_a_trace", KnowsNoneOfOurs),
+    ("test_what_is_not_ours_is_set_aside", Overwrites),
+    ("test_what_is_set_aside_again_is_found_newest_last", NewestFirst),
+    ("test_equal_bytes_of_others_are_taken_over", NeverEqual),
+    ("test_one_that_cannot_be_put_does_not_stop_the_others", StopsAtOne),
+    ("test_a_path_that_leads_elsewhere_is_refused", LeadsAnywhere),
+    ("test_a_path_that_leads_elsewhere_is_refused", LooksAnywhere),
+    ("test_nothing_is_put_below_a_copy", TellsNoReason),
+    ("test_what_is_removed_waits_in_the_trash", DeletesForGood),
+    ("test_what_was_changed_here_is_not_removed", RemovesAnything),
+    ("test_what_is_known_not_to_be_ours_goes_to_the_quarantine", TrashesAnything),
+    ("test_what_others_do_is_seen", RemembersSignatures),
+]
+
+
+@contextmanager
+def opened(kind: type[FileTreeCopies], root: Path) -> Iterator[FileTreeCopies]:
+    for name in ("tmp", "trash", "quarantine"):
+        (root / ".resourcesync" / name).mkdir(parents=True)
+    above, below = (os.open(it, os.O_RDONLY) for it in (root, root / ".resourcesync"))
+    with closing(kind(above, below)) as copies:
+        yield copies
+    os.close(below)
+    os.close(above)
+
+
+@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda it: getattr(it, "__name__", ""))
+def test_copies_that_break_a_promise_are_found(
+    check: str, kind: type[FileTreeCopies], tmp_path: Path
+) -> None:
+    with opened(kind, tmp_path / "mirror") as copies:
+        assert finds(Trial(tmp_path / "mirror"), check, copies)
+
+
+def test_each_check_of_copies_has_copies_that_fail_it() -> None:
+    assert {check for check, _ in BROKEN} == checks_of(CopiesSuite)
