@@ -133,6 +133,7 @@ class ToldTree:
                 ):
                     on_published(done)
                     asked, is_first, failures = replace(asked, step=Step.DUE), False, 0
+                return
             except ResourceSyncError as error:
                 if is_first:
                     raise

@@ -74,23 +74,36 @@ def read(stream: BinaryIO, *, name: str) -> Iterator[Resource | Change]:
     number = 0
     while line := stream.readline(MAX_LINE + 1):
         number += 1
-        if len(line) > MAX_LINE:
-            raise DocumentLimitError(
-                f"{name}, line {number}: longer than {MAX_LINE:,} bytes", uri=name, line=number
-            )
-        if line.isspace():
-            continue
-        try:
-            yield _value(_decode(line))
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise MalformedDocumentError(
-                f"{name}, line {number}: {error}",
-                uri=name,
-                line=number,
-                evidence=(("line", line[:200].decode("utf-8", "replace").strip()),),
-                hint='a line is such as {"uri": "https://example.org/a", "length": 12}',
-                code="ndjson",
-            ) from error
+        if len(line) > MAX_LINE or not line.isspace():
+            yield read_line(line, name=name, number=number)
+
+
+def read_line(line: bytes, *, name: str, number: int = 0) -> Resource | Change:
+    """Return what one line says, which is not empty.
+
+    Args:
+        line: The line, with or without its end.
+        name: What the stream is called in messages.
+        number: Which line it is; 0 when nobody counts.
+
+    Raises:
+        DocumentLimitError: As ``read`` says.
+        MalformedDocumentError: The same.
+    """
+    place = f"{name}, line {number}" if number else name
+    if len(line) > MAX_LINE:
+        raise DocumentLimitError(f"{place}: longer than {MAX_LINE:,} bytes", uri=name, line=number)
+    try:
+        return _value(_decode(line))
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise MalformedDocumentError(
+            f"{place}: {error}",
+            uri=name,
+            line=number,
+            evidence=(("line", line[:200].decode("utf-8", "replace").strip()),),
+            hint='a line is such as {"uri": "https://example.org/a", "length": 12}',
+            code="ndjson",
+        ) from error
 
 
 def write(resource: Resource) -> bytes:

@@ -34,6 +34,7 @@ from resourcesync.ports.fetching import (
     Request,
     Response,
     Sink,
+    Streamer,
 )
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "Sink",
     "Snapshot",
     "Staged",
+    "Streamer",
 ]
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock, Fetcher
-from resourcesync.ports.catalogue import Posted
+from resourcesync.ports.catalogue import Omission, Posted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +45,17 @@ class Told(NamedTuple):
 
     Attributes:
         position: What ``Account.changes`` goes on from, once these are recorded.
-        changes: Oldest first, 10,000 at most; none, where only the position moved. ``Change.time``
-            is kept where it is later than all that was recorded before, and not in the future.
+        changes: Oldest first, 10,000 at most; none, where only the position moved, or where the
+            caller is to have a chance to stop. ``Change.time`` is kept where it is later than all
+            that was recorded before, and not in the future.
+        omissions: What was told and says nothing that could be a change: a line that is no JSON.
+        is_last: Whether nothing will ever follow: the other system closed the feed.
     """
 
     position: str
     changes: Sequence[Change]
+    omissions: Sequence[Omission] = ()
+    is_last: bool = False
 
 
 class Account(Protocol):
@@ -92,7 +97,8 @@ class Account(Protocol):
 
         Args:
             after: A position that was told before.
-            wait: Seconds to go on waiting for news when there are none; 0 does not wait.
+            wait: Seconds from now for which news are waited for; 0 does not wait. What is told
+                meanwhile is yielded at once, or about a second later.
 
         Raises:
             DiscontinuityError: What changed after that position is not known any more.

@@ -1,9 +1,9 @@
 """What a Destination needs of the network: requests, and how each ends."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from resourcesync.errors import SourceError, StorageError
 
@@ -16,6 +16,8 @@ class Purpose(StrEnum):
     RESOURCE = "resource"
     MESSAGE = "message"
     """WebSub: whatever is answered ends it; no redirect is followed and no robots.txt is asked."""
+    STREAM = "stream"
+    """A body without an end: any rate and any size will do, and the caller tries again himself."""
 
 
 class Sink(Protocol):
@@ -79,6 +81,7 @@ class Request:
         on_start: Told the validator of a body that begins at its first byte, before that byte;
             empty when nothing could tell later that it is still the same body.
         message: What to send with POST; only for ``Purpose.MESSAGE``.
+        fields: Further header fields of a GET.
     """
 
     uri: str
@@ -91,6 +94,7 @@ class Request:
     part: Part | None = None
     on_start: Callable[[str], None] | None = None
     message: Message | None = None
+    fields: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,5 +137,29 @@ class Fetcher(Protocol):
         ``requests`` is read lazily, a few ahead of what is in flight, so it may be endless or
         depend on earlier outcomes. Closing the iterator gives up what is in flight.
         Never raises for a single request.
+        """
+        ...
+
+
+@runtime_checkable
+class Streamer(Protocol):
+    """Reads bodies that do not end, such as streams of events."""
+
+    def stream(
+        self, uri: str, fields: tuple[tuple[str, str], ...]
+    ) -> Generator[bytes, None, Response]:
+        """Yield the bytes of a 200 answer as they come; return the answer when it ends.
+
+        Nothing is yielded before the answer begins. Then nothing may be yielded (no bytes) at any
+        time, and is at least every second, so that the caller can look at the clock; silence is
+        for him to judge. While he does not ask for more, nothing more is read. It is tried once:
+        no ``robots.txt`` is asked, for the address was named and is not crawled.
+
+        Args:
+            uri: Absolute http or https URI.
+            fields: Header fields to send.
+
+        Raises:
+            SourceError: There is no such answer, or it broke off.
         """
         ...

@@ -1,11 +1,12 @@
 """What other systems say of their resources is followed in a catalogue of ours, and published."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import chain, islice
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -26,7 +27,7 @@ from resourcesync.wiring.publishing import Asked, Published
 if TYPE_CHECKING:
     from resourcesync.ports.accounts import AccountFactory
 
-_ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
+_ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[^\x00-\x1f\x7f]+")
 _POSITION: Final = "account.position"
 _READ: Final = "account.read"
 _SYSTEM: Final = "account.system"
@@ -125,7 +126,10 @@ def keep_published(
     asked: Asked,
     every: float,
 ) -> Iterator[Published]:
-    """Publish, follow the changes, and publish them, again and again; this does not end by itself.
+    """Publish, follow the changes, and publish them, again and again.
+
+    This ends by itself only when the other system closed its feed. A feed that never rests is
+    published while it goes on.
 
     Args:
         followed: The other system, and how it is followed.
@@ -139,9 +143,11 @@ def keep_published(
             goes on from what was recorded.
     """
     with _following(followed, chosen, clock, asked) as follower:
-        counts = follower.bring(allow_empty=asked.allow_empty)
+        counts = follower.bring(allow_empty=asked.allow_empty, most=every)
         while True:
             yield follower.publish(counts, asked)
+            if follower.is_over:
+                return
             asked = Asked(allow_empty=asked.allow_empty)
             due = clock.monotonic() + every
             counts = follower.follow(every, allow_empty=asked.allow_empty)
@@ -205,7 +211,11 @@ def _content(key: str, place: str) -> str:
 
 
 class _Follower:
-    """An account, and the catalogue that follows it."""
+    """An account, and the catalogue that follows it.
+
+    Attributes:
+        is_over: Whether the account will never tell anything more.
+    """
 
     def __init__(
         self,
@@ -223,9 +233,14 @@ class _Follower:
         self._path = followed.out / publishing.CATALOGUE
         self._omitted = 0
         self._omissions: list[Omission] = []
+        self.is_over = False
 
-    def bring(self, *, allow_empty: bool = False) -> Posted:
+    def bring(self, *, allow_empty: bool = False, most: float = inf) -> Posted:
         """Bring the catalogue in step: by the changes where that is possible, else by reading all.
+
+        Args:
+            allow_empty: Whether all may be gone.
+            most: Seconds after which the changes so far are enough, if there are still more.
 
         Returns:
             What was recorded.
@@ -234,7 +249,7 @@ class _Follower:
         if self._account.tells_all and (not position or self._is_due()):
             return self._fill(allow_empty=allow_empty)
         try:
-            return self._listen(position or self._account.position(), None)
+            return self._listen(position or self._account.position(), 0.0, most)
         except DiscontinuityError:
             if not self._account.tells_all:
                 raise
@@ -252,7 +267,7 @@ class _Follower:
         if not position:
             return Posted()
         try:
-            return self._listen(position, seconds)
+            return self._listen(position, seconds, seconds)
         except DiscontinuityError:
             if not self._account.tells_all:
                 raise
@@ -298,13 +313,19 @@ class _Follower:
             most_gone=1.0 if allow_empty else _MOST_GONE,
         )
 
-    def _listen(self, position: str, seconds: float | None) -> Posted:
-        until = None if seconds is None else self._clock.monotonic() + seconds
-        done = self._record(Told(position, ())) if not self._position() else Posted()
-        for told in self._account.changes(position, seconds or 0.0):
-            done = _sum(done, self._record(told))
-            if until is not None and self._clock.monotonic() >= until:
-                break
+    def _listen(self, position: str, wait: float, most: float) -> Posted:
+        until = self._clock.monotonic() + most
+        done = Posted() if self._position() else self._record(Told(position, ()))
+        with _closing(self._account.changes(position, wait)) as lots:
+            for told in lots:
+                if told.changes or told.position != position:
+                    done = _sum(done, self._record(told))
+                    position = told.position
+                for omission in told.omissions:
+                    self._omit(omission)
+                self.is_over = told.is_last
+                if self._clock.monotonic() >= until:
+                    break
         return done
 
     def _record(self, told: Told) -> Posted:
@@ -339,9 +360,22 @@ class _Follower:
                 if not fault:
                     yield one
                     continue
-                self._omitted += 1
-                if len(self._omissions) < _MOST_OMITTED:
-                    self._omissions.append(Omission(name=one.uri[:300], reason=fault))
+                self._omit(Omission(name=one.uri[:300], reason=fault))
+
+    def _omit(self, omission: Omission) -> None:
+        self._omitted += 1
+        if len(self._omissions) < _MOST_OMITTED:
+            self._omissions.append(omission)
+
+
+@contextmanager
+def _closing(lots: Iterator[Told]) -> Iterator[Iterator[Told]]:
+    """Close an iterator when the block ends: it may hold a connection."""
+    try:
+        yield lots
+    finally:
+        if isinstance(lots, Generator):
+            lots.close()
 
 
 def _fault(entries: "list[_Entry]") -> str:

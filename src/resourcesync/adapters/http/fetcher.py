@@ -1,6 +1,7 @@
 """The fetcher: the port's one method, and what lives from one call to the next."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -11,7 +12,9 @@ from resourcesync.adapters.http.origins import Origins
 from resourcesync.adapters.http.robots import Forgetful, KnownRules
 from resourcesync.adapters.http.run import Counts, Run
 from resourcesync.adapters.http.settings import FetchSettings
-from resourcesync.ports import Clock, Failure, Request, Response
+from resourcesync.adapters.http.streaming import Arriving, StreamRun
+from resourcesync.errors import SourceError
+from resourcesync.ports import Clock, Failure, Purpose, Request, Response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +75,45 @@ class CurlFetcher:
         of a request means that there is none for the moment: it is asked for again soon, while
         others are in flight.
         """
+        with self._engine() as engine:
+            run = Run(*self._parts(), engine, self._counts)
+            yield from run.outcomes(iter(requests))
+
+    def stream(
+        self, uri: str, fields: tuple[tuple[str, str], ...]
+    ) -> Generator[bytes, None, Response]:
+        """Yield the bytes of a 200 answer as they come; return the answer when it ends.
+
+        Raises:
+            SourceError: There is no such answer, or it broke off.
+        """
+        sink = Arriving()
+        request = Request(
+            uri=uri, sink=sink, purpose=Purpose.STREAM, fields=fields, on_start=sink.begin
+        )
+        with self._engine() as engine:
+            run = StreamRun(*self._parts(), engine, self._counts)
+            for outcome in run.turns(request):
+                if sink.has_begun:
+                    yield sink.take()
+                if isinstance(outcome, Failure):
+                    raise outcome.error
+                if outcome is not None:
+                    return outcome
+        raise AssertionError("a request has an outcome")
+
+    def _parts(self) -> tuple[FetchSettings, Clock, Random, Origins]:
+        return self._settings, self._clock, self._random, self._origins
+
+    @contextmanager
+    def _engine(self) -> Iterator[Engine]:
+        """Give an engine, and take it back for the next call unless something crashed."""
         engine = self._engines.pop() if self._engines else Engine(self._settings, self._clock)
-        run = Run(self._settings, self._clock, self._random, self._origins, engine, self._counts)
         sound = False
         try:
-            yield from run.outcomes(iter(requests))
+            yield engine
             sound = True
-        except GeneratorExit:
+        except (GeneratorExit, SourceError):
             sound = True
             raise
         finally:

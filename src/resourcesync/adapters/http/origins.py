@@ -15,7 +15,7 @@ from resourcesync.ports import Clock, Purpose
 
 _REMEMBERED = 1024
 _FAILURES_IN_A_ROW = 8
-_AS_IT_IS = frozenset({Purpose.RESOURCE, Purpose.MESSAGE})
+_AS_IT_IS = frozenset({Purpose.RESOURCE, Purpose.MESSAGE, Purpose.STREAM})
 """What is asked for in no coding of the transfer."""
 
 
@@ -61,9 +61,8 @@ class Origin:
             secrets = [] if errand.crossed else self._secrets
             usual = [f"Accept-Encoding: {coding}", *self._from, *secrets]
             self._usual[key] = usual
-        if not (request.uncached or errand.conditional or errand.part or request.message):
-            return usual
-        return [*usual, *_special(errand)]
+        special = _special(errand)
+        return [*usual, *special] if special else usual
 
 
 def _is_trusted(name: str, trusted: frozenset[str]) -> bool:
@@ -83,6 +82,7 @@ def _special(errand: Errand) -> list[str]:
         fields.append(f"If-Modified-Since: {request.last_modified}")
     if errand.part is not None:
         fields += range_fields(errand.part)
+    fields += (f"{name}: {value}" for name, value in request.fields)
     if request.message is not None:  # libcurl would wait a second for leave to send a long one
         fields += ["Expect:", *(f"{name}: {value}" for name, value in request.message.fields)]
     return fields

@@ -43,6 +43,8 @@ _BURST = 0.05
 _SHARE = 16 * 1024
 _LANES = 2048
 _ROBOTS_RETRIES = 1
+_UNRULED = frozenset({Purpose.MESSAGE, Purpose.STREAM})
+"""What no ``robots.txt`` is asked about: the operator, or the Source, named the very address."""
 _OK = 200
 _NOT_MODIFIED = 304
 _CROWDED = frozenset({"connect", "reset", "timeout", "too-slow"})
@@ -173,7 +175,8 @@ class Run:
 
     def _is_ruled_out(self, lane: Lane, errand: Errand, now: float) -> bool:
         """Whether ``robots.txt`` forbids an errand, or must be asked first."""
-        if self._settings.robots == "ignore" or errand.for_robots or _is_message(errand):
+        purpose = errand.request.purpose
+        if self._settings.robots == "ignore" or errand.for_robots or purpose in _UNRULED:
             return False
         origin = lane.origin
         if origin.rules is not None and now < origin.rules_until:
@@ -284,6 +287,7 @@ class Run:
 
     def _try_again(self, lane: Lane, errand: Errand, error: SourceError, now: float) -> None:
         most = _ROBOTS_RETRIES if errand.for_robots else self._settings.retries
+        most = 0 if errand.request.purpose is Purpose.STREAM else most
         if errand.tries > most or lane.origin.politeness.must_fail(now):
             self._fail(errand, error)
             return

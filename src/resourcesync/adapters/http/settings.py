@@ -17,6 +17,7 @@ BODY_LIMITS: Mapping[Purpose, int] = {
     Purpose.DOCUMENT: 64 * MIB,
     Purpose.RESOURCE: 16 * GIB,
     Purpose.MESSAGE: 4 * KIB,
+    Purpose.STREAM: 1 << 62,
 }
 
 _POSITIVE = (

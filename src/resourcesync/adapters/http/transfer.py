@@ -287,8 +287,14 @@ class Transfer:
         """
         if self.head is None and self.lines and self.lines[-1] == b"\r\n":
             self._read_head()
-        got = self._slow_start(now) if self.head is None else self._slow_body(now, minimum)
-        if not got and self.errand.request.purpose is not Purpose.RESOURCE:
+        purpose = self.errand.request.purpose
+        if self.head is None:
+            got = self._slow_start(now)
+        elif purpose is Purpose.STREAM:
+            return self.error is not None
+        else:
+            got = self._slow_body(now, minimum)
+        if not got and purpose is not Purpose.RESOURCE:
             size = max(self.wire, (self.head and self.head.length) or 0)
             if now - self.began > self._settings.deadline + size / self._settings.deadline_rate:
                 got = f"{self.wire} bytes in {now - self.began:.0f} s"

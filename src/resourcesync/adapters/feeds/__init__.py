@@ -1,0 +1,1 @@
+"""Mere feeds of changes: a file that grows, standard input, streams of events, a Redis stream."""

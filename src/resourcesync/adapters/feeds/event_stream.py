@@ -1,0 +1,110 @@
+"""Server-Sent Events as they come (HTML §9.2.6): bytes in, events out. Pure."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+MAX_EVENT: Final = 1 << 20
+"""The most bytes of one event; what is larger is told without its data."""
+_LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+_BOM: Final = b"\xef\xbb\xbf"
+_SHOWN: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One event.
+
+    Attributes:
+        kind: Its ``event``; ``message`` where there is none.
+        data: Its data; the beginning of it, where it is too large.
+        last_id: The ``id`` that holds after it; empty when none was told yet.
+        size: Bytes of its lines.
+        is_whole: Whether it was not too large.
+        has_data: Whether there is any; an event without data only tells an ``id``.
+    """
+
+    kind: str
+    data: bytes
+    last_id: str
+    size: int
+    is_whole: bool
+    has_data: bool
+
+
+class EventReader:
+    """Reads the events of one connection.
+
+    Attributes:
+        retry: Seconds after which the server asks to be asked again; ``None`` if it did not.
+
+    Args:
+        last_id: The ``id`` that was sent as ``Last-Event-ID``.
+    """
+
+    def __init__(self, last_id: str = "") -> None:
+        self.retry: float | None = None
+        self._last_id = self._next_id = last_id
+        self._rest = b""
+        self._is_new = True
+        self._is_long = False
+        self._begin()
+
+    def read(self, chunk: bytes) -> Iterator[Event]:
+        """Yield the events that are complete with these bytes."""
+        if self._is_new and chunk:
+            chunk, self._is_new = chunk.removeprefix(_BOM), False
+        text = self._rest + chunk
+        held = b"\r" if text.endswith(b"\r") else b""  # a line feed may follow
+        *lines, rest = _LINE_END.split(text[: len(text) - len(held)])
+        self._rest = rest + held
+        for line in lines:
+            if self._is_long:  # the end of what was too long
+                self._is_long = False
+            elif line:
+                self._take(line)
+            else:
+                yield from self._dispatch()
+        if len(self._rest) > MAX_EVENT:
+            self._size += len(self._rest)
+            if not self._is_long:
+                self._take(self._rest)
+            self._rest, self._is_long = held, True
+
+    def _begin(self) -> None:
+        self._kind = ""
+        self._data: list[bytes] = []
+        self._size = 0
+        self._has_id = False
+
+    def _dispatch(self) -> Iterator[Event]:
+        has_id, self._last_id = self._has_id, self._next_id
+        event = Event(
+            kind=self._kind or "message",
+            data=b"\n".join(self._data),
+            last_id=self._last_id,
+            size=self._size,
+            is_whole=self._size <= MAX_EVENT,
+            has_data=bool(self._data),
+        )
+        self._begin()
+        if has_id or event.has_data:
+            yield event
+
+    def _take(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        if not name:
+            return  # a comment
+        self._size += len(line)
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            is_small = self._size <= MAX_EVENT
+            if is_small or not self._data:
+                self._data.append(value if is_small else value[:_SHOWN])
+        elif name == b"event":
+            self._kind = value[:_SHOWN].decode("utf-8", "replace")
+        elif name == b"id" and b"\0" not in value:
+            self._has_id, self._next_id = True, value.decode("utf-8", "replace")
+        elif name == b"retry" and value.isdigit():
+            self.retry = int(value[:9]) / 1000

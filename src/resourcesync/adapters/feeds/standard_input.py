@@ -1,0 +1,116 @@
+"""``feed:-``: lines of changes on standard input, each taken at most once.
+
+What was read of a pipe cannot be read again. So it is left in the pipe until it can be recorded:
+it is waited for, it gathers there for half a second, and then what is there is read and told.
+"""
+
+import os
+import select
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from resourcesync.adapters.feeds.telling import Lot, entry_of, shown
+from resourcesync.documents.ndjson import MAX_LINE
+from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.ports import Clock, Omission
+from resourcesync.ports.accounts import Told
+
+_NAME: Final = "standard input"
+_POSITION: Final = "standard input"
+_BLOCK: Final = 64 * 1024
+_MOST: Final = 1024 * 1024
+_GATHER: Final = 0.5
+_LOOK: Final = 1.0
+_TOO_LONG: Final = f"longer than {MAX_LINE:,} bytes"
+
+
+class StandardInput:
+    """An account: the lines that come on standard input.
+
+    Args:
+        clock: Time.
+        number: The descriptor to read.
+    """
+
+    tells_all = False
+
+    def __init__(self, clock: Clock, number: int | None = None) -> None:
+        self._clock = clock
+        self._number = sys.stdin.fileno() if number is None else number
+        self._rest = b""
+        self._long = b""
+        self._is_over = False
+
+    def position(self) -> str:
+        """Return that it is standard input: there is no other position."""
+        return _POSITION
+
+    def resources(self) -> Iterator[Resource]:
+        """Refuse: a feed does not know what there is.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        raise ConfigurationError("a feed tells changes, not all resources")
+
+    def changes(self, after: str, wait: float) -> Iterator[Told]:
+        """Yield what comes, until it ends, or until time is up.
+
+        Without a time it is read to its end. About every second something is yielded, so that the
+        caller may stop.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        del after
+        until = self._clock.monotonic() + wait
+        while not self._is_over:
+            if self._waits_for(_LOOK if not wait else until - self._clock.monotonic()):
+                self._clock.sleep(_GATHER)
+                lot = Lot(self._clock)
+                self._read(lot)
+                yield lot.take(_POSITION, is_last=self._is_over)
+            elif wait and self._clock.monotonic() >= until:
+                return
+            else:
+                yield Told(_POSITION, ())
+
+    def _waits_for(self, seconds: float) -> bool:
+        """Wait until there is something to read, at most a second; whether there is."""
+        most = max(0.0, min(seconds, _LOOK))
+        try:
+            return bool(select.select([self._number], [], [], most)[0])
+        except (OSError, ValueError) as error:
+            raise StorageError(f"cannot read {_NAME}: {error}") from error
+
+    def _read(self, lot: Lot) -> None:
+        """Put the lines that are there into a lot, as long as they are not too many."""
+        size = 0
+        while size < _MOST:
+            try:
+                block = os.read(self._number, _BLOCK)
+            except OSError as error:
+                raise StorageError(f"cannot read {_NAME}: {error.strerror}") from error
+            size += len(block)
+            self._is_over = not block
+            self._split(block, lot)
+            if self._is_over or not self._waits_for(0.0):
+                return
+
+    def _split(self, block: bytes, lot: Lot) -> None:
+        *lines, rest = (self._rest + block).split(b"\n")
+        if self._is_over:
+            lines, rest = [*lines, rest], b""
+        for line in lines:
+            lot.add(self._entries(line), len(line))
+        if self._long or len(rest) > MAX_LINE:
+            self._long, rest = self._long or rest, b""
+        self._rest = rest
+
+    def _entries(self, line: bytes) -> list[Change | Omission]:
+        if self._long:
+            long, self._long = self._long, b""
+            return [Omission(name=shown(long), reason=_TOO_LONG)]
+        return [entry_of(line, _NAME)] if line.strip() else []

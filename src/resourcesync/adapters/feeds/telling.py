@@ -1,0 +1,137 @@
+"""What a feed was told by ``--with``, and what it tells: changes, in lots of bounded size."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from resourcesync.documents import ndjson
+from resourcesync.errors import ConfigurationError, DiscontinuityError, DocumentError
+from resourcesync.model.resources import Change
+from resourcesync.ports import Clock, Omission
+from resourcesync.ports.accounts import Told
+
+GAPS: Final = "gaps"
+"""The key by which an operator accepts that changes were lost."""
+_MOST_CHANGES: Final = 1_000
+_MOST_BYTES: Final = 4 * 1024 * 1024
+_LONGEST: Final = 1.0
+"""Seconds that a change waits for others before it is told."""
+_ACCEPTED: Final = "accept"
+_SHOWN: Final = 200
+_MOST_SECONDS: Final = 86_400.0
+
+
+def check_keys(feed: str, values: Mapping[str, str], known: frozenset[str]) -> None:
+    """Refuse what a feed does not know.
+
+    Raises:
+        ConfigurationError: A key is unknown, or what it says of gaps is.
+    """
+    for key in sorted(values.keys() - known):
+        raise ConfigurationError(
+            f"{feed} knows no --with {key}",
+            evidence=tuple(("known", name) for name in sorted(known)),
+            code="unknown-key",
+        )
+    if values.get(GAPS, _ACCEPTED) != _ACCEPTED:
+        raise ConfigurationError(f"--with {GAPS} is {_ACCEPTED}, or is left out")
+
+
+def seconds_of(values: Mapping[str, str], key: str, usual: float) -> float:
+    """Return a number of seconds.
+
+    Raises:
+        ConfigurationError: It is none, or out of range.
+    """
+    try:
+        found = float(values.get(key, usual))
+    except ValueError:
+        found = 0.0
+    if not 0 < found <= _MOST_SECONDS:
+        raise ConfigurationError(f"--with {key} is a number of seconds, up to a day")
+    return found
+
+
+def accepts_gaps(values: Mapping[str, str]) -> bool:
+    """Whether to go on where changes were lost."""
+    return GAPS in values
+
+
+def lost(message: str, *evidence: tuple[str, str]) -> DiscontinuityError:
+    """Return the error that says that changes were lost, and what can be done."""
+    return DiscontinuityError(
+        message,
+        evidence=(*evidence, ("kept", "what was recorded before")),
+        hint=f"to go on with what there is, and without what was lost: --with {GAPS}={_ACCEPTED}",
+        code="feed-gap",
+    )
+
+
+def entry_of(line: bytes, name: str) -> Change | Omission:
+    """Return what one line of JSON says; what is no change is left out."""
+    try:
+        entry = ndjson.read_line(line, name=name)
+    except DocumentError as error:
+        return Omission(name=shown(line), reason=error.message.removeprefix(f"{name}: "))
+    if isinstance(entry, Change):
+        return entry
+    return Omission(name=entry.uri[:_SHOWN], reason='no "change": created, updated or deleted')
+
+
+def shown(line: bytes) -> str:
+    """Return the beginning of something that was told, fit to be printed."""
+    text = line[:_SHOWN].decode("utf-8", "replace").strip()
+    return "".join(one if one.isprintable() else "\ufffd" for one in text) or "an empty line"
+
+
+class Heard(NamedTuple):
+    """What an event says.
+
+    Attributes:
+        entries: Changes, and what was to be one; none, where it is about something else.
+        moment: When it happened; ``None`` when that is not told.
+    """
+
+    entries: Sequence[Change | Omission]
+    moment: datetime | None
+
+
+class Lot:
+    """Changes that are told together: not too many, not too large, not too late."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changes: list[Change] = []
+        self._omissions: list[Omission] = []
+        self._size = 0
+        self._since: float | None = None
+
+    def add(self, entries: Sequence[Change | Omission], size: int) -> None:
+        """Take what ``size`` bytes of the feed said; it may be nothing."""
+        if self._since is None:
+            self._since = self._clock.monotonic()
+        self._size += size
+        for entry in entries:
+            if isinstance(entry, Change):
+                self._changes.append(entry)
+            else:
+                self._omissions.append(entry)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it should be told now."""
+        if self._since is None:
+            return False
+        entries = len(self._changes) + len(self._omissions)
+        is_full = entries >= _MOST_CHANGES or self._size >= _MOST_BYTES
+        return is_full or self._clock.monotonic() - self._since >= _LONGEST
+
+    def __bool__(self) -> bool:
+        return self._since is not None
+
+    def take(self, position: str, *, is_last: bool = False) -> Told:
+        """Return it, with where the feed stands after it, and begin another one."""
+        told = Told(position, self._changes, self._omissions, is_last)
+        self._changes, self._omissions = [], []
+        self._size, self._since = 0, None
+        return told

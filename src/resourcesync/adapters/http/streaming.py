@@ -1,0 +1,59 @@
+"""One ``stream``: a body without an end, which the caller takes as it comes."""
+
+from collections.abc import Iterator
+
+from resourcesync.adapters.http.run import Outcome, Run
+from resourcesync.ports import Request
+
+
+class Arriving:
+    """A sink that keeps what came since the last look.
+
+    Attributes:
+        has_begun: Whether the answer is there that was asked for.
+    """
+
+    def __init__(self) -> None:
+        self.has_begun = False
+        self._chunks: list[bytes] = []
+
+    def begin(self, _validator: str) -> None:
+        """Take note that the body begins."""
+        self.has_begun = True
+
+    def write(self, chunk: bytes) -> None:
+        """Keep the next bytes."""
+        self._chunks.append(chunk)
+
+    def restart(self) -> None:
+        """Do nothing: a stream is tried once, so nothing came before."""
+
+    def take(self) -> bytes:
+        """Return what came since the last time."""
+        taken = b"".join(self._chunks)
+        self._chunks.clear()
+        return taken
+
+
+class StreamRun(Run):
+    """The state of one ``stream``."""
+
+    def turns(self, request: Request) -> Iterator[Outcome | None]:
+        """Carry out one request; yield ``None`` after each turn of the loop, then the outcome.
+
+        A turn takes half a second at most.
+        """
+        self._take(iter((request,)))
+        while not self._done:
+            now = self._clock.monotonic()
+            self._start(now)
+            if self._engine.active:
+                self._turn(now)
+            if self._done:
+                break
+            self._seen = self._clock.monotonic()
+            yield None
+            now = self._clock.monotonic()
+            self._excuse(now)
+            self._wait(now)
+        yield self._done.popleft()
