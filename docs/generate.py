@@ -32,6 +32,7 @@ MOST_SHOWN = 400
 
 sys.path.insert(0, str(ROOT))  # the examples of rules are the cases of their tests
 from docs.api_text import NAMES, part  # noqa: E402 - as above
+from docs.suite_text import suites  # noqa: E402 - as above
 
 from tests.support.rule_cases import CASES  # noqa: E402 - as above
 from tests.support.rule_source import EDITS, SOURCE  # noqa: E402 - as above
@@ -298,6 +299,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "configuration": partial(configuration_keys, configured.MIRROR_KEYS),
     "configuration-sources": partial(configuration_keys, configured_sources.SOURCE_KEYS),
     "state-schema": state_schema,
+    "suites": suites,
     "catalogue-schema": catalogue_schema,
 }
 
