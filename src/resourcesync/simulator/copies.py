@@ -1,0 +1,170 @@
+"""What a simulated Destination holds: of each copy its length and digests, not its bytes."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from typing import BinaryIO, Self
+
+from resourcesync.errors import StorageError
+from resourcesync.model.digests import Digest
+from resourcesync.ports import Installation, Part, Removal, Staged
+
+OnChange = Callable[[str, str], None]
+"""Told the path of a copy that is another one now, and its SHA-256; empty when it is gone."""
+
+
+class SimulatedCopies:
+    """``Copies`` without bytes.
+
+    A process that dies loses nothing that was installed, and all that was staged.
+
+    Args:
+        on_change: Told of each copy that comes or goes.
+    """
+
+    def __init__(self, on_change: OnChange) -> None:
+        self._on_change = on_change
+        self._held: dict[str, tuple[str, int, tuple[Digest, ...]]] = {}
+        self._number = 0
+        self._trash = 0
+
+    def held(self) -> dict[str, str]:
+        """Return the SHA-256 of each copy, by path."""
+        return {path: _sha256(digests) for path, (_, _, digests) in self._held.items()}
+
+    def stage(self, algorithms: Sequence[str], of: str = "") -> "SimulatedStaged":
+        """Start a copy; nothing of an earlier run is left of it."""
+        del of
+        return SimulatedStaged(algorithms)
+
+    def stage_copy(self, path: str, algorithms: Sequence[str]) -> "SimulatedStaged | None":
+        """Return ``None``: the bytes of a copy are not kept."""
+        del path, algorithms
+        return None
+
+    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+        """Put a batch in place; return for each its signature."""
+        return [self._install(it.path, it.staged) for it in batch]
+
+    def made_way(self) -> list[tuple[str, str]]:
+        """Return nothing: nobody else writes here."""
+        return []
+
+    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+        """Remove a batch; return for each where it went, empty when nothing was there."""
+        del reason
+        return [self._remove(it) for it in batch]
+
+    @contextmanager
+    def looking(self) -> Iterator[Self]:
+        """Look at many copies at once."""
+        yield self
+
+    def signature(self, path: str) -> str | None:
+        """Return the signature of the copy at ``path``, or ``None`` when there is none."""
+        held = self._held.get(path)
+        return None if held is None else held[0]
+
+    def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
+        """Return the length and digests of a copy, or ``None`` when there is none.
+
+        Raises:
+            StorageError: A digest is asked for that was not computed when it came.
+        """
+        held = self._held.get(path)
+        if held is None:
+            return None
+        known = {it.algorithm: it for it in held[2]}
+        if not known.keys() >= set(algorithms):
+            raise StorageError(f"{path}: only {', '.join(known)} is known of it")
+        return held[1], tuple(known[it] for it in algorithms)
+
+    def trashed(self) -> Iterator[str]:
+        """Yield nothing: nothing is kept of what was removed."""
+        return iter(())
+
+    def set_aside(self, path: str) -> Sequence[str]:
+        """Return nothing: nobody else writes here."""
+        del path
+        return ()
+
+    def paths(self) -> Iterator[str]:
+        """Yield the path of every copy."""
+        return iter(list(self._held))
+
+    def _install(self, path: str, staged: Staged) -> str:
+        length, digests = staged.seal()
+        staged.discard()
+        self._number += 1
+        self._held[path] = (str(self._number), length, digests)
+        self._on_change(path, _sha256(digests))
+        return str(self._number)
+
+    def _remove(self, removal: Removal) -> str | StorageError:
+        held = self._held.get(removal.path)
+        if held is None:
+            return ""
+        if held[0] != removal.signature:
+            return StorageError(f"{removal.path} is another one by now")
+        del self._held[removal.path]
+        self._trash += 1
+        self._on_change(removal.path, "")
+        return f"trash/{self._trash}"
+
+
+class SimulatedStaged:
+    """A copy on its way (``Staged``).
+
+    Args:
+        algorithms: Digests to compute.
+    """
+
+    def __init__(self, algorithms: Sequence[str]) -> None:
+        self._algorithms = tuple(algorithms)
+        self._chunks: list[bytes] = []
+        self._sealed: tuple[int, tuple[Digest, ...]] | None = None
+
+    @property
+    def part(self) -> Part | None:
+        """Nothing is left of an earlier run."""
+        return None
+
+    def begin(self, validator: str) -> None:
+        """Take note of nothing: a part is never gone on from."""
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes."""
+        self._chunks.append(chunk)
+
+    def restart(self) -> None:
+        """Forget all bytes so far."""
+        self._chunks.clear()
+
+    def seal(self) -> tuple[int, tuple[Digest, ...]]:
+        """End the writing; return the length in bytes and the digests asked for."""
+        if self._sealed is None:
+            body = b"".join(self._chunks)
+            self._chunks = [body]
+            digests = tuple(
+                Digest(it, hashlib.new(it.replace("-", ""), body).hexdigest())
+                for it in self._algorithms
+            )
+            self._sealed = len(body), digests
+        return self._sealed
+
+    def reading(self) -> BinaryIO:
+        """Open the sealed bytes."""
+        return BytesIO(b"".join(self._chunks))
+
+    def leave(self) -> None:
+        """End without being done."""
+        self.discard()
+
+    def discard(self) -> None:
+        """Throw the bytes away."""
+        self._chunks.clear()
+
+
+def _sha256(digests: Sequence[Digest]) -> str:
+    return next(it.value for it in digests if it.algorithm == "sha-256")

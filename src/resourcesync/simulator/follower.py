@@ -1,0 +1,94 @@
+"""One simulated Destination: it pulls with the real code, dies and begins anew."""
+
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, Final, cast
+
+from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.destination.destination import Destination
+from resourcesync.destination.options import Equipment, PullOptions
+from resourcesync.destination.reports import RunReport
+from resourcesync.errors import ResourceSyncError
+from resourcesync.simulator.clock import SimulatedClock
+from resourcesync.simulator.copies import OnChange, SimulatedCopies
+from resourcesync.simulator.network import Crash, SimulatedNetwork
+from resourcesync.simulator.origin import BASE
+from resourcesync.simulator.scenario import Strategy
+
+_IN_MEMORY: Final = 1 << 24
+
+
+class Follower:
+    """A Destination whose memory is in a folder, and whose copies are nowhere.
+
+    Args:
+        folder: For its memory; removed by whoever made it.
+        network: What it asks.
+        strategy: Whether it reads Change Lists, or a Resource List each time.
+        clock: Time.
+        on_change: Told of each copy that comes or goes.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        network: SimulatedNetwork,
+        strategy: Strategy,
+        clock: SimulatedClock,
+        on_change: OnChange,
+    ) -> None:
+        self.pulls = 0
+        self.failed = 0
+        self.crashes = 0
+        self.useful = 0
+        self._folder = folder
+        self._network = network
+        self._clock = clock
+        self._options = PullOptions(mode="baseline" if strategy == "lists" else "auto")
+        self.copies = SimulatedCopies(on_change)
+        self._mirror = MirrorFolder(folder, clock)
+
+    def pull(self) -> RunReport | ResourceSyncError | None:
+        """Pull once; return how it ended, ``None`` when the Destination died meanwhile."""
+        self.pulls += 1
+        try:
+            report = self._destination().pull(BASE, self._options)
+        except Crash:
+            self.crashes += 1
+            self._begin_anew()
+            return None
+        except ResourceSyncError as error:
+            self.failed += 1
+            return error
+        self.useful += report.useful
+        return report
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._mirror.close()
+
+    def _begin_anew(self) -> None:
+        self._mirror.close()
+        self._mirror = MirrorFolder(self._folder, self._clock)
+
+    def _destination(self) -> Destination:
+        state = self._mirror.state
+        assert state is not None
+        return Destination(
+            Equipment(
+                folder=str(self._folder),
+                fetcher=self._network,
+                copies=self.copies,
+                state=state,
+                clock=self._clock,
+                report=lambda _event, _fields: None,
+                scratch=_scratch,
+                check_folder=self._mirror.check_marker,
+                purge=lambda _place: None,
+                traffic=lambda: (self._network.requests, self._network.received),
+            )
+        )
+
+
+def _scratch() -> BinaryIO:
+    return cast(BinaryIO, SpooledTemporaryFile(max_size=_IN_MEMORY))

@@ -1,0 +1,174 @@
+"""Consistency, latency and efficiency of one Destination, counted while time passes.
+
+- *Consistency*: the share of the resources, of those that the origin has or the Destination holds,
+  that are equal on both sides; the mean over time, from the end of the first pull on.
+- *Latency* of a change: the seconds from when it happened at the origin until the Destination has
+  that version, or a later one, of the resource; or has it no more, if it is gone.
+- *Efficiency*: the bytes of resources that were put in place, of all bytes that were received.
+
+As in the simulations of Klein and Van de Sompel (arXiv:1305.4890, arXiv:1306.1073) where they say
+how they count; "of all" includes the documents, and answers that brought nothing.
+"""
+
+from dataclasses import dataclass, field
+
+ABSENT = ""
+"""The digest of what is not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What one run of one Destination came to.
+
+    Attributes:
+        consistency: 0 to 1.
+        latency, latency_95: Median and 95th percentile, in seconds.
+        efficiency: 0 to 1.
+        requests: Requests sent.
+        received: Bytes received.
+        useful: Of them, those of resources that were put in place.
+        changes: Changes at the origin.
+        synchronized: Of them, those that came to the Destination, themselves or by a later one.
+        pulls, failed: Pulls, and those of them that ended with an error.
+        crashes: How often the Destination died.
+        lies: How often it called itself in sync and was not: this must be 0.
+        outcome: ``converged``, ``waiting`` or ``silently wrong``, at the end, when all was quiet.
+        first: Seconds of the first pull.
+        series: Consistency at equal distances of time.
+    """
+
+    consistency: float
+    latency: float
+    latency_95: float
+    efficiency: float
+    requests: int
+    received: int
+    useful: int
+    changes: int
+    synchronized: int
+    pulls: int
+    failed: int
+    crashes: int
+    lies: int
+    outcome: str
+    first: float
+    series: tuple[float, ...] = field(default=(), repr=False)
+
+
+class Comparison:
+    """Both sides, as they are from moment to moment.
+
+    Args:
+        points: How many points of the consistency over time are wanted.
+        duration: Seconds of the run.
+    """
+
+    def __init__(self, points: int, duration: float) -> None:
+        self._there: dict[str, str] = {}
+        self._here: dict[str, str] = {}
+        self._extra: set[str] = set()
+        self.wrong: dict[str, float] = {}
+        """Names of what is not equal, and since when it is so, in seconds."""
+        self.latencies: list[float] = []
+        self.changes = 0
+        self._waiting: dict[str, list[tuple[float, str]]] = {}
+        self._history: dict[str, list[tuple[float, str]]] = {}
+        self._since: float | None = None
+        self._began = 0.0
+        self._sum = 0.0
+        self._every = duration / points
+        self._series: list[float] = []
+        self._partial = 0.0
+
+    def fill(self, there: dict[str, str]) -> None:
+        """Begin with what the origin has."""
+        self._there = dict(there)
+        self.wrong = dict.fromkeys(there, 0.0)
+
+    def happened(self, name: str, digest: str, at: float) -> None:
+        """Take note of a change at the origin; ``ABSENT`` for what is gone."""
+        self._pass(at)
+        self._history.setdefault(name, []).append((at, self._there.get(name, ABSENT)))
+        self.changes += 1
+        self._waiting.setdefault(name, []).append((at, digest))
+        self._put(self._there, name, digest)
+        self._judge(name, at)
+
+    def brought(self, name: str, digest: str, at: float) -> None:
+        """Take note of a change at the Destination; ``ABSENT`` for what is gone."""
+        self._pass(at)
+        self._put(self._here, name, digest)
+        waiting = self._waiting.get(name, [])
+        places = [place for place, (_, wanted) in enumerate(waiting) if wanted == digest]
+        if places:
+            done = waiting[: places[-1] + 1]
+            self.latencies.extend(at - since for since, _ in done)
+            self._waiting[name] = waiting[places[-1] + 1 :]
+        self._judge(name, at)
+
+    def begin(self, at: float) -> None:
+        """Count from now on: the first pull has ended."""
+        if self._since is None:
+            self._since = self._began = at
+
+    def is_true(self, as_of: float, at: float) -> bool:
+        """Whether all copies are as the origin was at some time from ``as_of`` on until now."""
+        return all(self._was(name, as_of) for name in self.wrong) and at >= as_of
+
+    def consistency(self, at: float) -> float:
+        """Return the mean share of what is equal, from the end of the first pull until now."""
+        self._pass(at)
+        if self._since is None or at <= self._began:
+            return self.share
+        return self._sum / (at - self._began)
+
+    def series(self) -> tuple[float, ...]:
+        """Return the share of what is equal, over time."""
+        return tuple(self._series)
+
+    def _was(self, name: str, as_of: float) -> bool:
+        """Whether a copy is as it was at the origin at ``as_of`` or later."""
+        here = self._here.get(name, ABSENT)
+        # Each item says until when a version was there.
+        return any(
+            until >= as_of and before == here for until, before in self._history.get(name, ())
+        )
+
+    def _put(self, side: dict[str, str], name: str, digest: str) -> None:
+        if digest == ABSENT:
+            side.pop(name, None)
+        else:
+            side[name] = digest
+
+    def _judge(self, name: str, at: float) -> None:
+        if self._there.get(name, ABSENT) == self._here.get(name, ABSENT):
+            self.wrong.pop(name, None)
+        else:
+            self.wrong.setdefault(name, at)
+        if name in self._here and name not in self._there:
+            self._extra.add(name)
+        else:
+            self._extra.discard(name)
+
+    @property
+    def share(self) -> float:
+        """The share of what is equal now."""
+        everything = len(self._there) + len(self._extra)
+        return 1.0 if not everything else 1.0 - len(self.wrong) / everything
+
+    def _pass(self, at: float) -> None:
+        if self._since is None or at <= self._since:
+            return
+        share = self.share
+        self._sum += share * (at - self._since)
+        while len(self._series) * self._every + self._every <= at:
+            self._series.append(share)
+        self._since = at
+
+
+def percentile(values: list[float], share: float) -> float:
+    """Return the value below which a share of the values lies; 0 of none."""
+    if not values:
+        return 0.0
+    ordered = sorted(values)
+    return ordered[round(share * (len(ordered) - 1))]

@@ -1,0 +1,193 @@
+"""The resources of a simulated Source: what they are, and what becomes of them, from a seed."""
+
+import hashlib
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.digests import Digest
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import floor_to_second
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.simulator.scenario import Burst, OriginSettings, Sizes
+
+BASE: Final = "http://source.example/"
+_NAME: Final = "r{:04d}/i{:07d}.html"
+
+
+class Version(NamedTuple):
+    """One version of a resource.
+
+    Attributes:
+        number: 1 for the first one of its name, and so on.
+        length: Bytes.
+        digest: SHA-256 of its bytes.
+        lastmod: Since when it is there, whole seconds, UTC.
+        media_type: What it is.
+    """
+
+    number: int
+    length: int
+    digest: str
+    lastmod: datetime
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """One change at the origin.
+
+    Attributes:
+        kind: What happened.
+        name: To which resource, below ``BASE``.
+        before: The version that was there; ``None`` when there was none.
+    """
+
+    kind: ChangeKind
+    name: str
+    before: Version | None = None
+
+
+class Origin:
+    """The resources as they are now.
+
+    Args:
+        settings: What they are, and what becomes of them.
+        seed: Of all that is left to chance.
+        now: Tells the time, UTC.
+    """
+
+    def __init__(self, settings: OriginSettings, seed: int, now: Callable[[], datetime]) -> None:
+        self._settings = settings
+        self._seed = seed
+        self._now = now
+        self._luck = random.Random(f"origin {seed}")  # noqa: S311 - a simulation
+        self._names: list[str] = []
+        self._places: dict[str, int] = {}
+        self._next = 0
+        self.versions: dict[str, Version] = {}
+        """What is there, by name."""
+        self._ever: dict[str, int] = {}
+        for _ in range(settings.resources):
+            self._create()
+
+    def change(self) -> Happening:
+        """Let one thing change, as chance has it."""
+        kind = self._luck.choices(list(ChangeKind), [self._weight(it) for it in ChangeKind])[0]
+        if kind is ChangeKind.CREATED or not self._names:
+            return Happening(kind=ChangeKind.CREATED, name=self._create())
+        name = self._luck.choice(self._names)
+        before = self.versions[name]
+        if kind is ChangeKind.DELETED:
+            self._delete(name)
+        else:
+            self._renew(name)
+        return Happening(kind=kind, name=name, before=before)
+
+    def gap(self) -> float:
+        """Return the seconds until the next change of the Poisson process; endless for none."""
+        rate = self._settings.per_second
+        return self._luck.expovariate(rate) if rate > 0 else math.inf
+
+    def body(self, name: str, version: Version) -> bytes:
+        """Return the bytes of a version, now or formerly there."""
+        return _bytes(self._seed, name, version.number, version.length)
+
+    def resource(self, name: str) -> Resource | None:
+        """Return what is to be listed of a resource; ``None`` when there is none."""
+        version = self.versions.get(name)
+        if version is None:
+            return None
+        return Resource(
+            uri=BASE + name,
+            lastmod=version.lastmod,
+            length=version.length,
+            digests=(Digest("sha-256", version.digest),),
+            media_type=version.media_type,
+        )
+
+    def set_back(self, versions: dict[str, Version]) -> None:
+        """Let the resources be again what they were."""
+        self.versions = dict(versions)
+        self._names = list(versions)
+        self._places = {name: place for place, name in enumerate(self._names)}
+
+    def _weight(self, kind: ChangeKind) -> float:
+        of = self._settings
+        weights = {
+            ChangeKind.CREATED: of.create,
+            ChangeKind.UPDATED: of.update,
+            ChangeKind.DELETED: of.delete,
+        }
+        return weights[kind]
+
+    def _create(self) -> str:
+        number, self._next = self._next, self._next + 1
+        name = _NAME.format(number // 1_000, number)
+        self._places[name] = len(self._names)
+        self._names.append(name)
+        self._renew(name)
+        return name
+
+    def _renew(self, name: str) -> None:
+        number = self._ever[name] = self._ever.get(name, 0) + 1
+        length = length_of(self._settings.sizes, self._luck)
+        self.versions[name] = Version(
+            number=number,
+            length=length,
+            digest=hashlib.sha256(_bytes(self._seed, name, number, length)).hexdigest(),
+            lastmod=floor_to_second(self._now()),
+            media_type=self._luck.choice(self._settings.media_types),
+        )
+
+    def _delete(self, name: str) -> None:
+        place = self._places.pop(name)
+        last = self._names.pop()
+        if last != name:
+            self._names[place] = last
+            self._places[last] = place
+        del self.versions[name]
+
+
+def length_of(sizes: Sizes, luck: random.Random) -> int:
+    """Return a length in bytes, as chance has it."""
+    drawn = round(sizes.median * math.exp(luck.gauss(0.0, sizes.spread)))
+    return min(max(drawn, sizes.least), sizes.most)
+
+
+def burst_times(burst: Burst, start: datetime, duration: float) -> Iterator[float]:
+    """Yield when a burst happens, in seconds since the beginning.
+
+    Raises:
+        ConfigurationError: There is no such time zone.
+    """
+    try:
+        zone = ZoneInfo(burst.zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ConfigurationError(
+            f"there is no time zone {burst.zone!r} here", hint="UTC is always there"
+        ) from error
+    day = start.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(1)
+    while True:
+        day += timedelta(days=1)
+        moment = (day.replace(tzinfo=None) + timedelta(seconds=burst.at)).replace(tzinfo=zone)
+        at = (moment - start).total_seconds()
+        if at > duration:
+            return
+        if at >= 0 and moment.weekday() in burst.days:
+            yield at
+
+
+def _bytes(seed: int, name: str, number: int, length: int) -> bytes:
+    """Return bytes that nothing else has: hashes of the name, then noise, over and over."""
+    head = hashlib.sha256(f"{seed} {name} {number}".encode()).digest()
+    block = head + _NOISE
+    return (block * (length // len(block) + 1))[:length] if length > len(head) else head[:length]
+
+
+_NOISE: Final = random.Random("noise").randbytes(4_064)  # noqa: S311 - a simulation

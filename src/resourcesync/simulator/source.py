@@ -1,0 +1,260 @@
+"""The simulated Source: what is published of the origin, and what is answered when it is asked."""
+
+import copy
+import random
+import re
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import BinaryIO, Final
+from zlib import crc32
+
+from resourcesync.adapters.memory import MemoryCatalogue, MemoryDocuments
+from resourcesync.errors import ResourceSyncError
+from resourcesync.model.digests import Digest
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.simulator.clock import SimulatedClock, SteppingClock
+from resourcesync.simulator.origin import BASE, Origin, Version
+from resourcesync.simulator.scenario import Faults, PublishSettings
+from resourcesync.source.believing import check_clock
+from resourcesync.source.paging import Limits
+from resourcesync.source.policy import Policy, Step
+from resourcesync.source.publisher import Publisher
+
+_SECOND: Final = 1_000_000
+_KEPT: Final = 4
+_DATETIME: Final = re.compile(rb' datetime="([^"]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the Source answers.
+
+    Attributes:
+        body: The bytes.
+        etag: Tells this body from others.
+    """
+
+    body: bytes
+    etag: str
+
+
+@dataclass(slots=True)
+class _Saved:
+    catalogue: MemoryCatalogue
+    documents: MemoryDocuments
+    versions: dict[str, Version]
+    listed: dict[str, str]
+
+
+class SimulatedSource:
+    """A Source that publishes what an origin holds.
+
+    Args:
+        origin: The resources.
+        settings: How they are published.
+        faults: What goes wrong here.
+        seed: Of all that is left to chance.
+        clock: Time as it is; the Source's own may be wrong.
+        on_listed: Told of each resource that is listed as another one now: its name and SHA-256,
+            empty for what is listed no more.
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        settings: PublishSettings,
+        faults: Faults,
+        seed: int,
+        clock: SimulatedClock,
+        on_listed: Callable[[str, str], None],
+    ) -> None:
+        self._on_listed = on_listed
+        self.origin = origin
+        self.clock = SteppingClock(clock)
+        self.published = 0
+        """How many publications wrote something."""
+        self.unpublished = 0
+        """How many failed."""
+        self._true = clock
+        self._settings = settings
+        self._faults = faults
+        self._luck = random.Random(f"source {seed}")  # noqa: S311 - a simulation
+        self._seed = seed
+        self._catalogue = MemoryCatalogue()
+        self._documents = MemoryDocuments()
+        self._listed: dict[str, str] = {}
+        self._false: dict[str, None] = {}
+        self._is_well = False
+        self._pending = dict.fromkeys(origin.versions)
+        self._former: dict[str, deque[Version]] = {}
+        self._older: dict[str, deque[bytes]] = {}
+        self._moments: list[tuple[int, float]] = []
+        self._saved: _Saved | None = None
+
+    def changed(self, name: str, before: Version | None) -> None:
+        """Take note that something became of a resource."""
+        self._pending[name] = None
+        if before is not None:
+            self._former.setdefault(name, deque(maxlen=_KEPT)).append(before)
+
+    def publish(self, step: Step = Step.DUE) -> bool:
+        """Publish what became of the resources; return whether any document was written."""
+        if step is Step.DUE and self._settings.strategy == "lists":
+            step = Step.REBASE
+        now = self.clock.now()
+        try:
+            step = check_clock(self._catalogue, now, step)
+            self._record()
+            done = self._publisher().publish(step)
+        except ResourceSyncError:
+            self.unpublished += 1
+            return False
+        latest = self._catalogue.latest()
+        if latest is not None:
+            self._moments.append((to_microseconds(latest), self._true.elapsed))
+        self.published += bool(done.written)
+        for written in done.written:
+            opened = self._documents.open(written.name)
+            assert opened is not None
+            self._older.setdefault(written.name, deque(maxlen=_KEPT)).append(opened.read())
+        return bool(done.written)
+
+    def published_at(self, as_of: int) -> float:
+        """Return when a moment of the Source's own was, in seconds since the beginning.
+
+        Args:
+            as_of: Microseconds, as its lists tell.
+
+        Returns:
+            When all that happened up to it was published; 0 where nothing is known of it.
+        """
+        place = bisect_right(self._moments, (as_of, float("inf"))) - 1
+        return self._moments[place][1] if place >= 0 else 0.0
+
+    def heal(self) -> None:
+        """Make no more mistakes; what was listed wrongly is listed anew the next time."""
+        self._is_well = True
+        self._pending |= self._false
+
+    def save(self) -> None:
+        """Keep what there is, so that the Source can be set back to it."""
+        self._saved = self._state()
+
+    def set_back(self) -> list[str]:
+        """Be again what was kept, lists and resources; return the names that may be others now."""
+        assert self._saved is not None
+        before = dict(self.origin.versions)
+        saved, self._saved = self._saved, None
+        self._catalogue, self._documents = saved.catalogue, saved.documents
+        for name in self._listed.keys() | saved.listed.keys():
+            if self._listed.get(name) != saved.listed.get(name):
+                self._on_listed(name, saved.listed.get(name, ""))
+        self._listed = saved.listed
+        latest = self._catalogue.latest()
+        if latest is not None:
+            self._moments = [it for it in self._moments if it[0] < to_microseconds(latest)]
+            self._moments.append((to_microseconds(latest), self._true.elapsed))
+        self.origin.set_back(saved.versions)
+        names = before.keys() | saved.versions.keys()
+        return sorted(it for it in names if before.get(it) != saved.versions.get(it))
+
+    def answer(self, path: str, *, stale: bool = False) -> Answer | None:
+        """Return what is at a path; ``None`` when nothing is.
+
+        Args:
+            path: Below ``BASE``.
+            stale: Answer an older version, if there was one.
+        """
+        opened: BinaryIO | None = self._documents.open(path)
+        if opened is not None:
+            body = opened.read()
+            older = self._older.get(path, ())
+            if stale and older:
+                body = next(iter(older))
+            body = self._without_times(body)
+            return Answer(body, f'"{crc32(body):08x}{len(body):x}"')
+        version = self.origin.versions.get(path)
+        if stale and self._former.get(path):
+            version = self._former[path][-1]
+        if version is None:
+            return None
+        return Answer(self.origin.body(path, version), f'"{version.digest[:20]}"')
+
+    def _record(self) -> None:
+        with self._catalogue.record(self.clock.now()) as recording:
+            recording.passed()
+            left: dict[str, None] = {}
+            for name in self._pending:
+                resource = self._listing(name, left)
+                known = self._listed.get(name)
+                if resource is None:
+                    if known is not None:
+                        recording.deleted(Resource(uri=BASE + name))
+                        del self._listed[name]
+                        self._on_listed(name, "")
+                    continue
+                digest = resource.digests[0].value
+                if known == digest:
+                    continue
+                record = recording.created if known is None else recording.updated
+                record(resource, "")
+                self._listed[name] = digest
+                self._on_listed(name, digest)
+            self._pending = left
+
+    def _listing(self, name: str, left: dict[str, None]) -> Resource | None:
+        """Return what is listed of a resource; ``None`` when there is none."""
+        resource = self.origin.resource(name)
+        if resource is None or self._is_well:
+            return resource
+        faults, luck = self._faults, self._luck
+        if faults.changed_while_listed and luck.random() < faults.changed_while_listed:
+            left[name] = None  # it changed behind the back of who listed it
+            former = self._former.get(name)
+            if former:
+                digest = Digest("sha-256", former[-1].digest)
+                resource = replace(resource, length=former[-1].length, digests=(digest,))
+        if faults.wrong_hash and luck.random() < faults.wrong_hash:
+            digest = Digest("sha-256", f"{luck.getrandbits(256):064x}")
+            resource = replace(resource, digests=(digest,))
+            self._false[name] = None
+        return resource
+
+    def _publisher(self) -> Publisher:
+        of = self._settings
+        return Publisher(
+            self._catalogue,
+            self._documents,
+            base_uri=BASE,
+            clock=self.clock,
+            limits=Limits(max_entries=of.max_entries),
+            policy=Policy(
+                rotate=int(of.rotate * _SECOND),
+                rebase=int(of.rebase * _SECOND),
+                keep=int(of.keep * _SECOND),
+            ),
+        )
+
+    def _without_times(self, body: bytes) -> bytes:
+        rate = self._faults.undated
+        if not rate or b'capability="changelist"' not in body:
+            return body
+        bound = round(rate * (1 << 32))
+
+        def kept(match: "re.Match[bytes]") -> bytes:
+            return b"" if crc32(match[1], self._seed) < bound else match[0]
+
+        return _DATETIME.sub(kept, body)
+
+    def _state(self) -> _Saved:
+        documents = copy.copy(self._documents)
+        documents._documents = dict(self._documents._documents)  # noqa: SLF001
+        return _Saved(
+            catalogue=copy.copy(self._catalogue),
+            documents=documents,
+            versions=dict(self.origin.versions),
+            listed=dict(self._listed),
+        )

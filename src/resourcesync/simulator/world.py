@@ -1,0 +1,255 @@
+"""One run: an origin lives, a Source publishes, a Destination follows; all of it is measured."""
+
+import random
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.errors import ResourceSyncError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.simulator.clock import SimulatedClock
+from resourcesync.simulator.follower import Follower
+from resourcesync.simulator.measures import ABSENT, Comparison, Measured, percentile
+from resourcesync.simulator.network import SimulatedNetwork
+from resourcesync.simulator.origin import Origin, burst_times
+from resourcesync.simulator.scenario import HOUR, DestinationSettings, Scenario
+from resourcesync.simulator.source import SimulatedSource
+from resourcesync.source.policy import Step
+
+OnEvent = Callable[[float, str, Mapping[str, object]], None]
+"""Told of each event: the seconds since the beginning, its name, and more of it."""
+
+_POINTS: Final = 200
+_DELIVERY: Final = 0.1
+_MICROSECOND: Final = 1e-6
+"""What is nearer than this is now: the clock has nothing between."""
+_LAST_PULLS: Final = 5
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system in memory, where there is one
+
+
+def simulate(
+    scenario: Scenario, destination: DestinationSettings, on_event: OnEvent | None = None
+) -> Measured:
+    """Let one Destination follow a Source from the beginning to the end.
+
+    What happens at the Source is the same for every Destination: it follows from the seed.
+
+    Args:
+        scenario: What is simulated.
+        destination: Who follows.
+        on_event: Told of each event.
+
+    Raises:
+        ConfigurationError: The scenario cannot be simulated.
+        StorageError: The Destination's memory cannot be kept in a temporary folder.
+    """
+    scenario.check()
+    place = _MEMORY if _MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="resourcesync-simulate-", dir=place) as folder:
+        world = _World(scenario, destination, Path(folder), on_event or _nothing)
+        with closing(world.follower):
+            return world.run()
+
+
+class _World:
+    def __init__(
+        self,
+        scenario: Scenario,
+        destination: DestinationSettings,
+        folder: Path,
+        on_event: OnEvent,
+    ) -> None:
+        self._scenario = scenario
+        self._destination = destination
+        self._tell = on_event
+        self._clock = SimulatedClock(scenario.start)
+        self._luck = random.Random(f"world {scenario.seed}")  # noqa: S311 - a simulation
+        faults, seed = scenario.faults, scenario.seed
+        self._origin = Origin(scenario.origin, seed, self._clock.now)
+        self._compared = Comparison(_POINTS, scenario.duration)
+        self._claimed = Comparison(_POINTS, scenario.duration)
+        self._source = SimulatedSource(
+            self._origin, scenario.publish, faults, seed, self._clock, self._listed
+        )
+        self._network = SimulatedNetwork(self._source, destination, faults, seed, self._clock)
+        self.follower = Follower(
+            folder, self._network, scenario.publish.strategy, self._clock, self._brought
+        )
+        self._compared.fill({it: at.digest for it, at in self._origin.versions.items()})
+        self._is_told = False
+        self._lies = 0
+        self._first = 0.0
+
+    def run(self) -> Measured:
+        """Live the whole time, then see how it ends when all is quiet."""
+        duration = self._scenario.duration
+        self._prepare()
+        due = 0.0
+        while True:
+            self._wait(min(due, duration))
+            if duration - self._clock.elapsed <= _MICROSECOND:
+                break
+            self._is_told = False
+            if not self._is_offline():
+                self._pull()
+            due = self._clock.elapsed + self._destination.every
+        consistency = self._compared.consistency(duration)
+        series = self._compared.series()
+        latencies, changes = list(self._compared.latencies), self._compared.changes
+        requests, received = self._network.requests, self._network.received
+        useful, pulls = self.follower.useful, self.follower.pulls
+        outcome = self._conclude()
+        return Measured(
+            consistency=consistency,
+            latency=percentile(latencies, 0.5),
+            latency_95=percentile(latencies, 0.95),
+            efficiency=useful / received if received else 0.0,
+            requests=requests,
+            received=received,
+            useful=useful,
+            changes=changes,
+            synchronized=len(latencies),
+            pulls=pulls,
+            failed=self.follower.failed,
+            crashes=self.follower.crashes,
+            lies=self._lies,
+            outcome=outcome,
+            first=self._first,
+            series=series,
+        )
+
+    def _prepare(self) -> None:
+        """Publish for the first time, and let all that is to happen be due."""
+        scenario, faults, at = self._scenario, self._scenario.faults, self._clock.call_at
+        self._source.publish()
+        at(scenario.publish.every, self._publish)
+        self._change_later()
+        for burst in scenario.origin.bursts:
+            for moment in burst_times(burst, scenario.start, scenario.duration):
+                at(moment, lambda many=burst.changes: self._change(many))  # type: ignore[misc]
+        for moment, seconds in faults.clock_steps:
+            at(moment, lambda by=seconds: self._source.clock.step(by))  # type: ignore[misc]
+        for moment in faults.restarts:
+            at(moment, self._restart)
+        for moment, seconds in faults.rollbacks:
+            at(max(0.0, moment - seconds), self._source.save)
+            at(moment, self._set_back)
+
+    def _wait(self, until: float) -> None:
+        """Let time pass, unless a notification comes before."""
+        while until - self._clock.elapsed > _MICROSECOND and not self._is_told:
+            self._clock.pass_to_next(until)
+
+    def _pull(self) -> None:
+        before = self._network.requests
+        began = self._clock.elapsed
+        ended = self.follower.pull()
+        fields: dict[str, object] = {"requests": self._network.requests - before}
+        if isinstance(ended, RunReport):
+            fields |= {"state": ended.state.value, "mode": ended.mode.value}
+            if ended.state is MirrorState.IN_SYNC:
+                self._check_claim(ended)
+                self._first = self._first or self._clock.elapsed - began
+                self._compared.begin(self._clock.elapsed)
+        else:
+            fields["error"] = ended.code if isinstance(ended, ResourceSyncError) else "died"
+        self._event("pull", consistency=round(self._compared.share, 6), **fields)
+
+    def _check_claim(self, report: RunReport) -> None:
+        """Count a lie when what is called in sync is not what was listed, then or later."""
+        if report.as_of is None:
+            return
+        as_of = self._source.published_at(to_microseconds(report.as_of))
+        if not self._claimed.is_true(as_of, self._clock.elapsed):
+            self._lies += 1
+            self._event("lie", as_of=as_of)
+
+    def _conclude(self) -> str:
+        """Let all be quiet and well, pull some times more, and see whether both sides are equal."""
+        self._clock.forget()
+        self._network.is_well = True
+        self._source.heal()
+        for _ in range(_LAST_PULLS):
+            self._clock.sleep(2 * HOUR)
+            self._source.publish()
+            ended = self.follower.pull()
+            if not isinstance(ended, RunReport) or ended.state is not MirrorState.IN_SYNC:
+                continue
+            if self._claimed.wrong:
+                return "silently wrong"
+            if not self._compared.wrong:
+                return "converged"
+        return "waiting"
+
+    def _is_offline(self) -> bool:
+        elapsed = self._clock.elapsed
+        return any(since <= elapsed < until for since, until in self._destination.offline)
+
+    # --- what happens ---
+
+    def _change_later(self) -> None:
+        gap = self._origin.gap()
+        moment = self._clock.elapsed + gap
+        if moment <= self._scenario.duration:
+            self._clock.call_at(moment, self._change_and_go_on)
+
+    def _change_and_go_on(self) -> None:
+        self._change(1)
+        self._change_later()
+
+    def _change(self, many: int) -> None:
+        for _ in range(many):
+            happening = self._origin.change()
+            version = self._origin.versions.get(happening.name)
+            self._source.changed(happening.name, happening.before)
+            digest = ABSENT if version is None else version.digest
+            self._compared.happened(happening.name, digest, self._clock.elapsed)
+            self._event("change", kind=happening.kind.value, name=happening.name)
+
+    def _publish(self) -> None:
+        wrote = self._source.publish()
+        self._event("publish", wrote=wrote)
+        self._clock.call_at(self._clock.elapsed + self._scenario.publish.every, self._publish)
+        if self._scenario.publish.push:
+            self._notify(wrote=wrote)
+
+    def _notify(self, *, wrote: bool) -> None:
+        faults, luck = self._scenario.faults, self._luck
+        times = int(wrote and luck.random() >= faults.push_lost)
+        times += int(times > 0 and luck.random() < faults.push_doubled)
+        times += int(luck.random() < faults.push_forged)
+        for number in range(times):
+            self._clock.call_at(self._clock.elapsed + _DELIVERY * (number + 1), self._told)
+
+    def _told(self) -> None:
+        self._is_told = True
+
+    def _restart(self) -> None:
+        self._source.publish(Step.INITIALISE)
+        self._event("restart")
+
+    def _set_back(self) -> None:
+        for name in self._source.set_back():
+            version = self._origin.versions.get(name)
+            digest = ABSENT if version is None else version.digest
+            self._compared.happened(name, digest, self._clock.elapsed)
+        self._event("set back")
+
+    # --- what both sides have ---
+
+    def _listed(self, name: str, digest: str) -> None:
+        self._claimed.happened(name, digest, self._clock.elapsed)
+
+    def _brought(self, path: str, digest: str) -> None:
+        self._compared.brought(path, digest, self._clock.elapsed)
+        self._claimed.brought(path, digest, self._clock.elapsed)
+
+    def _event(self, event: str, **fields: object) -> None:
+        self._tell(self._clock.elapsed, event, fields)
+
+
+def _nothing(_at: float, _event: str, _fields: Mapping[str, object]) -> None:
+    pass
