@@ -13,6 +13,8 @@ ConfigurationError
   several-sets       The Source offers several sets; say which one is meant.
   no-such-set        The Source offers no set of that name.
   set-gone           The Source no longer offers the set that this mirror follows.
+  own-publication    The mirror holds what is published at the same address; see the hint.
+  links-unknown      The mirror does not know yet what entries link to; pull a whole list once.
   empty-tree         Nothing is left to publish, though there was something; see the hint.
   glob               A pattern of --include or --exclude cannot be understood.
   max-size           The largest size cannot be used.

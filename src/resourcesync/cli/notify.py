@@ -11,7 +11,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.publish_told import CATALOGUE, is_told
+from resourcesync.cli.publish_told import CATALOGUE, is_told, usual_out
 from resourcesync.cli.words import QUIET, Line
 from resourcesync.config import files
 
@@ -61,7 +61,9 @@ def command(output: OutputOptions, source: Path, config: Path | None, *, test: b
 def _target(source: ConfiguredSource) -> Path:
     """Return the tree or the catalogue of a Source; another system's is beside its documents."""
     if is_told(source.path) and not source.path.startswith(CATALOGUE):
-        return Path(f"{CATALOGUE}{source.settings['out'].value}/.resourcesync/catalogue.db")
+        told = source.settings.get("out")
+        out = usual_out(source.path) if told is None else told.value
+        return Path(f"{CATALOGUE}{out}/.resourcesync/catalogue.db")
     return Path(source.path)
 
 

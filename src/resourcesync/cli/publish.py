@@ -64,6 +64,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     SYSTEM:… is another system that tells of its resources: 'resourcesync plugins' lists what can be
     named so. It needs --out FOLDER. What it tells is recorded and published; it is never changed.
+
+    A mirror's folder is published as an aggregator does: its copies at addresses of their own, each
+    with a link to the original. The documents go to .resourcesync/publication in it, or to --out.
     """
     publish_options.check_steps(values)
     tree: str | None = values.pop("tree")
@@ -155,12 +158,13 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> Outcome:
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
     )
-    if publish_told.is_told(target):
-        return _publish_told(target, chosen, asked, values, screen)
+    told = publish_told.told_name(target)
+    if told:
+        return _publish_told(told, chosen, asked, values, screen)
     publish_told.check_folder(target, values)
     tree, clock = Path(target), machine.system_clock()
     for name in {"out", "versions_in"} & {name for name in values if values[name] is not None}:
-        chosen[name] = publishing.relative_out(tree, values[name])
+        chosen[name] = documents.out_of(tree, values[name])
     if values["watch"]:
         return _watch(tree, chosen, asked, values["rescan"], screen)
     started = clock.monotonic()

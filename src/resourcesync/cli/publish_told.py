@@ -1,4 +1,4 @@
-"""``publish`` of what other programs tell: a catalogue, lines of JSON, or another system."""
+"""``publish`` of what is told: a catalogue, lines of JSON, a mirror, or another system."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 CATALOGUE: Final = "catalogue:"
 """What begins the name of a catalogue, which is no folder."""
 LINES: Final = "ndjson:"
+MIRROR: Final = "mirror:"
 SYSTEM_OPTIONS: Final = ("with", "auth", "proxy", "proxy_auth", "ca_file")
 """What is asked of other systems alone, by the names of its values."""
 _RETRY: Final = 2.0
@@ -29,14 +30,43 @@ OnFailed = Callable[[ResourceSyncError, float], None]
 
 
 def is_told(tree: str) -> bool:
-    """Whether what is to be published is told by other programs, and is no folder."""
-    if tree.startswith((CATALOGUE, LINES)):
-        return True
-    if ":" not in tree:
-        return False
-    from resourcesync.wiring import accounts  # noqa: PLC0415 - help stays quick
+    """Whether what is to be published is told by other programs, or a mirror, and no folder."""
+    return bool(told_name(tree))
 
-    return accounts.is_address(tree)
+
+def told_name(tree: str) -> str:
+    """Return the name of what is told; that of a mirror is not its folder's. Empty for folders."""
+    if tree.startswith((CATALOGUE, LINES)):
+        return tree
+    if ":" in tree:
+        from resourcesync.wiring import accounts  # noqa: PLC0415 - help stays quick
+
+        if accounts.is_address(tree):
+            return tree
+    if not _may_be_mirror(tree):
+        return ""
+    from resourcesync.wiring.published import is_aggregated  # noqa: PLC0415 - the same
+
+    folder = Path(tree)
+    return f"{MIRROR}{folder.absolute()}" if is_aggregated(folder) else ""
+
+
+def _may_be_mirror(tree: str) -> bool:
+    try:
+        return (Path(tree) / ".resourcesync" / "state.db").is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def usual_out(tree: str) -> Path | None:
+    """Return where the documents of what is told go by themselves; ``None``: it must be said."""
+    name = told_name(tree)
+    if not name.startswith(MIRROR):
+        return None
+    from resourcesync.wiring.aggregating import folder_of  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.published import PUBLICATION  # noqa: PLC0415 - the same
+
+    return folder_of(name) / PUBLICATION
 
 
 def check_folder(target: str, values: Mapping[str, Any]) -> None:
@@ -60,7 +90,7 @@ class ToldTree:
     """What other programs tell, to be published.
 
     Attributes:
-        name: ``catalogue:FILE``, ``ndjson:FILE``, or the address of another system.
+        name: ``catalogue:FILE``, ``ndjson:FILE``, or the address of another system or a mirror.
         chosen: The settings that were given.
         asked: What is asked of this run.
         values: The options of ``publish``.
@@ -147,10 +177,15 @@ class ToldTree:
 
         if self.values["hash"]:
             raise ConfigurationError("--hash is for folders: another system has its own digests")
+        out, values = self._out(), dict(self.values["with"])
+        if self.name.startswith(MIRROR) and "hops" not in values:
+            from resourcesync.wiring import aggregating  # noqa: PLC0415 - help stays quick
+
+            values["hops"] = aggregating.hops(out, self.chosen)
         return Followed(
             address=self.name,
-            values=dict(self.values["with"]),
-            out=self._out(),
+            values=values,
+            out=out,
             read_again=self.values["rescan"],
             network=self.network(),
         )
@@ -161,7 +196,7 @@ class ToldTree:
                 raise ConfigurationError(f"--{name} is for other systems, not for {self.name}")
 
     def _out(self) -> Path:
-        if self.values["out"] is None:
+        out: Path | None = self.values["out"] or usual_out(self.name)
+        if out is None:
             raise ConfigurationError(f"{self.name} needs --out: the folder for the documents")
-        out: Path = self.values["out"]
         return out

@@ -117,8 +117,7 @@ class Application:
         self._media_type = served.media_type
         self._prefix = served.documents_names
         self._documents = Folder(served.documents_folder)
-        is_inside = served.documents_folder.absolute().is_relative_to(served.root.absolute())
-        closed = self._prefix if is_inside else ()
+        closed = self._prefix if served.has_documents_inside else ()
         self._is_published = served.is_published
         self._tree = Folder(served.root, closed=closed, required=True, is_open=self._is_open)
         self._link = f'<{served.capability_list_uri}>; rel="resourcesync"'

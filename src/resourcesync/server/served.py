@@ -9,7 +9,7 @@ from typing import Final
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.pages import Overview
-from resourcesync.server.paths import Names
+from resourcesync.server.paths import Names, is_hidden
 
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
 
@@ -67,7 +67,14 @@ class Served:
         """The path of the documents' folder in the application, as names."""
         folder, root = self.documents_folder.absolute(), self.root.absolute()
         inside = folder.relative_to(root) if folder.is_relative_to(root) else Path(folder.name)
-        return tuple(os.fsencode(part) for part in inside.parts)
+        names = tuple(os.fsencode(part) for part in inside.parts)
+        return names[-1:] if is_hidden(names) else names
+
+    @property
+    def has_documents_inside(self) -> bool:
+        """Whether the folder of documents would be served as a part of the tree, too."""
+        inside = Path(os.fsdecode(b"/".join(self.documents_names)))
+        return self.root.absolute() / inside == self.documents_folder.absolute()
 
     @property
     def description(self) -> Path:

@@ -2,11 +2,34 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from resourcesync.adapters.catalogue import read_note
 from resourcesync.adapters.files import Judge, Selection
-from resourcesync.wiring import robots
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.memory import Memory
+from resourcesync.errors import ConfigurationError
+from resourcesync.wiring import plugins, robots
 from resourcesync.wiring.publishing import CATALOGUE, NOTE, Settings, decode_settings
+
+PUBLICATION: Final = Path(OWN_FOLDER) / "publication"
+"""Where the documents of a published mirror are, unless they go elsewhere: never among copies."""
+
+
+def is_aggregated(folder: Path) -> bool:
+    """Whether to publish a folder is to publish a mirror, and not the files as they lie there.
+
+    A mirror that was published as a folder of files stays one.
+
+    Raises:
+        StorageError: Its catalogue cannot be read.
+    """
+    if not is_mirror(folder):
+        return False
+    catalogue = folder / CATALOGUE
+    return not catalogue.is_file() or read_note(catalogue, NOTE) is None
 
 
 def published_settings(root: Path) -> Settings:
@@ -18,15 +41,28 @@ def published_settings(root: Path) -> Settings:
     return decode_settings(read_note(root / CATALOGUE, NOTE))
 
 
-def published_files(root: Path) -> Callable[[str], bool]:
-    """Return what tells which files of a published tree are published, by their paths in it.
-
-    Those that the operator left out are not, as the last publication had it. ``robots.txt`` is for
-    everybody.
+def documents_of(root: Path) -> Path:
+    """Return the folder that has the documents of a tree when nobody said another.
 
     Raises:
         StorageError: The catalogue cannot be read.
     """
+    out = root / PUBLICATION
+    return out if is_aggregated(root) and out.is_dir() else root
+
+
+def published_files(root: Path) -> Callable[[str], bool]:
+    """Return what tells which files of a published tree are published, by their paths in it.
+
+    Those that the operator left out are not, as the last publication had it. ``robots.txt`` is for
+    everybody. Of a mirror, the copies are, and no other file that lies there.
+
+    Raises:
+        StateError: The memory of a mirror is damaged.
+        StorageError: The catalogue cannot be read.
+    """
+    if is_aggregated(root):
+        return _published_copies(root)
     settings = published_settings(root)
     judge = Judge(Selection(include=settings.include, exclude=settings.exclude, hidden=True))
 
@@ -34,3 +70,30 @@ def published_files(root: Path) -> Callable[[str], bool]:
         return path == robots.NAME or judge.of_path(tuple(path.split("/"))) is None
 
     return is_published
+
+
+def _published_copies(folder: Path) -> Callable[[str], bool]:
+    """Return what tells of a path in a mirror's folder whether the file there is a copy of it.
+
+    Raises:
+        ConfigurationError: The mirror does not know its Source yet, or its mapper is not here.
+        StateError: Its memory is damaged or from a newer version.
+    """
+    file = folder / OWN_FOLDER / STATE_FILE
+    with SqliteMirrorState(file, read_only=True) as state:
+        identity = Memory(state).identity
+    if identity is None:
+        raise ConfigurationError(
+            f"{folder} was not pulled yet", hint=f"resourcesync pull https://HOST/ {folder}"
+        )
+    mapping = identity.mapping(plugins.mapper)
+
+    def is_copy(path: str) -> bool:
+        uri = mapping.uri(path)
+        if uri is None:
+            return False
+        with SqliteMirrorState(file, read_only=True) as state:  # one for each: threads ask
+            copy = state.copy(uri)
+        return copy is not None and copy.path == path
+
+    return is_copy

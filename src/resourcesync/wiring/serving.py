@@ -24,7 +24,7 @@ from resourcesync.server.operations import Count, Operations
 from resourcesync.server.running import Aside, Limits, ServerThread, serve_forever
 from resourcesync.source.contents import PresentContents
 from resourcesync.wiring.overlooking import Lookout
-from resourcesync.wiring.published import published_files, published_settings
+from resourcesync.wiring.published import documents_of, published_files, published_settings
 from resourcesync.wiring.publishing import CATALOGUE
 
 if TYPE_CHECKING:
@@ -189,8 +189,8 @@ class Tree:
         return log
 
     def _log(self) -> FileChangeLog | None:
-        path = self.root / CATALOGUE
-        return FileChangeLog(path) if path.exists() else None
+        paths = (self.root / CATALOGUE, self.out / CATALOGUE)
+        return next((FileChangeLog(path) for path in paths if path.exists()), None)
 
 
 def find_tree(root: Path, out: Path | None = None) -> Tree:
@@ -205,7 +205,7 @@ def find_tree(root: Path, out: Path | None = None) -> Tree:
         DocumentError: Its Source Description cannot be read.
         StorageError: The same, because of the disk.
     """
-    out = out or root
+    out = out or documents_of(root)
     description = out / ".well-known" / "resourcesync"
     try:
         with description.open("rb") as stream:

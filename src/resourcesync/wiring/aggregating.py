@@ -1,0 +1,291 @@
+"""A mirror becomes a Source of its own: an account of what its memory says (ADR 0063).
+
+Nothing is hashed again: the mirror knows digests of its copies. Its lock is not taken: a pull may
+go on meanwhile, and each answer of the memory is of one moment.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from resourcesync.adapters.catalogue import read_note
+from resourcesync.adapters.files.media_types import media_type
+from resourcesync.adapters.files.names import to_segment
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.snapshot import StateSnapshot
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.changelog import ChangeReader
+from resourcesync.destination.entries import ENTRIES_KNOWN
+from resourcesync.destination.plan import CONTRADICTING, is_forgotten
+from resourcesync.errors import ConfigurationError, DiscontinuityError
+from resourcesync.model.digests import parse_digests
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.model.vocabulary import ChangeKind, Dialect
+from resourcesync.ports import Clock
+from resourcesync.ports.accounts import AccountOptions, Told
+from resourcesync.ports.changes import Logged, LoggedKind
+from resourcesync.ports.linking import EntryLink
+from resourcesync.ports.mirror import Copy, MirrorState
+from resourcesync.source.aggregation import Upstream, links_of
+from resourcesync.wiring import catalogues, mirrors, publishing, stores
+
+SCHEME: Final = "mirror:"
+"""What the address of a mirror begins with, where it is to be published."""
+
+_BEFORE_1_0: Final = frozenset({Dialect.V0_5, Dialect.V0_6, Dialect.V0_9, Dialect.V0_9_1})
+_RESERVED: Final = "resourcesync/"
+_APPEARED: Final = frozenset({LoggedKind.CREATED, LoggedKind.DELETED})
+_AT_ONCE: Final = 5_000
+_LOOK_EVERY: Final = 1.0
+_SECOND: Final = 1_000_000
+_log = logging.getLogger(__name__)
+_read_links: Final = msgspec.json.Decoder(list[EntryLink]).decode
+
+
+def folder_of(address: str) -> Path:
+    """Return the folder of a mirror that is named ``mirror:FOLDER`` or ``mirror:STORE``."""
+    place = address.removeprefix(SCHEME)
+    return stores.home_of(place).folder if stores.is_address(place) else Path(place)
+
+
+def hops(out: Path, chosen: Mapping[str, object]) -> str:
+    """Return which hops are told: ``all`` in versions of the format before 1.0, else ``original``.
+
+    Args:
+        out: The folder of the documents.
+        chosen: The settings that are given now.
+
+    Raises:
+        StorageError: The catalogue cannot be read.
+    """
+    dialect = chosen.get("dialect")
+    path = out / publishing.CATALOGUE
+    if dialect is None and path.is_file():
+        dialect = publishing.decode_settings(read_note(path, catalogues.NOTE)).dialect
+    return "all" if dialect in _BEFORE_1_0 else "original"
+
+
+@contextmanager
+def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
+    """Open the account of a mirror; ``--with hops=all`` tells of each hop.
+
+    Raises:
+        ConfigurationError: It is no mirror, or cannot be published yet.
+        StateError: Its memory is damaged or from a newer version.
+    """
+    unknown = sorted(options.values.keys() - {"hops"})
+    which = options.values.get("hops", "original")
+    if unknown or which not in ("original", "all"):
+        told = unknown[0] if unknown else f"hops={which}"
+        raise ConfigurationError(
+            f"--with {told}: a mirror knows no such thing", hint="hops=original or hops=all"
+        )
+    folder = folder_of(options.address)
+    if not is_mirror(folder):
+        raise mirrors.not_a_mirror(folder)
+    path = folder / OWN_FOLDER / STATE_FILE
+    with SqliteMirrorState(path, read_only=True) as state:
+        _check_ready(state, folder)
+        yield MirrorAccount(path, state, options.base_uri, options.clock, all_hops=which == "all")
+
+
+def _check_ready(state: MirrorState, folder: Path) -> None:
+    if state.note(ENTRIES_KNOWN) is not None:
+        return
+    raise ConfigurationError(
+        f"{folder} does not know yet what its Source's entries link to",
+        evidence=(("reason", "no whole list was read since this is remembered"),),
+        hint=f"resourcesync pull {folder} --mode baseline",
+        code="links-unknown",
+    )
+
+
+class MirrorAccount:
+    """What a mirror holds, as another Source's resources (``Account``).
+
+    Args:
+        path: The file of its memory.
+        state: Its memory, open for reading.
+        base_uri: The address of the new Source, with a slash at its end.
+        clock: Time.
+        all_hops: Whether each hop is told.
+    """
+
+    tells_all = True
+
+    def __init__(
+        self, path: Path, state: MirrorState, base_uri: str, clock: Clock, *, all_hops: bool
+    ) -> None:
+        self._path = path
+        self._state = state
+        self._base = base_uri
+        self._clock = clock
+        self._all_hops = all_hops
+
+    def position(self) -> str:
+        """Return the number and the time of the newest change of the mirror."""
+        newest = self._state.change_bounds()[1]
+        last = next(self._state.changes(newest - 1), None) if newest else None
+        return f"{newest} {0 if last is None else last.time}"
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield the copies that are here, as they are at one moment.
+
+        Raises:
+            ConfigurationError: They came from the very Source that is to be published.
+            StateError: The memory is damaged.
+        """
+        with StateSnapshot(self._path) as state:
+            teller = _Teller(state, self._base, all_hops=self._all_hops)
+            for copy in state.copies():
+                resource = teller.resource(copy)
+                if resource is not None:
+                    yield resource
+
+    def changes(self, after: str, wait: float) -> Iterator[Told]:
+        """Yield what changed in the mirror after a position.
+
+        Raises:
+            ConfigurationError: It came from the very Source that is to be published.
+            DiscontinuityError: The mirror's log does not reach back, or is another one.
+            StateError: The memory is damaged.
+        """
+        until = self._clock.monotonic() + wait
+        cursor = self._cursor(after)
+        while True:
+            reader = ChangeReader(state=self._state, cursor=cursor, touched=True)
+            rows = reader.new()
+            while batch := list(islice(rows, _AT_ONCE)):
+                cursor = batch[-1].seq
+                yield Told(f"{cursor} {batch[-1].time}", self._told(batch))
+            left = until - self._clock.monotonic()
+            if left <= 0:
+                return
+            self._clock.sleep(min(_LOOK_EVERY, left))
+
+    def _cursor(self, position: str) -> int:
+        """Return the number of a position, if it is one of this log and no other."""
+        number, _, time = position.partition(" ")
+        if number.isdecimal() and time.isdecimal():
+            cursor, forgotten = int(number), self._state.change_bounds()[0]
+            last = next(self._state.changes(cursor - 1), None) if cursor > forgotten else None
+            if last is None or (last.seq, last.time) == (cursor, int(time)):
+                return cursor
+        raise DiscontinuityError(
+            "the mirror has another log of changes than it had",
+            evidence=(("position", position[:100]),),
+            hint="all copies are read again",
+            code="changes-lost",
+        )
+
+    def _told(self, rows: Sequence[Logged]) -> list[Change]:
+        """Return the last change of each copy, as it is now."""
+        teller = _Teller(self._state, self._base, all_hops=self._all_hops)
+        last: dict[str, Logged] = {}
+        for row in rows:
+            if row.kind == LoggedKind.TOUCHED and not self._has_new_links(row):
+                continue
+            last.pop(row.uri, None)
+            last[row.uri] = row
+        told = [teller.change(row) for row in last.values()]
+        appeared = [row.uri for row in rows if row.kind in _APPEARED]
+        if appeared and self._state.has_entries():
+            linking = [it for it in self._state.entries_linking(appeared) if it not in last]
+            told += [teller.updated(uri, rows[-1].time) for uri in linking]
+        return [change for change in told if change is not None]
+
+    def _has_new_links(self, row: Logged) -> bool:
+        return self._state.entry_changed(row.uri) == row.seq
+
+
+class _Teller:
+    """Says of copies what the new Source says of them."""
+
+    def __init__(self, state: MirrorState, base: str, *, all_hops: bool) -> None:
+        self._state = state
+        self._base = base
+        self._all_hops = all_hops
+        self._has_entries = state.has_entries()
+        self._has_contradicting = state.pending_coded(CONTRADICTING) > 0
+
+    def change(self, row: Logged) -> Change | None:
+        """Return what became of a copy; ``None`` when a later change of it will tell."""
+        if row.kind == LoggedKind.DELETED:
+            return self._deleted(row.path, row.time)
+        return self.updated(row.uri, row.time)
+
+    def updated(self, uri: str, time: int) -> Change | None:
+        """Return a copy as it is now; ``None`` when a later change will tell of it."""
+        copy = self._state.copy(uri)
+        if copy is None or is_forgotten(copy):
+            return None
+        resource = self.resource(copy)
+        if resource is not None:
+            return Change(kind=ChangeKind.UPDATED, resource=resource, time=from_microseconds(time))
+        return self._deleted(copy.path, time) if self._contradicts(copy) else None
+
+    def resource(self, copy: Copy) -> Resource | None:
+        """Return a copy as a resource; ``None`` when nothing is here that could be published."""
+        if copy.path.startswith(_RESERVED):
+            _log.warning("%s is not published: our own documents are there", copy.uri)
+            return None
+        if is_forgotten(copy):  # its file is changing now: until the log tells, it is as it was
+            before = self._state.content_before(copy.uri)
+            if before is None:
+                return None
+            copy = copy._replace(length=before[0], digests=before[1], listed="", lastmod=None)
+        if self._contradicts(copy):
+            return None
+        text = self._state.entry_links(copy.uri) if self._has_entries else ""
+        upstream = Upstream(
+            uri=copy.uri,
+            modified=copy.lastmod,
+            hash=copy.listed,
+            links=_read_links(text) if text else (),
+        )
+        self._check_no_loop(upstream)
+        digests = parse_digests(copy.digests)
+        return Resource(
+            uri=self._address(copy.path),
+            lastmod=from_microseconds(copy.installed // _SECOND * _SECOND),
+            length=copy.length,
+            digests=digests,
+            media_type=media_type(copy.path),
+            links=links_of(upstream, copy.length, digests, self._own, all_hops=self._all_hops),
+        )
+
+    def _deleted(self, path: str, time: int) -> Change:
+        resource = Resource(uri=self._address(path))
+        return Change(kind=ChangeKind.DELETED, resource=resource, time=from_microseconds(time))
+
+    def _address(self, path: str) -> str:
+        return self._base + "/".join(map(to_segment, path.split("/")))
+
+    def _own(self, uri: str) -> str | None:
+        copy = self._state.copy(uri)
+        is_here = copy is not None and not is_forgotten(copy) and not self._contradicts(copy)
+        return self._address(copy.path) if copy is not None and is_here else None
+
+    def _contradicts(self, copy: Copy) -> bool:
+        """Whether the bytes are known not to be what the Source lists."""
+        if not self._has_contradicting:
+            return False
+        pending = self._state.pending_of(copy.uri)
+        return pending is not None and pending.code == CONTRADICTING
+
+    def _check_no_loop(self, upstream: Upstream) -> None:
+        ours = next((hop for hop in upstream.hops if hop.startswith(self._base)), None)
+        if ours is not None:
+            raise ConfigurationError(
+                "the mirror holds what this very Source publishes: it would be published twice",
+                evidence=(("copy of", upstream.uri), ("came from", ours), ("url", self._base)),
+                hint="publish it at an address of its own, or leave it out: pull --exclude",
+                code="own-publication",
+            )

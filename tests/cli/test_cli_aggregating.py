@@ -1,0 +1,204 @@
+"""Mirrors that are published again: a chain of Sources over HTTP, each a mirror of the one before.
+
+A publishes, B mirrors A and publishes, C mirrors B and publishes, D mirrors C.
+"""
+
+import http.client
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.cli.main import run
+from resourcesync.documents import reading
+from resourcesync.server.running import ServerThread
+from resourcesync.wiring.serving import LateApplication
+from tests.support.aggregating import Site, via
+from tests.support.command_line import Said
+
+BASELINE = ("--mode", "baseline")  # no Change List tells that links alone are others
+Chain = tuple[Site, Site, Site, Site]
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[list[tuple[LateApplication, str]]]:
+    with ExitStack() as held:
+        late = [LateApplication() for _ in "abcd"]
+        yield [(it, held.enter_context(ServerThread(it)).uri) for it in late]
+
+
+@pytest.fixture
+def chain(here: Path, servers: list[tuple[LateApplication, str]]) -> Chain:
+    (here / "a" / "sub").mkdir(parents=True)
+    first, second, third, last = (
+        Site(here / name, *it) for name, it in zip("abcd", servers, strict=True)
+    )
+    return first, second, third, last
+
+
+def write(origin: Site, **files: str) -> None:
+    for name, text in files.items():
+        (origin.folder / name.replace("__", ".")).write_text(text)
+
+
+def pass_on(*sites: Site, words: Sequence[str] = ()) -> None:
+    """Let each site mirror the one before it, and publish."""
+    for before, after in pairwise(sites):
+        assert after.pull(before, *words) == 0
+        assert after.publish() == 0
+
+
+def contents(origin: Site) -> dict[str, bytes]:
+    root = origin.folder
+    return {
+        origin.url + path.relative_to(root).as_posix().replace(" ", "%20"): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file()
+        and path.relative_to(root).parts[0] not in {".resourcesync", "resourcesync", ".well-known"}
+    }
+
+
+def get(uri: str) -> tuple[int, bytes]:
+    parts = urlsplit(uri)
+    with closing(http.client.HTTPConnection(parts.netloc)) as connection:
+        connection.request("GET", parts.path)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
+def test_the_third_source_of_a_chain_has_what_the_first_has_and_says_where_it_is_from(
+    chain: Chain,
+) -> None:
+    first, second, third, last = chain
+    dice = random.Random(7)
+    names = ["one.txt", "sub/two words.html", "three", "sub/four.pdf", "five.txt", "six.x~"]
+    for number in range(3):
+        for name in dice.sample(names, 4):
+            path = first.folder / name
+            if path.exists() and dice.random() < 0.4:
+                path.unlink()
+            else:
+                path.write_text(f"{name} in round {number}")
+        assert first.publish() == 0
+        pass_on(first, second, third)
+        assert last.pull(third) == 0
+
+        told = third.resources()
+        vias = {via(it).href: last.copies()[uri] for uri, it in told.items()}
+        originals = {uri: body for uri, body in contents(first).items() if not uri.endswith("~")}
+        assert vias == originals  # bytes, deletions and updates came all the way
+        assert all(uri.startswith(third.url) for uri in told)
+        for resource in told.values():
+            assert via(resource).digests == resource.digests
+            assert via(resource).length == resource.length
+            assert resource.lastmod is not None
+    assert run(["validate", third.url]) == 0
+    assert third.publish() == 0  # and nothing is told twice
+    changes = get(f"{third.url}resourcesync/changelist.xml")[1].count(b"<url>")
+    assert third.publish() == 0
+    assert get(f"{third.url}resourcesync/changelist.xml")[1].count(b"<url>") == changes
+
+
+def test_links_lead_to_our_copies_as_soon_as_they_are_here_and_only_then(chain: Chain) -> None:
+    first, second, third, _ = chain
+    write(first, a__txt="a")
+    rule = "describedby:{path}.xml only=*.txt always"
+    assert first.publish("--link", rule, "--link", "canonical:{uri}?x", "--link", "next:b") == 0
+    pass_on(first, second)
+    assert second.links("a.txt") == {
+        "via": f"{first.url}a.txt",
+        "describedby": f"{first.url}a.txt.xml",
+    }
+
+    write(first, a__txt__xml="about a")
+    assert first.publish() == 0
+    pass_on(first, second, third)
+    assert second.links("a.txt")["describedby"] == f"{second.url}a.txt.xml"
+    assert third.links("a.txt") == {
+        "via": f"{first.url}a.txt",
+        "describedby": f"{third.url}a.txt.xml",
+    }
+
+    (first.folder / "a.txt.xml").unlink()
+    assert first.publish() == 0
+    pass_on(first, second)
+    assert second.links("a.txt")["describedby"] == f"{first.url}a.txt.xml"
+
+
+def test_links_that_change_without_the_bytes_are_published_once(chain: Chain, here: Path) -> None:
+    first, second, _, _ = chain
+    write(first, a__txt="a", b__txt="b")
+    assert first.publish() == 0
+    pass_on(first, second)
+    assert first.publish("--link", "license:https://licence.example/by only=a.txt") == 0
+    pass_on(first, second, words=BASELINE)
+    assert second.links("a.txt")["license"] == "https://licence.example/by"
+
+    with (here / "b/.resourcesync/publication/resourcesync/changelist.xml").open("rb") as stream:
+        told = [it.uri for it in reading.read(stream, uri="").entries()]
+    assert told == [f"{second.url}a.txt"]
+    assert first.publish("--link", "") == 0
+    pass_on(first, second, words=BASELINE)
+    assert "license" not in second.links("a.txt")
+
+
+def test_before_1_0_every_hop_is_told_the_original_first(chain: Chain, here: Path) -> None:
+    first, second, third, _ = chain
+    write(first, a__txt="a")
+    assert first.publish() == 0
+    old = ("--dialect", "0.9", "--change-lists", "per-run")
+    assert second.pull(first) == 0
+    assert second.publish(*old) == 0
+    assert third.pull(second) == 0
+    assert third.publish(*old) == 0
+    assert [it.href for it in third.resources()[f"{third.url}a.txt"].via] == [
+        f"{first.url}a.txt",
+        f"{second.url}a.txt",
+    ]
+
+    words = ["publish", "mirror:c", "--url", third.url, "--out", "new"]
+    assert run(words) == 0
+    listed = (here / "new/resourcesync/resourcelist.xml").read_text()
+    assert f'href="{first.url}a.txt"' in listed
+    assert f'href="{second.url}a.txt"' not in listed
+
+
+def test_only_copies_are_published_and_served_while_a_pull_holds_the_mirror(chain: Chain) -> None:
+    first, second, _, _ = chain
+    write(first, a__txt="a", b__txt="b")
+    (first.folder / "resourcesync.html").write_text("a name like that of our folder")
+    assert first.publish() == 0
+    assert second.pull(first) == 0
+    write(first, a__txt="anew")
+    (first.folder / "b.txt").unlink()
+    assert first.publish() == 0
+    assert second.pull(first) == 0  # b.txt waits in the trash
+    write(second, foreign__txt="mine")
+    with MirrorFolder(second.folder, SystemClock()):
+        assert second.publish() == 0
+    assert second.resources().keys() == {f"{second.url}a.txt", f"{second.url}resourcesync.html"}
+    assert get(f"{second.url}a.txt") == (200, b"anew")
+    for name in ("foreign.txt", "b.txt", ".resourcesync/state.db"):
+        assert get(second.url + name)[0] == 404
+    assert run(["pull", second.folder.name]) == 0  # the documents are in nobody's way
+    assert not (second.folder / "resourcesync").exists()
+
+
+def test_a_mirror_of_what_is_published_at_the_same_address_is_refused(
+    chain: Chain, said: Said
+) -> None:
+    first, second, third, _ = chain
+    write(first, a__txt="a")
+    assert first.publish() == 0
+    pass_on(first, second)
+    assert third.pull(second) == 0
+    said.readouterr()
+    assert run(["publish", "c", "--url", first.url]) != 0
+    assert "own-publication" in said.readouterr().err
+    assert not (third.folder / ".resourcesync/publication/resourcesync").exists()

@@ -1,0 +1,153 @@
+"""The account of a mirror keeps what every account must; and what is true of mirrors alone."""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.entries import ENTRIES_KNOWN
+from resourcesync.destination.plan import CONTRADICTING, doubted, forgotten
+from resourcesync.errors import ConfigurationError, DiscontinuityError
+from resourcesync.model.resources import Resource
+from resourcesync.ports.accounts import Account, AccountOptions
+from resourcesync.ports.linking import EntryRow
+from resourcesync.ports.mirror import Copy, Pending, Step, Task
+from resourcesync.testing import AccountSuite
+from resourcesync.wiring.aggregating import open_account
+
+UP, MINE = "http://up.example/", "https://mine.example/"
+
+
+def copy_of(name: str, content: bytes) -> Copy:
+    digest = f"sha-256:{hashlib.sha256(content).hexdigest()}"
+    length = len(content)
+    return Copy(UP + name, name, length, digest, digest, 0, "", "", "signature", "verified", 10**15)
+
+
+class TestMirrorAccount(AccountSuite):
+    state: SqliteMirrorState
+    path: Path
+
+    @pytest.fixture
+    def account(self, tmp_path: Path) -> Iterator[Account]:
+        (tmp_path / ".resourcesync").mkdir()
+        self.path = tmp_path / ".resourcesync" / "state.db"
+        with SqliteMirrorState(self.path) as self.state:
+            self.state.remember(ENTRIES_KNOWN, "1")
+            with open_account(options(tmp_path)) as account:
+                yield account
+
+    def put(self, name: str, content: bytes) -> str:
+        self.state.commit(Step(installed=[copy_of(name, content)]))
+        return MINE + name
+
+    def remove(self, name: str) -> None:
+        self.state.commit(Step(removed=[UP + name], now=10**15))
+
+    def forget(self) -> bool:
+        with sqlite3.connect(self.path) as db:
+            db.execute("DELETE FROM change WHERE seq < (SELECT max(seq) FROM change)")
+        return True
+
+    def test_a_file_that_is_changing_now_is_told_as_it_was(self, account: Account) -> None:
+        self.put("a", b"first")
+        before = copy_of("b", b"b")
+        new = before._replace(uri=UP + "new", path="new", signature="")
+        start, (told,) = account.position(), account.resources()
+        self.state.commit(Step(doubted=[forgotten(copy_of("a", b"first")), forgotten(new)]))
+        (now,) = account.resources()
+        assert replace(now, links=()) == replace(told, links=())
+        assert [link.href for link in now.links] == [f"{UP}a"]
+        assert list(account.changes(start, 0)) == []
+
+    def test_what_contradicts_the_source_is_not_passed_on_and_is_taken_back(
+        self, account: Account
+    ) -> None:
+        self.put("a", b"right")
+        self.put("b", b"right")
+        start = account.position()
+        wrong = copy_of("a", b"wrong")
+        row = Pending(
+            wrong.uri, wrong.uri, "a", Task.FETCH, "", None, None, CONTRADICTING, "", 1, 0, 0, 0, 0
+        )
+        self.state.commit(Step(installed=[wrong], pending=[row]))
+        assert [it.uri for it in account.resources()] == [f"{MINE}b"]
+        (lot,) = account.changes(start, 0)
+        assert [(it.kind, it.resource) for it in lot.changes] == [
+            ("deleted", Resource(uri=f"{MINE}a"))
+        ]
+
+    def test_a_copy_that_an_audit_found_altered_stays_listed_as_it_ought_to_be(
+        self, account: Account
+    ) -> None:
+        self.put("a", b"right")
+        told = list(account.resources())
+        self.state.commit(Step(doubted=[doubted(copy_of("a", b"right"))]))
+        assert list(account.resources()) == told
+
+    def test_what_is_at_the_place_of_our_own_documents_is_left_out(self, account: Account) -> None:
+        self.put("resourcesync/capabilitylist.xml", b"theirs")
+        self.put("resourcesync.xml", b"theirs")
+        assert [it.uri for it in account.resources()] == [f"{MINE}resourcesync.xml"]
+
+    def test_the_log_of_another_mirror_is_not_gone_on_with(self, account: Account) -> None:
+        self.put("a", b"1")
+        position = account.position()
+        with sqlite3.connect(self.path) as db:
+            db.execute("UPDATE change SET time = time + 1")
+        with pytest.raises(DiscontinuityError):
+            list(account.changes(position, 0))
+
+    def test_who_links_to_what_came_or_went_is_told_once(self, account: Account) -> None:
+        self.put("a", b"1")
+        self.put("b", b"1")
+        link = f'[["describedby","{UP}meta","","",null,null]]'
+        entries = [EntryRow(UP + "a", link, 1), EntryRow(UP + "gone", link, 1)]
+        self.state.commit(Step(entries=entries, now=10**15))
+        start = account.position()
+        self.put("meta", b"about a")
+        (lot,) = account.changes(start, 0)
+        assert [it.uri for it in lot.changes] == [f"{MINE}meta", f"{MINE}a"]
+        described = lot.changes[1].resource.described_by
+        assert [it.href for it in described] == [f"{MINE}meta"]
+        assert list(account.changes(lot.position, 0)) == []
+
+
+def options(folder: Path, **values: str) -> AccountOptions:
+    def fetcher(_url: str) -> None:
+        raise AssertionError("a mirror asks nobody")
+
+    return AccountOptions(
+        address=f"mirror:{folder}",
+        base_uri=MINE,
+        memory=str(folder / "memory"),
+        out=str(folder / "out"),
+        clock=SystemClock(),
+        fetcher=fetcher,  # type: ignore[arg-type]  # it is never asked
+        values=values,
+    )
+
+
+def test_a_mirror_from_before_links_were_remembered_asks_for_a_whole_list(tmp_path: Path) -> None:
+    (tmp_path / ".resourcesync").mkdir()
+    with SqliteMirrorState(tmp_path / ".resourcesync" / "state.db") as state:
+        state.commit(Step(installed=[copy_of("a", b"1")]))
+    with pytest.raises(ConfigurationError, match="does not know yet") as raised:
+        open_account(options(tmp_path)).__enter__()
+    assert "--mode baseline" in raised.value.hint
+
+
+@pytest.mark.parametrize("values", [{"hops": "some"}, {"colour": "red"}])
+def test_a_word_that_mirrors_do_not_know_is_refused(tmp_path: Path, values: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match="knows no such thing"):
+        open_account(options(tmp_path, **values)).__enter__()
+
+
+def test_what_is_no_mirror_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="is no mirror"):
+        open_account(options(tmp_path)).__enter__()

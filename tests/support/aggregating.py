@@ -1,0 +1,56 @@
+"""A folder, tree or mirror, that is published by our command and served on loopback."""
+
+from pathlib import Path
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.cli.main import run
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Resource
+from resourcesync.wiring import catalogues, serving
+from resourcesync.wiring.published import documents_of
+from resourcesync.wiring.publishing import CATALOGUE
+
+
+class Site:
+    """One Source of a chain.
+
+    Attributes:
+        folder: The tree, or the mirror.
+        url: Where it is served.
+    """
+
+    def __init__(self, folder: Path, late: serving.LateApplication, url: str) -> None:
+        self.folder, self._late, self.url = folder, late, url
+
+    def publish(self, *words: str) -> int:
+        """Publish it; what is public now is served from then on."""
+        code = run(["publish", str(self.folder), "--url", self.url, *words])
+        if not code:
+            found = serving.find_tree(self.folder)
+            self._late.application = found.application(SystemClock())
+        return code
+
+    def pull(self, source: "Site", *words: str) -> int:
+        """Mirror another site here."""
+        return run(["pull", source.url, str(self.folder), *words])
+
+    def resources(self) -> dict[str, Resource]:
+        """Return what its catalogue says, by URI."""
+        path = documents_of(self.folder) / CATALOGUE
+        return {it.uri: it for it in catalogues.read_resources(path)}
+
+    def links(self, name: str) -> dict[str, str]:
+        """Return where the links of a resource lead, by relation."""
+        return {link.rel: link.href for link in self.resources()[self.url + name].links}
+
+    def copies(self) -> dict[str, bytes]:
+        """Return the bytes of its copies, by the URI that they were fetched from."""
+        with SqliteMirrorState(self.folder / ".resourcesync" / "state.db", read_only=True) as state:
+            return {it.uri: (self.folder / it.path).read_bytes() for it in state.copies()}
+
+
+def via(resource: Resource) -> Link:
+    """Return the one link to the original."""
+    (found,) = resource.via
+    return found
