@@ -56,13 +56,20 @@ EXAMPLE: Final = """\
 
 
 _ACTIONS: Final = ("init", "check", "show", "path", "schema")
-_PRINTED: Final = ("systemd", "cron", "compose", "launchd", "grafana", "alerts")
+_PRINTED: Final = ("systemd", "cron", "compose", "launchd", "grafana", "alerts", "postgres")
 
 
 @click.command("config")
 @click.argument("action", type=click.Choice([*_ACTIONS, *_PRINTED]))
 @option("--origin", is_flag=True, help="For show: where each value comes from, built-in ones too.")
 @option("--events", is_flag=True, help="For schema: of the lines that --json writes.")
+@option(
+    "--with",
+    multiple=True,
+    type=options.PAIR,
+    metavar="KEY=VALUE",
+    help="For postgres: what publish is told of the table. Repeat for several.",
+)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -78,6 +85,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     \b
     systemd, cron, compose, launchd: what runs it unattended, made for this file
     grafana a dashboard, alerts rules for Prometheus, from the figures of watch
+    postgres the SQL by which a table of PostgreSQL keeps a log of its changes
 
     The first of these files counts: --config, RESOURCESYNC_CONFIG, ./resourcesync.toml, the
     user's, /etc/resourcesync/resourcesync.toml. One inside a mirror does not count, unless named.
@@ -87,7 +95,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     def work(screen: Screen) -> Outcome:
         if action in _PRINTED:
-            return _print(action, files.find(named), screen, as_json=output.json)
+            return _print(_printed(action, values), screen, name=action, as_json=output.json)
         match action:
             case "init":
                 return _init(named or Path(files.NAME))
@@ -104,7 +112,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _check_flags(action: str, values: Mapping[str, Any]) -> None:
-    for flag, of in (("origin", "show"), ("events", "schema")):
+    for flag, of in (("origin", "show"), ("events", "schema"), ("with", "postgres")):
         if values[flag] and action != of:
             raise click.UsageError(f"--{flag} is for {of}")
 
@@ -162,16 +170,22 @@ def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> Outcome:
     return Outcome()
 
 
-def _print(name: str, file: files.ConfigFile | None, screen: Screen, *, as_json: bool) -> Outcome:
+def _printed(name: str, values: Mapping[str, Any]) -> str:
     from resourcesync.cli import monitoring, service_files  # noqa: PLC0415 - seldom needed
+    from resourcesync.wiring import migrations  # noqa: PLC0415 - the same
 
     match name:
         case "grafana":
-            text = monitoring.grafana()
+            return monitoring.grafana()
         case "alerts":
-            text = monitoring.ALERTS
+            return monitoring.ALERTS
+        case "postgres":
+            return migrations.postgres(dict(values["with"]))
         case _:
-            text = service_files.print_file(name, Configuration(file))
+            return service_files.print_file(name, Configuration(files.find(values["config"])))
+
+
+def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> Outcome:
     if as_json:
         screen.report("file", {"name": name, "text": text})
     else:

@@ -24,6 +24,7 @@ PATCHES: Final = "resourcesync.patches"
 PATCH_MAKERS: Final = "resourcesync.patch_makers"
 EXPORTERS: Final = "resourcesync.exporters"
 ACCOUNTS: Final = "resourcesync.accounts"
+ORIGINALS: Final = "resourcesync.originals"
 STORES: Final = "resourcesync.stores"
 TRANSPORTS: Final = "resourcesync.transports"
 
@@ -45,11 +46,17 @@ _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
         "zip": "resourcesync.destination.packing:export_packages",
     },
     ACCOUNTS: {
+        "elasticsearch": "resourcesync.adapters.elastic:open_elasticsearch",
         "eventstreams": "resourcesync.adapters.feeds.streams:open_wikimedia",
         "feed": "resourcesync.adapters.feeds.files:open_feed",
         "mirror": "resourcesync.wiring.aggregating:open_account",
+        "oai": "resourcesync.adapters.oai:open_account",
+        "opensearch": "resourcesync.adapters.elastic:open_opensearch",
+        "postgres": "resourcesync.adapters.postgres:open_account",
+        "postgresql": "resourcesync.adapters.postgres:open_account",
         "sse": "resourcesync.adapters.feeds.streams:open_own",
     },
+    ORIGINALS: {"s3": "resourcesync.adapters.objects.originals:open_originals"},
     STORES: {"s3": "resourcesync.adapters.objects:open_store"},
     TRANSPORTS: {
         "http": "resourcesync.adapters.http.fetcher:CurlFetcher",

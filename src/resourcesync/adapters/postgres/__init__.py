@@ -1,0 +1,5 @@
+"""Tables and queries of PostgreSQL, followed as what another system tells (ADR 0060)."""
+
+from resourcesync.adapters.postgres.account import open_account
+
+__all__ = ["open_account"]

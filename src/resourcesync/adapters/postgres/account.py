@@ -1,0 +1,148 @@
+"""A table or query of PostgreSQL as an account: all its rows, or what changed in its log."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from resourcesync.adapters.postgres import layout as layouts
+from resourcesync.adapters.postgres import log, statements
+from resourcesync.adapters.postgres.connecting import Reading, Session
+from resourcesync.adapters.postgres.layout import Layout
+from resourcesync.adapters.postgres.positions import Position
+from resourcesync.adapters.postgres.rows import Row, Rows
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import Clock
+from resourcesync.ports.accounts import Account, AccountOptions, Told
+
+_POLLED: Final = 10.0
+_BREATH: Final = 1.0
+
+
+@contextmanager
+def open_account(options: AccountOptions) -> Iterator[Account]:
+    """Open a table or query; the server is first asked when something is to be known.
+
+    Raises:
+        ConfigurationError: A value cannot work, or psycopg is not installed.
+    """
+    layout = layouts.parse(options.values, options.base_uri)
+    password = options.values.get("password", "")
+    session = Session(options.address, password, layout.timeout, options.clock)
+    try:
+        yield PostgresAccount(session, layout, options.clock)
+    finally:
+        session.close()
+
+
+class PostgresAccount:
+    """What a table or query tells. See ``Account``.
+
+    Args:
+        session: The connection.
+        layout: What is read, and what it means.
+        clock: Time.
+    """
+
+    def __init__(self, session: Session, layout: Layout, clock: Clock) -> None:
+        self._session = session
+        self._layout = layout
+        self._clock = clock
+        self._known_rows: Rows | None = None
+
+    @property
+    def tells_all(self) -> bool:
+        """Always: a table can be read."""
+        return True
+
+    def position(self) -> str:
+        """Return where the log stands; empty when there is none, or nothing writes it."""
+        if not self._layout.log:
+            return ""
+        with self._session.snapshot() as reading:
+            found = log.begin(reading, self._layout)
+        return "" if found is None else found.text
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield what all rows say, as they are at one moment."""
+        with self._session.snapshot() as reading:
+            rows = self._rows(reading)
+            for some in reading.copied(statements.all_rows(self._layout, rows.expressions)):
+                yield from rows.resources(some)
+
+    def changes(self, after: str, wait: float) -> Iterator[Told]:
+        """Yield what the rows are now whose keys were logged after a position."""
+        told = position = Position.parse(after)
+        until = self._clock.monotonic() + wait
+        if wait > 0 and self._layout.notifies:
+            self._session.listen(self._layout.log[-1])
+        while True:
+            with self._session.snapshot() as reading:
+                position, changes = self._next(reading, position)
+            if changes:
+                told = position
+                yield Told(position.text, changes)
+            if position.to:
+                continue
+            if self._clock.monotonic() >= until:
+                break
+            self._rest(until)
+        if position != told:
+            yield Told(position.text, ())
+
+    def _rest(self, until: float) -> None:
+        """Wait until something may have changed, but not less than a second."""
+        started = self._clock.monotonic()
+        most = min(until, started + _POLLED)
+        while (left := most - self._clock.monotonic()) > 0 and not self._session.wait(left):
+            pass
+        soonest = min(started + _BREATH, until)
+        self._clock.sleep(max(0.0, soonest - self._clock.monotonic()))
+
+    # --- the log ---
+
+    def _next(self, reading: Reading, position: Position) -> tuple[Position, list[Change]]:
+        """Return the changes of the next page, and the position after them."""
+        now = log.check(reading, self._layout, position)
+        to = position.to or now
+        if to == position.after:
+            return position, []
+        begin = position.begin
+        unread = statements.unread(position.after, to, begin)
+        last = reading.one(statements.page_end(self._layout, unread))
+        if last is None:
+            return replace(position, after=to, to=""), []
+        row = (int(last[0]), int(last[1]))
+        rows = self._rows(reading)
+        page = statements.page(self._layout, rows.expressions, unread, row)
+        changes = [it for some in reading.copied(page) for it in self._told(rows, some)]
+        if int(last[2]) < statements.PAGE:
+            return replace(position, after=to, to="", row=row), changes
+        return replace(position, to=to, row=row), changes
+
+    def _told(self, rows: Rows, page: Sequence[Row]) -> Iterator[Change]:
+        """Yield what became of the keys: as it is now, or gone; both, where a key became another.
+
+        Some types call texts equal that are different URIs.
+        """
+        keys = len(self._layout.key)
+        places = [self._layout.key.index(it) + 1 for it in self._layout.uri.fields]
+        columns = [[row[at] for row in page] for at in places]
+        present = [row[keys + 2 :] for row in page if row[keys + 1] is not None]
+        found = iter(rows.resources(present) if present else ())
+        for row, uri in zip(page, rows.uris(len(page), columns), strict=True):
+            time = datetime.fromisoformat(str(row[0]))
+            resource = None if row[keys + 1] is None else next(found)
+            if resource is None or resource.uri != uri:
+                gone = Resource(uri=uri)
+                yield Change(kind=ChangeKind.DELETED, time=time, resource=gone)
+            if resource is not None:
+                yield Change(kind=ChangeKind.UPDATED, time=time, resource=resource)
+
+    def _rows(self, reading: Reading) -> Rows:
+        if self._known_rows is None:
+            types = reading.types(statements.described(self._layout))
+            self._known_rows = Rows(self._layout, types)
+        return self._known_rows

@@ -1,0 +1,225 @@
+"""A connection to PostgreSQL that is opened when it is needed, and its errors as ours."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from resourcesync.adapters.postgres.statements import quoted
+from resourcesync.errors import (
+    ConfigurationError,
+    ResourceSyncError,
+    SourceError,
+    SourceRefusedError,
+    SourceUnavailableError,
+)
+from resourcesync.ports import Clock
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from resourcesync.adapters.postgres.rows import Row
+
+_AT_ONCE: Final = 2_000
+_LOCKED: Final = 30
+_BREATH: Final = 1.0
+_SECRETS: Final = ("password", "sslpassword")
+_USUAL: Final = {
+    "connect_timeout": 15,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+    "fallback_application_name": "resourcesync",
+}
+_KEPT: Final = ("kept", "what was known before")
+_REFUSED: Final = ("authentication failed", "no password supplied", "pg_hba.conf", "permission")
+_TRANSIENT: Final = ("08", "40", "53", "55", "57", "58")
+_WRONG: Final = ("22", "26", "34", "3D", "3F", "42", "0A")
+
+
+class Session:
+    """One connection, which is opened again after a failure.
+
+    Args:
+        address: Where the server is, as libpq reads it; without a secret.
+        password: The secret, where libpq is not to find it itself.
+        timeout: Seconds after which one statement is given up.
+        clock: Time.
+
+    Raises:
+        ConfigurationError: The address is none, has a secret, or psycopg is not installed.
+    """
+
+    def __init__(self, address: str, password: str, timeout: int, clock: Clock) -> None:
+        self._driver = _driver()
+        self._address = address
+        self._clock = clock
+        self._timeout = timeout
+        self._parameters = _parameters(self._driver, address)
+        if password:
+            self._parameters["password"] = password
+        self._connection: psycopg.Connection[Any] | None = None
+        self._channel = ""
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+        connection, self._connection, self._channel = self._connection, None, ""
+        if connection is not None:
+            connection.close()
+
+    @contextmanager
+    def snapshot(self) -> Iterator["Reading"]:
+        """Begin a transaction that sees the database as it is now, and writes nothing.
+
+        Raises:
+            SourceError: The server does not answer, refuses, or broke off.
+            ConfigurationError: What is asked is not there.
+        """
+        with self._guarded():
+            connection = self._live()
+            connection.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection.execute(_settings(self._timeout).encode())
+            yield Reading(connection, self._clock)
+            connection.execute(b"COMMIT")
+
+    def listen(self, channel: str) -> None:
+        """Be woken by what is told on a channel; a standby cannot, and then polling must do."""
+        with self._guarded():
+            connection = self._live()
+            if self._channel == channel:
+                return
+            try:
+                connection.execute(f"LISTEN {quoted(channel)}".encode())
+            except (self._driver.errors.ReadOnlySqlTransaction, self._driver.NotSupportedError):
+                return
+            self._channel = channel
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a message on the channel, or so long; return whether one came.
+
+        It returns early, now and then, so that the caller can look whether it is to stop.
+        """
+        some = min(seconds, _BREATH)
+        if not self._channel:
+            self._clock.sleep(some)
+            return False
+        with self._guarded():
+            return any(True for _ in self._live().notifies(timeout=some, stop_after=1))
+
+    def _live(self) -> "psycopg.Connection[Any]":
+        connection = self._connection
+        if connection is None:
+            connection = self._driver.connect(
+                **self._parameters, autocommit=True, prepare_threshold=None, client_encoding="UTF8"
+            )
+            self._connection = connection
+        return connection
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Turn what psycopg raises into our errors; what failed is not used again."""
+        try:
+            yield
+        except self._driver.Error as error:
+            self.close()
+            raise failure(error, self._address) from error
+        except UnicodeDecodeError as error:
+            self.close()
+            raise SourceError(
+                f"{self._address}: a text in the database is no UTF-8",
+                evidence=(_KEPT,),
+                hint="the database has the encoding SQL_ASCII; select other columns, or convert",
+            ) from error
+        except BaseException:
+            self.close()
+            raise
+
+
+class Reading:
+    """A transaction that reads."""
+
+    def __init__(self, connection: "psycopg.Connection[Any]", clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    def one(self, statement: str) -> tuple[Any, ...] | None:
+        """Return the first row of an answer, or ``None``."""
+        return self._connection.execute(statement.encode()).fetchone()
+
+    def types(self, statement: str) -> dict[str, int]:
+        """Return the columns of an answer, and the numbers of their types."""
+        found = self._connection.execute(statement.encode()).description or ()
+        return {column.name: column.type_code for column in found}
+
+    def copied(self, statement: str) -> Iterator[Sequence["Row"]]:
+        """Yield the rows of ``COPY … TO STDOUT``, some at a time, as texts."""
+        with self._connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
+            rows = copy.rows()
+            while some := list(islice(rows, _AT_ONCE)):
+                self._clock.monotonic()  # it may end the run
+                yield some
+
+
+def _settings(timeout: int) -> str:
+    """Return a statement that sets what counts for one transaction; a pooler may sit between."""
+    chosen = {
+        "statement_timeout": f"{timeout}s",
+        "lock_timeout": f"{min(timeout, _LOCKED)}s",
+        "TimeZone": "UTC",
+        "DateStyle": "ISO",
+    }
+    calls = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in chosen.items())
+    return f"SELECT {calls}"
+
+
+def _parameters(driver: Any, address: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = driver.conninfo.conninfo_to_dict(address)
+    except driver.Error:
+        raise ConfigurationError(
+            "this is no address of a PostgreSQL database",  # it may have a secret
+            hint="write postgresql://USER@HOST/DATABASE",
+        ) from None
+    if any(found.get(name) for name in _SECRETS):
+        raise ConfigurationError(
+            "a secret is never in an address",
+            hint="--with password=env:NAME, or PGPASSWORD, ~/.pgpass, a service file",
+        )
+    return _USUAL | found
+
+
+def _driver() -> Any:  # a module that may not be installed
+    try:
+        import psycopg  # noqa: PLC0415 - an extra, and seldom needed
+    except ImportError as error:
+        raise ConfigurationError(
+            "PostgreSQL needs another package", hint="pip install 'resourcesync[sql]'"
+        ) from error
+    return psycopg
+
+
+def failure(error: "psycopg.Error", address: str) -> ResourceSyncError:
+    """Return our error for what the driver raised."""
+    said = error.diag.message_primary or str(error).strip() or type(error).__name__
+    message = f"{address}: {said.splitlines()[0]:.300}"
+    state = error.sqlstate or ""
+    evidence = (*((("SQLSTATE", state),) if state else ()), _KEPT)
+    if state.startswith("28") or state == "42501" or (not state and _refuses(said)):
+        return SourceRefusedError(
+            message,
+            uri=address,
+            evidence=evidence,
+            hint="it must be allowed to SELECT what is read, and the log: resourcesync config"
+            " postgres --with reader=ROLE prints it",
+        )
+    if state.startswith(_WRONG):
+        return ConfigurationError(message, evidence=evidence, hint=error.diag.message_hint or "")
+    if not state or state.startswith(_TRANSIENT):
+        return SourceUnavailableError(message, uri=address, evidence=evidence)
+    return SourceError(message, uri=address, evidence=evidence)
+
+
+def _refuses(said: str) -> bool:
+    """Whether a server that could be reached let nobody in; before that it has no code for it."""
+    return any(word in said for word in _REFUSED)

@@ -1,0 +1,230 @@
+"""What of a table or query is published, and as what: the values of ``--with``."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from resourcesync.adapters.postgres.templates import Template
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.digests import ALGORITHMS
+
+COLUMNS: Final = ("lastmod", "length", "hash", "links")
+"""What a column says of a resource, besides digests and texts."""
+TEXTS: Final = ("type", "encoding", "changefreq")
+"""What a column says, or a text that holds for all rows."""
+_LINK: Final = "link."
+_WAYS: Final = ("layout", "table", "query", "log", "joins", "columns", "notify", "reader")
+_CONNECTION: Final = ("password", "timeout")
+_KNOWN: Final = frozenset(
+    {"uri", *COLUMNS, *TEXTS, *ALGORITHMS, *_WAYS, *_CONNECTION}
+)  # fmt: skip
+_CATALOGUE: Final = {
+    "table": "resourcesync.resource",
+    "uri": "uri",
+    "lastmod": "lastmod",
+    "length": "length",
+    "hash": "hash",
+    "type": "media_type",
+    "links": "links",
+}
+_JOIN: Final = re.compile(r"\s*([^(),]+?)\s*\(([^()]+)\)\s*(?:,|$)")
+_MAX_NAME: Final = 48
+_MAX_TIMEOUT: Final = 86_400
+_HOUR: Final = 3_600
+
+Name = tuple[str, ...]
+"""The name of a table: with its schema, or alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What is read, and what its columns mean.
+
+    Attributes:
+        table: The table; with ``query``, the one whose changes tell what to ask anew. May be
+            empty with a query.
+        query: What is read instead of the table.
+        uri: The URI of a row; its columns are the key by which changes are told.
+        columns: Columns by what they say: ``COLUMNS``.
+        texts: By what they say, ``TEXTS``: a column, or a text for all rows.
+        digests: Columns by the algorithm of the bare digest in them.
+        links: Relation types, and the target of each.
+        log: The table that the changes are written to; empty when there can be none.
+        joins: Other tables whose rows are part of the query, with the columns that are the key.
+        compared: The columns of ``table`` whose update is a change; empty for all of them.
+        is_catalogue: Whether the table is one of our own making.
+        notifies: Whether a change wakes those who wait for it.
+        reader: The role that is to read; empty when it is not named.
+        timeout: Seconds after which one statement is given up.
+    """
+
+    table: Name = ()
+    query: str = ""
+    uri: Template
+    columns: Mapping[str, str]
+    texts: Mapping[str, Template]
+    digests: Mapping[str, str]
+    links: tuple[tuple[str, Template], ...] = ()
+    log: Name = ()
+    joins: tuple[tuple[Name, tuple[str, ...]], ...] = ()
+    compared: tuple[str, ...] = ()
+    is_catalogue: bool = False
+    notifies: bool = True
+    reader: str = ""
+    timeout: int = _HOUR
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns that the URI is made of, each once."""
+        return tuple(dict.fromkeys(self.uri.fields))
+
+    @property
+    def watched(self) -> tuple[Name, ...]:
+        """The tables whose triggers write the log."""
+        return (self.table, *(name for name, _ in self.joins)) if self.table else ()
+
+
+def parse(values: Mapping[str, str], base_uri: str) -> Layout:
+    """Return what the values of ``--with`` say.
+
+    Args:
+        values: The values.
+        base_uri: What a URI without a scheme is appended to.
+
+    Raises:
+        ConfigurationError: One is unknown, missing, or cannot work.
+    """
+    given = {**_defaults(values), **values}
+    for key in given:
+        if key not in _KNOWN and not key.startswith(_LINK):
+            raise ConfigurationError(
+                f"PostgreSQL knows no --with {key}",
+                hint=f"known: {', '.join(sorted(_KNOWN))}, {_LINK}RELATION",
+            )
+    table, query = _name(given.get("table", "")), given.get("query", "").strip().rstrip(";")
+    if not table and not query:
+        raise ConfigurationError(
+            "it is not said what is read",
+            hint="--with table=SCHEMA.NAME, or --with query='SELECT …' or query=file:PATH",
+        )
+    uri = _uri(given.get("uri", ""), base_uri)
+    columns = {name: given[name] for name in COLUMNS if given.get(name)}
+    texts = {name: _text(given[name], "/") for name in TEXTS if given.get(name)}
+    digests = {name: given[name] for name in ALGORITHMS if given.get(name)}
+    links = tuple(
+        (key.removeprefix(_LINK), _text(value, ":"))
+        for key, value in sorted(given.items())
+        if key.startswith(_LINK)
+    )
+    said = [it for _, it in links] + list(texts.values())
+    published = [*uri.fields, *columns.values(), *digests.values()]
+    published += [field for it in said for field in it.fields]
+    layout = Layout(
+        table=table,
+        query=query,
+        uri=uri,
+        columns=columns,
+        texts=texts,
+        digests=digests,
+        links=links,
+        log=_name(given.get("log", "")) or _log_of(table),
+        joins=_joins(given.get("joins", "")),
+        compared=_compared(given.get("columns", ""), () if query else tuple(published)),
+        is_catalogue=given.get("layout") == "catalogue",
+        notifies=_yes_or_no(given, "notify"),
+        reader=given.get("reader", ""),
+        timeout=_seconds(given.get("timeout", str(_HOUR))),
+    )
+    _check_log(layout)
+    return layout
+
+
+def _defaults(values: Mapping[str, str]) -> Mapping[str, str]:
+    layout = values.get("layout", "")
+    if layout not in ("", "catalogue"):
+        raise ConfigurationError(
+            f"there is no layout {layout[:100]!r}", hint="--with layout=catalogue is the only one"
+        )
+    return _CATALOGUE if layout else {}
+
+
+def _name(text: str) -> Name:
+    """Return a name and its schema; a name has no dots otherwise."""
+    parts = tuple(part.strip() for part in text.split(".")) if text.strip() else ()
+    if len(parts) > 2 or not all(parts) or "\0" in text:  # noqa: PLR2004 - schema and name
+        raise ConfigurationError(f"{text[:200]!r} is no table", hint="write SCHEMA.NAME or NAME")
+    return parts
+
+
+def _log_of(table: Name) -> Name:
+    return ("resourcesync", f"{table[-1]}_change") if table else ()
+
+
+def _check_log(layout: Layout) -> None:
+    if layout.log and len(layout.log[-1].encode()) > _MAX_NAME:
+        raise ConfigurationError(
+            f"the name of the log is longer than {_MAX_NAME} bytes: {layout.log[-1]}",
+            hint="--with log=resourcesync.SHORTER",
+        )
+    if layout.joins and not layout.table:
+        raise ConfigurationError("joins needs table: the one that the key is of")
+    for name, columns in layout.joins:
+        if len(columns) != len(layout.key):
+            raise ConfigurationError(
+                f"joins: {'.'.join(name)} needs {len(layout.key)} columns, one for each that the"
+                f" URI is made of: {', '.join(layout.key)}"
+            )
+
+
+def _uri(text: str, base_uri: str) -> Template:
+    if not text:
+        raise ConfigurationError(
+            "it is not said what the URI of a row is",
+            hint="--with uri=COLUMN, or --with 'uri=https://HOST/{COLUMN}'",
+        )
+    if "{" not in text and "}" not in text:
+        return Template.column(text)
+    template = Template.parsed(text)
+    return template if "://" in text.partition("{")[0] else template.after(base_uri)
+
+
+def _text(text: str, mark: str) -> Template:
+    """Return a template: of a text with braces, a text that no column is called, or a column."""
+    if "{" in text or "}" in text:
+        return Template.parsed(text)
+    return Template.constant(text) if mark in text else Template.column(text)
+
+
+def _joins(text: str) -> tuple[tuple[Name, tuple[str, ...]], ...]:
+    found, end = [], 0
+    while end < len(text):
+        match = _JOIN.match(text, end)
+        if match is None:
+            raise ConfigurationError(
+                f"joins={text[:200]!r} cannot be read", hint="write joins=TABLE(COLUMN),…"
+            )
+        columns = tuple(it.strip() for it in match[2].split(","))
+        found.append((_name(match[1]), columns))
+        end = match.end()
+    return tuple(found)
+
+
+def _compared(text: str, published: tuple[str, ...]) -> tuple[str, ...]:
+    named = tuple(it.strip() for it in text.split(",") if it.strip())
+    return tuple(dict.fromkeys(named or published))
+
+
+def _yes_or_no(given: Mapping[str, str], key: str) -> bool:
+    value = given.get(key, "yes")
+    if value not in ("yes", "no"):
+        raise ConfigurationError(f"{key} is yes or no, not {value[:100]!r}")
+    return value == "yes"
+
+
+def _seconds(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MAX_TIMEOUT:
+        raise ConfigurationError(
+            f"timeout={text[:100]!r} is no number of seconds from 1 to {_MAX_TIMEOUT}"
+        )
+    return int(text)

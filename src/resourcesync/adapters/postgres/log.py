@@ -1,0 +1,91 @@
+"""Whether a log of changes can be gone on with, and up to where it can be read now."""
+
+from typing import NamedTuple
+
+from resourcesync.adapters.postgres import statements
+from resourcesync.adapters.postgres.connecting import Reading
+from resourcesync.adapters.postgres.layout import Layout
+from resourcesync.adapters.postgres.positions import NO_ROW, Place, Position, end, oldest
+from resourcesync.errors import DiscontinuityError, SourceUnavailableError
+
+
+class _Standing(NamedTuple):
+    """What a log says of itself.
+
+    Attributes:
+        log: Which log it is: of which server, on which timeline, of which tables, begun when.
+        snapshot: What can be read now.
+        is_standby: Whether the server only follows another one.
+        pruned_to: The last transaction whose rows may have been pruned.
+        has_row: Whether a row that was asked for is there.
+    """
+
+    log: str
+    snapshot: str
+    is_standby: bool
+    pruned_to: int
+    has_row: bool
+
+
+def begin(reading: Reading, layout: Layout) -> Position | None:
+    """Return where a log stands now; ``None`` when there is none, or nothing writes it."""
+    found = _standing(reading, layout, NO_ROW)
+    if found is None:
+        return None
+    newest = reading.one(statements.newest(layout))
+    row = NO_ROW if newest is None else (int(newest[0]), int(newest[1]))
+    return Position(log=found.log, after=found.snapshot, row=row)
+
+
+def check(reading: Reading, layout: Layout, position: Position) -> str:
+    """Return the snapshot that shows what can be read now, all of it since a position.
+
+    Raises:
+        DiscontinuityError: Some may be missing.
+        SourceUnavailableError: The standby has not come so far yet.
+    """
+    now = _standing(reading, layout, position.row)
+    if now is None:
+        raise _broken("nothing writes the log of changes any more")
+    if now.log != position.log:
+        raise _broken("the log of changes is another one, or was emptied, or all was restored")
+    if end(position.to or position.after) > end(now.snapshot):
+        if now.is_standby:
+            raise SourceUnavailableError("the standby has not come as far as was read already")
+        raise _broken("the server was restored")
+    if now.pruned_to >= oldest(position.after):
+        raise _broken("changes were pruned before they were read")
+    if position.row != NO_ROW and not now.has_row and position.row[0] > now.pruned_to:
+        raise _broken("changes that were read already are gone")
+    return now.snapshot
+
+
+def _standing(reading: Reading, layout: Layout, row: Place) -> _Standing | None:
+    answer = reading.one(statements.standing(layout))
+    assert answer is not None
+    snapshot, is_standby, system, timeline, is_there, tables = answer
+    triggers = len(statements.triggers_of(layout))
+    if not is_there or len(tables) != triggers * len(layout.watched):
+        return None
+    state = reading.one(statements.state(layout, row))
+    if state is None:
+        return None
+    incarnation, pruned_to, has_row = state
+    names = ".".join(str(it) for it in sorted(set(tables)))
+    if is_standby:  # it does not know who else is writing: only what is older than all of them
+        snapshot = f"{oldest(snapshot)}:{oldest(snapshot)}:"
+    return _Standing(
+        log=f"{system}-{timeline}-{names}-{incarnation}",
+        snapshot=snapshot,
+        is_standby=is_standby,
+        pruned_to=int(pruned_to),
+        has_row=has_row,
+    )
+
+
+def _broken(why: str) -> DiscontinuityError:
+    return DiscontinuityError(
+        f"PostgreSQL: {why}",
+        evidence=(("kept", "what was known before"),),
+        hint="all rows are read again",
+    )

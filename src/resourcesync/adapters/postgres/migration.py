@@ -1,0 +1,191 @@
+"""The SQL by which a table keeps a log of what changes, for its owner to run."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from resourcesync.adapters.postgres import statements
+from resourcesync.adapters.postgres.layout import Layout, Name
+from resourcesync.adapters.postgres.statements import listed, named, own, quoted, text
+from resourcesync.errors import ConfigurationError
+
+_OLD: Final = "resourcesync_old"
+_NEW: Final = "resourcesync_new"
+_SAFE: Final = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
+_MARK: Final = "$resourcesync$"
+_CATALOGUE: Final = """\
+CREATE TABLE {table} (
+    uri text PRIMARY KEY CHECK (uri ~ '^https?://[!-~]+$' AND length(uri) <= 2048),
+    lastmod timestamptz,
+    length bigint CHECK (length >= 0),
+    hash text NOT NULL DEFAULT '',          -- such as 'md5:… sha-256:…'
+    media_type text NOT NULL DEFAULT '',
+    links jsonb NOT NULL DEFAULT '[]'       -- such as [{{"rel": "describedby", "href": "https://…"}}]
+);
+"""
+
+
+def migration(layout: Layout) -> str:
+    """Return the SQL that makes the log, and the triggers that write it.
+
+    Raises:
+        ConfigurationError: It is not said which table is to have one.
+    """
+    if not layout.table:
+        raise ConfigurationError(
+            "it is not said which table's changes are to be known",
+            hint="--with table=SCHEMA.NAME, beside the query",
+        )
+    return "\n".join(_parts(layout))
+
+
+def _parts(layout: Layout) -> Iterator[str]:
+    tables = ", ".join(named(it) for it in layout.watched)
+    yield f"-- By this, resourcesync follows the changes of {tables}. PostgreSQL 13 or later."
+    yield "-- Its owner runs it once: psql -v ON_ERROR_STOP=1 -f THIS DATABASE"
+    yield "BEGIN;"
+    for schema in dict.fromkeys(it[0] for it in (layout.log, layout.table) if len(it) > 1):
+        if schema == "resourcesync":
+            yield f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)};"
+    if layout.is_catalogue:
+        yield "\n-- The resources: one row for each URI that is published.\n"
+        yield _CATALOGUE.format(table=named(layout.table))
+    yield _log(layout)
+    yield _triggers(layout, layout.table, layout.key, layout.compared)
+    for table, key in layout.joins:
+        yield _triggers(layout, table, key, ())
+    yield _pruning(layout)
+    if layout.reader:
+        yield _grants(layout)
+    yield "COMMIT;"
+    yield _undoing(layout)
+
+
+def _log(layout: Layout) -> str:
+    log = named(layout.log)
+    return f"""
+-- The log: a row for each key that changed, and in which transaction.
+CREATE TABLE {log} AS SELECT {listed(layout.key)} FROM {named(layout.table)} WITH NO DATA;
+ALTER TABLE {log}
+    ADD log_number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    ADD log_transaction xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    ADD log_at timestamptz NOT NULL DEFAULT clock_timestamp();
+CREATE INDEX ON {log} (log_transaction, log_number);
+
+-- Which log it is, and up to where it was pruned. Another incarnation: all is read again.
+CREATE TABLE {own(layout, "state")} (
+    one integer PRIMARY KEY CHECK (one = 1),
+    incarnation uuid NOT NULL DEFAULT gen_random_uuid(),
+    pruned_to xid8 NOT NULL DEFAULT '0'
+);
+INSERT INTO {own(layout, "state")} (one) VALUES (1);
+"""  # noqa: S608 - names are quoted
+
+
+def _triggers(layout: Layout, table: Name, key: tuple[str, ...], compared: tuple[str, ...]) -> str:
+    """Return the functions and triggers of one table.
+
+    Rows and keys are compared as text: some types have no equality, some call different texts
+    equal, and what a trigger cannot do would fail the statement of somebody else.
+    """
+    there = " AND ".join(f"{quoted(it)} IS NOT NULL" for it in key)
+    keys = listed(key)
+    values = ", ".join(map(quoted, compared))
+
+    texts = ", ".join(f'{quoted(it)}::text COLLATE "C"' for it in key)
+
+    def logged(rows: str) -> str:
+        return f"""\
+    INSERT INTO {named(layout.log)} ({listed(layout.key)})
+        SELECT DISTINCT ON ({texts}) {keys} FROM {rows} WHERE {there};
+"""  # noqa: S608 - the same
+
+    def said(rows: str) -> str:
+        row = f"ROW({values})::text" if compared else f"{rows}::text"
+        return f"SELECT {keys}, {row} AS said FROM {rows}"  # noqa: S608 - the same
+
+    updated = f"""(
+            ({said(_OLD)} EXCEPT {said(_NEW)})
+            UNION ALL
+            ({said(_NEW)} EXCEPT {said(_OLD)})
+        ) AS changed"""
+    wake = (
+        f"    IF FOUND THEN\n        PERFORM pg_notify({text(layout.log[-1])}, '');\n    END IF;\n"
+    )
+    wake = wake if layout.notifies else ""
+    emptied = f"    UPDATE {own(layout, 'state')} SET incarnation = gen_random_uuid();\n"  # noqa: S608 - the same
+    new, old = f"NEW TABLE AS {_NEW}", f"OLD TABLE AS {_OLD}"
+    parts = [f"-- What is written to {named(table)} is logged, once for each statement."]
+    for event, when, rows, body in (
+        ("inserted", "AFTER INSERT", f"REFERENCING {new}", logged(_NEW)),
+        ("updated", "AFTER UPDATE", f"REFERENCING {old} {new}", logged(updated)),
+        ("deleted", "AFTER DELETE", f"REFERENCING {old}", logged(_OLD)),
+        ("truncated", "AFTER TRUNCATE", "", emptied),
+    ):
+        name = statements.triggers_of(layout)[event]
+        function = _function(layout, table, event)
+        referencing = f" {rows}" if rows else ""
+        parts.append(f"""\
+CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql {_SAFE} AS {_MARK}
+BEGIN
+{body}{wake}    RETURN NULL;
+END {_MARK};
+CREATE TRIGGER {quoted(name)} {when} ON {named(table)}{referencing}
+    FOR EACH STATEMENT EXECUTE FUNCTION {function}();
+ALTER TABLE {named(table)} ENABLE ALWAYS TRIGGER {quoted(name)};""")
+    return "\n".join(parts) + "\n"
+
+
+def _function(layout: Layout, table: Name, event: str) -> str:
+    at = layout.watched.index(table)
+    return own(layout, f"{event}_{at}" if at else event)
+
+
+def _pruning(layout: Layout) -> str:
+    log, state = named(layout.log), own(layout, "state")
+    return f"""\
+-- Run this once a day or a week. Who was away for longer reads all rows again.
+CREATE FUNCTION {own(layout, "prune")}(keep interval DEFAULT '14 days') RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS {_MARK}
+DECLARE
+    kept xid8;
+    gone xid8;
+    number bigint;
+BEGIN
+    SELECT log_transaction INTO kept FROM {log}
+        WHERE log_at >= clock_timestamp() - keep ORDER BY log_transaction LIMIT 1;
+    SELECT log_transaction INTO gone FROM {log}
+        WHERE log_transaction < pg_snapshot_xmin(pg_current_snapshot())
+            AND (kept IS NULL OR log_transaction < kept)
+        ORDER BY log_transaction DESC LIMIT 1;
+    IF gone IS NULL THEN
+        RETURN 0;
+    END IF;
+    UPDATE {state} SET pruned_to = gone WHERE pruned_to < gone;
+    DELETE FROM {log} WHERE log_transaction <= gone;
+    GET DIAGNOSTICS number = ROW_COUNT;
+    RETURN number;
+END {_MARK};
+REVOKE ALL ON FUNCTION {own(layout, "prune")}(interval) FROM PUBLIC;
+"""  # noqa: S608 - the same
+
+
+def _grants(layout: Layout) -> str:
+    reader = quoted(layout.reader)
+    schemas = dict.fromkeys(it[0] for it in (layout.log, *layout.watched) if len(it) > 1)
+    tables = [named(layout.log), own(layout, "state"), *map(named, layout.watched)]
+    usage = [f"GRANT USAGE ON SCHEMA {quoted(it)} TO {reader};" for it in schemas]
+    return "\n".join((*usage, f"GRANT SELECT ON {', '.join(tables)} TO {reader};"))
+
+
+def _undoing(layout: Layout) -> str:
+    functions = [
+        _function(layout, table, event)
+        for table in layout.watched
+        for event in statements.triggers_of(layout)
+    ]
+    names = ", ".join(f"{it}()" for it in functions)
+    return f"""
+-- To undo it:
+-- DROP FUNCTION {names} CASCADE;
+-- DROP FUNCTION {own(layout, "prune")}(interval);
+-- DROP TABLE {named(layout.log)}, {own(layout, "state")};"""

@@ -1,0 +1,188 @@
+"""Rows as resources: what each column says is checked, and left out where it says nothing."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import compress
+from typing import Final, TypeVar
+
+from resourcesync.adapters.postgres.layout import Layout
+from resourcesync.adapters.postgres.statements import ROW, quoted
+from resourcesync.adapters.postgres.templates import Column, Template
+from resourcesync.documents import ndjson
+from resourcesync.errors import ConfigurationError, DocumentError
+from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Resource, many_resources
+
+_log = logging.getLogger(__name__)
+
+_BYTEA: Final = 17
+_MAX_TEXT: Final = 2_049
+"""Characters that are read of a text: one more than a URI may have."""
+_MAX_LINKS: Final = 65_536
+_MAX_LENGTH: Final = (1 << 63) - 1
+_FIELDS: Final = {"type": "media_type", "encoding": "encoding", "changefreq": "changefreq"}
+
+Row = Sequence[str | None]
+_Value = TypeVar("_Value")
+
+
+class Rows:
+    """What is asked of each row, and the resources that the answers make.
+
+    Args:
+        layout: What the columns mean.
+        types: The columns that there are, and the numbers of their types.
+
+    Attributes:
+        expressions: What is selected of a row that is published.
+
+    Raises:
+        ConfigurationError: A column is not there.
+    """
+
+    def __init__(self, layout: Layout, types: Mapping[str, int]) -> None:
+        self._layout = layout
+        self._types = types
+        self._doubted: set[str] = set()
+        self._places: dict[str, int] = {}
+        self.uri_at = [self._text(it) for it in layout.uri.fields]
+        texts = [*layout.texts.values(), *(it for _, it in layout.links)]
+        self._texts_at = {it: [self._text(name) for name in it.fields] for it in texts}
+        columns = layout.columns
+        self._lastmod = self._asked("lastmod", "{}::timestamptz")
+        self._length = self._asked("length", "{}::bigint")
+        self._hash = self._text(columns["hash"]) if "hash" in columns else None
+        self._links = self._asked("links", f"left({{}}::text, {_MAX_LINKS + 1})")
+        self._digests = {name: self._digest(it) for name, it in layout.digests.items()}
+        self.expressions = tuple(self._places)
+
+    def resources(self, rows: Sequence[Row]) -> list[Resource]:
+        """Return the resources of some rows, in their order."""
+        count, columns = len(rows), list(zip(*rows, strict=True))
+        found: dict[str, Iterable[object]] = {
+            "uri": self.uris(count, [columns[at] for at in self.uri_at])
+        }
+        if self._lastmod is not None:
+            found["lastmod"] = self._read("lastmod", columns[self._lastmod], _moment)
+        if self._length is not None:
+            found["length"] = self._read("length", columns[self._length], _length)
+        if self._digests or self._hash is not None:
+            found["digests"] = self._all_digests(count, columns)
+        for name, template in self._layout.texts.items():
+            found[_FIELDS[name]] = self._expanded(template, count, columns)
+        if self._layout.links or self._links is not None:
+            found["links"] = self._all_links(count, columns)
+        return many_resources(count, found)
+
+    def uris(self, count: int, columns: Sequence[Column]) -> Iterator[str]:
+        """Return the URIs of some rows, from the columns that they are made of."""
+        return self._layout.uri.expand(count, columns)
+
+    # --- what is asked ---
+
+    def _place(self, column: str, expression: str) -> int:
+        if column not in self._types:
+            raise ConfigurationError(
+                f"there is no column {column!r:.200} in what is read",
+                evidence=(("columns", ", ".join(self._types)[:500]),),
+                hint="names are written as PostgreSQL shows them, without quotes",
+            )
+        asked = expression.format(f"{ROW}.{quoted(column)}")
+        return self._places.setdefault(asked, len(self._places))
+
+    def _asked(self, what: str, expression: str) -> int | None:
+        column = self._layout.columns.get(what)
+        return None if column is None else self._place(column, expression)
+
+    def _text(self, column: str) -> int:
+        return self._place(column, f"left({{}}::text, {_MAX_TEXT})")
+
+    def _digest(self, column: str) -> int:
+        """Ask for a bare digest in hex: of bytes, of a uuid, of a text."""
+        is_bytes = self._types.get(column) == _BYTEA
+        hexed = "encode({}, 'hex')" if is_bytes else "replace({}::text, '-', '')"
+        return self._place(column, f"left({hexed}, {_MAX_TEXT})")
+
+    # --- what is answered ---
+
+    def _expanded(self, template: Template, count: int, columns: Sequence[Column]) -> Iterator[str]:
+        return template.expand(count, [columns[at] for at in self._texts_at[template]])
+
+    def _read(
+        self, what: str, column: Column, read: Callable[[str], _Value | None]
+    ) -> Iterator[_Value | None]:
+        for value in column:
+            found = None if value is None else read(value)
+            if found is None and value is not None:
+                self._doubt(what, value)
+            yield found
+
+    def _all_digests(self, count: int, columns: Sequence[Column]) -> Iterator[tuple[Digest, ...]]:
+        told = [
+            self._read(name, columns[at], lambda value, name=name: _digest(name, value))  # type: ignore[misc]  # bound at once
+            for name, at in self._digests.items()
+        ]
+        if self._hash is not None:
+            hashes: Column = columns[self._hash]
+        else:
+            hashes = (None,) * count
+        bare = zip(*told, strict=True) if told else ((),) * count
+        for text, found in zip(hashes, bare, strict=True):
+            digests = tuple(it for it in found if it is not None)
+            yield digests if text is None else (*digests, *self._usable(text, digests))
+
+    def _usable(self, text: str, known: tuple[Digest, ...]) -> Iterator[Digest]:
+        names = {it.algorithm for it in known}
+        for digest in parse_digests(text):
+            if not digest.is_usable:
+                self._doubt("hash", text)
+            elif digest.algorithm not in names:
+                yield digest
+
+    def _all_links(self, count: int, columns: Sequence[Column]) -> Iterator[tuple[Link, ...]]:
+        ruled = [
+            [Link(rel=rel, href=href) for href in self._expanded(template, count, columns)]
+            for rel, template in self._layout.links
+        ]
+        by_rule = zip(*ruled, strict=True) if ruled else ((),) * count
+        if self._links is not None:
+            told = self._read("links", columns[self._links], _links)
+        else:
+            told = iter((None,) * count)
+        for links, more in zip(by_rule, told, strict=True):
+            yield (*compress(links, (it.href for it in links)), *(more or ()))
+
+    def _doubt(self, what: str, value: str) -> None:
+        """Say once for each kind of value that some are left out."""
+        if what not in self._doubted:
+            self._doubted.add(what)
+            _log.warning("PostgreSQL: %r is no %s and is left out; more may be", value[:100], what)
+
+
+def _moment(text: str) -> datetime | None:
+    """Return a moment; there is none for infinity and for years that only PostgreSQL knows."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is UTC else None
+
+
+def _length(text: str) -> int | None:
+    value = int(text)
+    return value if 0 <= value <= _MAX_LENGTH else None
+
+
+def _digest(algorithm: str, text: str) -> Digest | None:
+    digest = Digest(algorithm, text.strip().lower())
+    return digest if digest.is_usable else None
+
+
+def _links(text: str) -> tuple[Link, ...] | None:
+    try:
+        entry = ndjson.read_line(f'{{"uri":"urn:x","links":{text}}}'.encode(), name="links")
+    except DocumentError:
+        return None
+    return entry.links if isinstance(entry, Resource) else None

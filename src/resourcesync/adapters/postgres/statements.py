@@ -1,0 +1,165 @@
+"""The SQL that is asked, from names and values that are quoted here."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from resourcesync.adapters.postgres.layout import Layout, Name
+
+PAGE: Final = 10_000
+"""Rows of the log that are told at once."""
+ROW: Final = "it"
+"""What a row that is published is called in a statement."""
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL has it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def named(name: Name) -> str:
+    """Return the name of a table as SQL has it."""
+    return ".".join(map(quoted, name))
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names of columns as SQL has them."""
+    return ", ".join(map(quoted, names))
+
+
+def text(value: str) -> str:
+    """Return a text as SQL has it, whatever the server takes a backslash for."""
+    plain = value.replace("'", "''")
+    return f"'{plain}'" if "\\" not in plain else "E'" + plain.replace("\\", "\\\\") + "'"
+
+
+def own(layout: Layout, suffix: str) -> str:
+    """Return the name of what belongs to the log, such as its state."""
+    *schema, name = layout.log
+    return named((*schema, f"{name}_{suffix}"))
+
+
+def source(layout: Layout) -> str:
+    """Return what stands after FROM."""
+    if layout.query:
+        return f"(\n{layout.query}\n) AS {ROW}"
+    return f"{named(layout.table)} AS {ROW}"
+
+
+def described(layout: Layout) -> str:
+    """Return a statement that yields no row, but the names and types of the columns."""
+    return f"SELECT * FROM {source(layout)} LIMIT 0"  # noqa: S608 - names are quoted
+
+
+def all_rows(layout: Layout, expressions: Iterable[str]) -> str:
+    """Return the statement that tells all resources."""
+    there = " AND ".join(f"{ROW}.{quoted(it)} IS NOT NULL" for it in layout.key)
+    return (
+        f"COPY (SELECT {', '.join(expressions)} FROM {source(layout)} WHERE {there})"  # noqa: S608 - the same
+        " TO STDOUT"
+    )
+
+
+def standing(layout: Layout) -> str:
+    """Return the statement that tells where the server and the log stand."""
+    tables = ", ".join(f"to_regclass({text(named(it))})" for it in layout.watched) or "NULL"
+    triggers = ", ".join(text(it) for it in triggers_of(layout).values())
+    return f"""
+SELECT pg_current_snapshot()::text, pg_is_in_recovery(),
+    (SELECT system_identifier::text FROM pg_control_system()),
+    CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())
+        ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer END,
+    to_regclass({text(named(layout.log))}) IS NOT NULL
+        AND to_regclass({text(own(layout, "state"))}) IS NOT NULL,
+    array(
+        SELECT tgrelid::bigint FROM pg_trigger
+        WHERE tgrelid IN ({tables}) AND tgname IN ({triggers}) AND tgenabled IN ('O', 'A')
+        ORDER BY tgrelid
+    )
+"""  # noqa: S608 - the same
+
+
+def triggers_of(layout: Layout) -> dict[str, str]:
+    """Return the names of the triggers by what they are for."""
+    log = layout.log[-1]
+    return {it: f"{log}_{it}" for it in ("inserted", "updated", "deleted", "truncated")}
+
+
+def state(layout: Layout, row: tuple[int, int]) -> str:
+    """Return the statement that tells what the log is, and whether it still has a row."""
+    transaction, number = row
+    return f"""
+SELECT incarnation::text, pruned_to::text, EXISTS (
+    SELECT FROM {named(layout.log)}
+    WHERE log_number = {number} AND log_transaction = {xid(transaction)}
+) FROM {own(layout, "state")}
+"""  # noqa: S608 - the same
+
+
+def newest(layout: Layout) -> str:
+    """Return the statement that tells the newest row of the log."""
+    return f"""
+SELECT log_transaction::text, log_number FROM {named(layout.log)}
+ORDER BY log_number DESC LIMIT 1
+"""  # noqa: S608 - the same
+
+
+def xid(transaction: int) -> str:
+    """Return the number of a transaction as SQL has it."""
+    return f"'{transaction}'::xid8"
+
+
+def unread(old: str, new: str, row: tuple[int, int]) -> str:
+    """Return the condition for rows of the log that one snapshot shows and an older one does not.
+
+    Args:
+        old: The older snapshot, as text.
+        new: The newer one.
+        row: The transaction and number of a row; those up to it are told already.
+    """
+    transaction, number = row
+    return (
+        f"(log_transaction, log_number) > ({xid(transaction)}, {number})"
+        f" AND log_transaction < {xid(int(new.split(':')[1]))}"
+        f" AND NOT pg_visible_in_snapshot(log_transaction, '{old}'::pg_snapshot)"
+        f" AND pg_visible_in_snapshot(log_transaction, '{new}'::pg_snapshot)"
+    )
+
+
+def page_end(layout: Layout, unread_rows: str) -> str:
+    """Return the statement that tells the last row of the next page, and how many there are."""
+    return f"""
+SELECT page.log_transaction::text, page.log_number, count(*) OVER () FROM (
+    SELECT log_transaction, log_number FROM {named(layout.log)} WHERE {unread_rows}
+    ORDER BY log_transaction, log_number LIMIT {PAGE}
+) AS page ORDER BY page.log_transaction DESC, page.log_number DESC LIMIT 1
+"""  # noqa: S608 - the same
+
+
+def page(
+    layout: Layout, expressions: tuple[str, ...], unread_rows: str, end: tuple[int, int]
+) -> str:
+    """Return the statement that tells the rows of a page as they are now, oldest change first.
+
+    The columns: when the key changed last, the key, whether there is such a row, the expressions.
+    """
+    transaction, number = end
+    keys = [f"{quoted(it)}::text" for it in layout.key]
+    same = " AND ".join(f"{ROW}.{quoted(it)} = told.{quoted(it)}" for it in layout.key)
+    found = ", ".join(f"{it} AS found_{at}" for at, it in enumerate(expressions))
+    columns = ", ".join(f"found.found_{at}" for at in range(len(expressions)))
+    return f"""
+COPY (
+    SELECT told.log_at, {", ".join(f"left(told.{it}, 2049)" for it in keys)}, found.is_there,
+        {columns}
+    FROM (
+        SELECT DISTINCT ON ({", ".join(keys)}) {listed(layout.key)}, log_at
+        FROM {named(layout.log)} WHERE {unread_rows}
+            AND (log_transaction, log_number) <= ({xid(transaction)}, {number})
+        ORDER BY {", ".join(keys)}, log_at DESC
+    ) AS told
+    LEFT JOIN LATERAL (
+        SELECT true AS is_there, {found} FROM {source(layout)} WHERE {same}
+    ) AS found ON true
+    ORDER BY told.log_at
+) TO STDOUT
+"""  # noqa: S608 - the same

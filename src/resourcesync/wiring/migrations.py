@@ -1,0 +1,20 @@
+"""What the owner of a database runs once, so that its changes can be followed."""
+
+from collections.abc import Mapping
+from typing import Final
+
+_ANY_BASE: Final = "https://example.org/"
+
+
+def postgres(values: Mapping[str, str]) -> str:
+    """Return the SQL for a table of PostgreSQL; nothing is connected to.
+
+    Args:
+        values: What ``publish`` is told by ``--with``, ``env:`` and ``file:`` as they stand.
+
+    Raises:
+        ConfigurationError: One is unknown, missing, or cannot work.
+    """
+    from resourcesync.adapters.postgres import layout, migration  # noqa: PLC0415 - seldom needed
+
+    return migration.migration(layout.parse(values, _ANY_BASE))

@@ -1,0 +1,36 @@
+"""One real PostgreSQL for all tests here, and a database of its own for each."""
+
+import os
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from tests.support.postgres_server import NoServerError, Server, shared
+
+_NUMBERS = count(1)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
+    place = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent
+    try:
+        with shared(place) as found:
+            yield found
+    except NoServerError as error:
+        pytest.skip(f"no PostgreSQL: {error}")
+
+
+@pytest.fixture
+def address(server: Server) -> Iterator[str]:
+    """A new database: its address."""
+    import psycopg
+
+    name = f"rs_{os.getpid()}_{next(_NUMBERS)}"
+    with psycopg.connect(server.address(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        yield server.address(name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
