@@ -1,0 +1,159 @@
+"""A repository behind OAI-PMH as an account: what it lists is harvested, kept and told."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from resourcesync.adapters.oai.endpoint import Endpoint, open_provider
+from resourcesync.adapters.oai.harvest import Harvest
+from resourcesync.adapters.oai.memory import Memory
+from resourcesync.adapters.oai.options import Choice, parse
+from resourcesync.adapters.oai.placing import Places
+from resourcesync.adapters.oai.records import Records
+from resourcesync.adapters.oai.telling import Telling
+from resourcesync.errors import DiscontinuityError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import Fetcher
+from resourcesync.ports.accounts import AccountOptions, Told
+
+_FOLDER: Final = "oai"
+
+
+class OaiAccount:
+    """What a repository has, as metadata in some formats and as files.
+
+    Metadata is written as files below the published folder, so that the bytes that are served are
+    those that were hashed. Everything is remembered, so a run that was stopped goes on.
+
+    Args:
+        options: What the account is opened with.
+        choice: What is published.
+        memory: What is remembered.
+        fetcher: The network.
+    """
+
+    tells_all = True
+
+    def __init__(
+        self, options: AccountOptions, choice: Choice, memory: Memory, fetcher: Fetcher
+    ) -> None:
+        self._options, self._choice, self._memory = options, choice, memory
+        self._endpoint = Endpoint(choice.endpoint, fetcher, options.clock)
+        self._places = Places(memory, Path(options.out))
+        self._recorded = 0
+        self._is_harvested = False
+
+    def position(self) -> str:
+        """List everything; return where the log of changes stands after that.
+
+        Raises:
+            SourceError: The repository does not answer, refuses, or its lists have no end.
+            StorageError: The memory or a file cannot be written.
+        """
+        self._harvest(is_full=True)
+        self._is_harvested = True
+        return self._place(self._memory.last)
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield everything; what `position` has just listed is not listed again.
+
+        Raises:
+            SourceError: The repository does not answer, refuses, or its lists have no end.
+            StorageError: The memory or a file cannot be written.
+        """
+        is_full, self._is_harvested = not self._is_harvested, False
+        telling = self._harvest(is_full=is_full)
+        last = self._memory.last
+        yield from telling.resources()
+        self._recorded = last
+
+    def changes(self, after: str, wait: float) -> Iterator[Told]:  # noqa: ARG002 - nobody calls us
+        """Ask once for what changed, and yield it.
+
+        Raises:
+            DiscontinuityError: The position is not of this memory.
+            SourceError: The repository does not answer, refuses, or its lists have no end.
+            StorageError: The memory or a file cannot be written.
+        """
+        self._is_harvested = False
+        telling = self._harvest(is_full=False, after=after)
+        self._recorded = int(after.partition(":")[2])
+        for batch in telling.changes(self._recorded):
+            changes = [_change(uri, resource) for _, uri, resource in batch]
+            yield Told(self._place(batch[-1][0]), changes)
+            self._recorded = batch[-1][0]
+
+    def published(self) -> None:
+        """Remove the files of what is withdrawn: nothing that is published tells of them now.
+
+        Raises:
+            StorageError: A file cannot be removed.
+        """
+        self._places.remove(self._options.base_uri, self._recorded)
+
+    def _harvest(self, *, is_full: bool, after: str = "") -> Telling:
+        """Bring the memory, and the files, in step with the repository."""
+        provider = open_provider(self._endpoint, self._choice)
+        told = [provider.identity.namespace, sorted(provider.published.items())]
+        self._memory.begin_anew(f"{self._choice.digest(self._options.base_uri)} {told}")
+        if after:
+            self._check_place(after)
+        if is_full:
+            self._places.look_after()
+        records = Records(
+            self._memory,
+            self._choice,
+            published=provider.published,
+            namespace=provider.identity.namespace,
+            now=self._options.clock.now(),
+        )
+        Harvest(provider, self._choice, self._memory, records, self._options.clock).run(
+            is_full=is_full
+        )
+        telling = Telling(
+            self._memory,
+            self._choice,
+            base_uri=self._options.base_uri,
+            published=provider.published,
+        )
+        telling.renew()
+        self._places.write()
+        return telling
+
+    def _place(self, number: int) -> str:
+        return f"{self._memory.epoch}:{number}"
+
+    def _check_place(self, position: str) -> None:
+        epoch, _, number = position.partition(":")
+        known = number.isdecimal() and int(number) <= self._memory.last
+        if epoch != self._memory.epoch or not known:
+            raise DiscontinuityError(
+                "what is remembered of the repository is not what was told before",
+                evidence=(("asked", f"after {position[:100]}"),),
+                hint="all is told again",
+            )
+
+
+def _change(uri: str, resource: Resource | None) -> Change:
+    if resource is None:
+        return Change(kind=ChangeKind.DELETED, resource=Resource(uri=uri))
+    return Change(kind=ChangeKind.UPDATED, resource=resource)
+
+
+@contextmanager
+def open_account(options: AccountOptions) -> Iterator[OaiAccount]:
+    """Open a repository, ``oai:`` and the base URL of its provider.
+
+    Raises:
+        ConfigurationError: The address or a value cannot work.
+        LockedError: Another run harvests it.
+        StateError: What is remembered is damaged.
+    """
+    choice = parse(options.address, options.values)
+    with (
+        Memory(Path(options.memory) / _FOLDER) as memory,
+        options.fetcher(choice.endpoint) as fetcher,
+    ):
+        yield OaiAccount(options, choice, memory, fetcher)

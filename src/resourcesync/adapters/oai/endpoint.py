@@ -1,0 +1,281 @@
+"""Asks an OAI-PMH provider, and turns its answers into records or errors."""
+
+import logging
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, BinaryIO, Final, cast
+from urllib.parse import quote
+
+from resourcesync.adapters.oai.options import Choice
+from resourcesync.documents.oai.answers import Answer
+from resourcesync.documents.oai.values import (
+    Fault,
+    Identity,
+    ListToken,
+    MetadataFormat,
+    Record,
+)
+from resourcesync.errors import (
+    BadResponseError,
+    ConfigurationError,
+    DocumentError,
+    SourceError,
+    SourceUnavailableError,
+    StorageError,
+    TruncatedDocumentError,
+)
+from resourcesync.ports import Clock, Failure, Fetcher, Purpose, Request
+
+_log = logging.getLogger(__name__)
+
+MOST_WAIT: Final = 3_600.0
+"""Seconds: the longest time that a provider is believed to be busy (``Retry-After``)."""
+_MOST_WAITS: Final = 5
+_IN_MEMORY: Final = 1 << 20
+_MOST_PAGES: Final = 10_000
+NOTHING: Final = frozenset({"noRecordsMatch", "noSetHierarchy", "noMetadataFormats"})
+"""Errors of OAI-PMH that say that there is nothing, which is no error."""
+BAD_TOKEN: Final = "badResumptionToken"  # noqa: S105 - a word of OAI-PMH
+BAD_ARGUMENT: Final = "badArgument"
+
+
+class ProviderError(BadResponseError):
+    """The provider answered with an ``error`` of OAI-PMH.
+
+    Attributes:
+        fault: The error.
+    """
+
+    default_code = "oai-error"
+
+    def __init__(self, fault: Fault, uri: str) -> None:
+        said = f"{fault.code}: {fault.text}" if fault.text else fault.code
+        super().__init__(
+            f"the provider refuses with {fault.code or 'an error'}",
+            uri=uri,
+            status=200,
+            evidence=(("got", said[:500]), ("sent", f"GET {uri}"[:500])),
+        )
+        self.fault = fault
+
+
+class _Spool:
+    """Takes a body into memory, or into a nameless file when it is long."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream = stream
+
+    def write(self, chunk: bytes) -> None:
+        try:
+            self.stream.write(chunk)
+        except OSError as error:
+            raise StorageError(f"an answer cannot be kept for now: {error.strerror}") from error
+
+    def restart(self) -> None:
+        self.stream.seek(0)
+        self.stream.truncate()
+
+
+class Reply:
+    """What a provider answered."""
+
+    def __init__(self, answer: Answer, uri: str) -> None:
+        self._answer, self._uri = answer, uri
+
+    def records(self) -> Iterator[Record]:
+        """Yield the records; what else is wrong is raised after the last one.
+
+        Raises:
+            ProviderError: The provider refuses, other than by `NOTHING`.
+            SourceUnavailableError: The answer was cut short.
+            BadResponseError: It cannot be used.
+        """
+        answer = self._answer
+        try:
+            yield from answer.records()
+        except TruncatedDocumentError as error:
+            raise SourceUnavailableError(
+                error.message, uri=self._uri, status=200, code="truncated"
+            ) from error
+        except DocumentError as error:
+            place = (("line", str(error.line)),) if error.line else ()
+            raise BadResponseError(
+                error.message,
+                uri=self._uri,
+                status=200,
+                evidence=(*error.evidence, *place),
+                hint=error.hint,
+                code=error.code,
+            ) from error
+        for fault in answer.faults:
+            if fault.code not in NOTHING:
+                raise ProviderError(fault, self._uri)
+        if not answer.verb and not answer.faults:
+            raise BadResponseError("the answer says nothing", uri=self._uri, status=200)
+
+    @property
+    def token(self) -> ListToken | None:
+        """Where the list goes on, after the last record; ``None`` at its end."""
+        return self._answer.token
+
+    def read(self) -> Answer:
+        """Return the answer of a verb without records, read to its end.
+
+        Raises:
+            SourceError: As `records` does.
+        """
+        for _ in self.records():
+            pass
+        return self._answer
+
+
+class Endpoint:
+    """One provider, by its base URL.
+
+    Args:
+        address: The base URL; it may have a query of its own.
+        fetcher: The network.
+        clock: Time, for providers that ask to come again later.
+    """
+
+    def __init__(self, address: str, fetcher: Fetcher, clock: Clock) -> None:
+        self.address = address
+        self._fetcher, self._clock = fetcher, clock
+
+    def identify(self) -> Identity:
+        """Return what the provider says of itself.
+
+        Raises:
+            SourceError: It does not answer, or this is no provider.
+        """
+        with self.answer({"verb": "Identify"}) as answer:
+            return answer.read().identity
+
+    def formats(self) -> tuple[MetadataFormat, ...]:
+        """Return the forms of metadata that it gives.
+
+        Raises:
+            SourceError: It does not answer, or refuses.
+        """
+        with self.answer({"verb": "ListMetadataFormats"}) as answer:
+            return answer.read().formats
+
+    def sets(self) -> Iterator[str]:
+        """Yield ``setSpec`` of each set; none, when it has no sets.
+
+        Raises:
+            SourceError: It does not answer, or refuses.
+        """
+        arguments = {"verb": "ListSets"}
+        for _ in range(_MOST_PAGES):
+            with self.answer(arguments) as answer:
+                read = answer.read()
+            yield from read.sets
+            token = read.token
+            if token is None or token.value == arguments.get("resumptionToken"):
+                return
+            arguments = {"verb": "ListSets", "resumptionToken": token.value}
+
+    @contextmanager
+    def answer(self, arguments: Mapping[str, str]) -> Iterator["Reply"]:
+        """Ask; what comes is read in the block.
+
+        Raises:
+            SourceError: It does not answer, or what it says cannot be used.
+        """
+        uri = self._uri(arguments)
+        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as stream:
+            self._fetch(uri, stream)
+            stream.seek(0)
+            yield Reply(Answer(cast("BinaryIO", stream), uri=uri), uri)
+
+    def _uri(self, arguments: Mapping[str, str]) -> str:
+        query = "&".join(f"{key}={quote(value, safe='')}" for key, value in arguments.items())
+        return f"{self.address}{'&' if '?' in self.address else '?'}{query}"
+
+    def _fetch(self, uri: str, stream: IO[bytes]) -> None:
+        sink = _Spool(stream)
+        waits = 0
+        while True:
+            request = Request(uri=uri, sink=sink, purpose=Purpose.DOCUMENT)
+            (outcome,) = self._fetcher.fetch([request])
+            if not isinstance(outcome, Failure):
+                return
+            seconds = _asked_to_wait(outcome.error)
+            if seconds is None or waits == _MOST_WAITS:
+                raise outcome.error
+            waits += 1
+            _log.info("the provider asks to come again in %d s", seconds)
+            self._clock.sleep(seconds)
+            sink.restart()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A provider that was asked what it is.
+
+    Attributes:
+        endpoint: Where it is asked.
+        identity: What it says of itself.
+        published: The namespaces (or schemas) of the formats that are published, by prefix.
+        prefixes: All formats that are listed: these, and those that files are found in.
+    """
+
+    endpoint: Endpoint
+    identity: Identity
+    published: Mapping[str, str]
+    prefixes: tuple[str, ...]
+
+
+def open_provider(endpoint: Endpoint, choice: Choice) -> Provider:
+    """Ask a provider what it is, and whether it has what is to be published.
+
+    Raises:
+        ConfigurationError: It has no such format, or no such set.
+        SourceError: It does not answer, or is no provider.
+    """
+    identity = endpoint.identify()
+    if not (identity.name or identity.earliest or identity.granularity):
+        raise BadResponseError("the provider does not say what it is", uri=endpoint.address)
+    formats = {it.prefix: it.namespace or it.schema for it in endpoint.formats()}
+    prefixes = choice.prefixes or tuple(
+        prefix for prefix in sorted(formats) if prefix not in choice.files_from
+    )
+    for prefix in (*prefixes, *choice.files_from):
+        if prefix not in formats:
+            raise ConfigurationError(
+                f"the repository has no metadata in the format {prefix}",
+                evidence=(("it has", ", ".join(sorted(formats))[:500]),),
+                hint=f"--with prefixes={','.join(sorted(formats)[:3])}",
+            )
+    _check_sets(endpoint, choice.sets)
+    return Provider(
+        endpoint=endpoint,
+        identity=identity,
+        published={prefix: formats[prefix] for prefix in prefixes},
+        prefixes=tuple(dict.fromkeys((*prefixes, *choice.files_from))),
+    )
+
+
+def _check_sets(endpoint: Endpoint, wanted: tuple[str, ...]) -> None:
+    lacking = set(wanted)
+    if not lacking:
+        return
+    for spec in endpoint.sets():
+        lacking.discard(spec)
+        if not lacking:
+            return
+    raise ConfigurationError(
+        f"the repository has no set {min(lacking)}",
+        evidence=(("asked", f"{endpoint.address}: ListSets"),),
+        hint="write setSpec as ListSets tells it: --with sets=col_1,col_2",
+    )
+
+
+def _asked_to_wait(error: SourceError | StorageError) -> float | None:
+    """Return the seconds that a provider asks to wait, if it does and they can be waited."""
+    if not isinstance(error, SourceUnavailableError) or error.retry_after is None:
+        return None
+    return error.retry_after if error.retry_after <= MOST_WAIT else None

@@ -1,0 +1,296 @@
+"""Lists records, all or those that changed, over any number of runs (OAI-PMH §3.4, §3.5)."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from resourcesync.adapters.oai.endpoint import (
+    BAD_ARGUMENT,
+    BAD_TOKEN,
+    Provider,
+    ProviderError,
+    Reply,
+)
+from resourcesync.adapters.oai.memory import Memory, write_note
+from resourcesync.adapters.oai.options import Choice
+from resourcesync.adapters.oai.records import Records, Taken
+from resourcesync.documents.oai.values import DAY, ListToken, parse_datestamp
+from resourcesync.errors import BadResponseError, SourceUnavailableError
+from resourcesync.model.timestamps import format_w3c
+from resourcesync.ports import Clock
+
+_log = logging.getLogger(__name__)
+
+_STATE: Final = "harvest"
+_SINCE: Final = "since"
+_ATTEMPT: Final = "attempt"
+_ROUND: Final = "round"
+_MOST_RESTARTS: Final = 3
+_MOST_TRIES: Final = 3
+_MOST_STALE: Final = 100
+_OLDEST: Final = timedelta(days=1)
+_MOST_WINDOWS: Final = 10_000
+
+
+class _State(msgspec.Struct):
+    """How far a harvest is; kept with each page.
+
+    Attributes:
+        is_full: Whether all is listed.
+        since: The ``from`` of what changed.
+        began: The provider's time when it began; the next harvest asks from there.
+        started: Our time then.
+        first: The first attempt of this harvest.
+        lists: How many lists are done.
+        attempt: The attempt at the list that is read.
+        token: Where that list goes on; empty for its beginning.
+        is_blind: Whether something was listed that cannot be told from what is not listed.
+    """
+
+    is_full: bool
+    since: str
+    began: str
+    started: str
+    first: int = 0
+    lists: int = 0
+    attempt: int = 0
+    token: str = ""
+    is_blind: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordList:
+    """One list that is asked for.
+
+    Attributes:
+        prefix: The format.
+        spec: The set; empty for all.
+        begin: ``from``, as it is sent; empty for none.
+        end: ``until``, as it is sent; empty for none.
+    """
+
+    prefix: str
+    spec: str = ""
+    begin: str = ""
+    end: str = ""
+
+    def arguments(self, token: str, *, by_days: bool) -> dict[str, str]:
+        """Return what is sent for its next page."""
+        if token:
+            return {"verb": "ListRecords", "resumptionToken": token}
+        told = {"set": self.spec, "from": self.begin, "until": self.end}
+        cut = len("2026-01-31") if by_days else None
+        times = {key: value[:cut] if key != "set" else value for key, value in told.items()}
+        return {
+            "verb": "ListRecords",
+            "metadataPrefix": self.prefix,
+            **{key: value for key, value in times.items() if value},
+        }
+
+
+class Harvest:
+    """Lists what a provider has into the memory.
+
+    Args:
+        provider: The provider, and the formats that are listed.
+        choice: What is published.
+        memory: Where it is remembered.
+        records: Takes the records.
+        clock: Time.
+    """
+
+    def __init__(
+        self, provider: Provider, choice: Choice, memory: Memory, records: Records, clock: Clock
+    ) -> None:
+        self._endpoint, self._identity = provider.endpoint, provider.identity
+        self._prefixes = provider.prefixes
+        self._choice, self._memory, self._records = choice, memory, records
+        self._clock = clock
+        self._by_days = provider.identity.granularity.strip().upper() == DAY
+
+    def run(self, *, is_full: bool) -> None:
+        """List all, or what changed since the last harvest; go on with one that was stopped.
+
+        Raises:
+            SourceError: The provider does not answer, refuses, or its lists have no end. What was
+                listed so far is kept, and nothing is taken for gone.
+        """
+        is_full = is_full or not self._memory.note(_SINCE)
+        state = self._begun(is_full=is_full)
+        lists = list(self._lists(state))
+        try:
+            while state.lists < len(lists):
+                self._read_list(lists[state.lists], state)
+        except BadResponseError:
+            self._save(None)  # to go on there would end as this did
+            raise
+        with self._memory.writing() as connection:
+            if is_full and state.is_blind:
+                _log.warning("what is gone is not looked for: records cannot be identified")
+            elif is_full:
+                lost = self._records.lose(connection, state.first)
+                _log.info("%d records are listed no more", lost)
+            if is_full:
+                write_note(connection, _ROUND, str(self._memory.number(_ROUND) + 1))
+            write_note(connection, _SINCE, state.began)
+            write_note(connection, _STATE, "")
+
+    def _begun(self, *, is_full: bool) -> _State:
+        """Return where a harvest of the kind was stopped, or a new one."""
+        now = self._clock.now()
+        left = self._memory.note(_STATE)
+        if left:
+            state = msgspec.json.decode(left, type=_State)
+            age = now - (parse_datestamp(state.started) or now)
+            if state.is_full == is_full and timedelta(0) <= age < _OLDEST:
+                return state
+        began = parse_datestamp(self._identity.moment) or now
+        return _State(
+            is_full=is_full,
+            since="" if is_full else self._memory.note(_SINCE),
+            began=format_w3c(began.replace(microsecond=0)),
+            started=format_w3c(now),
+            first=self._memory.number(_ATTEMPT) + 1,
+        )
+
+    # --- which lists ---
+
+    def _lists(self, state: _State) -> Iterator[RecordList]:
+        for prefix in self._prefixes:
+            for spec in self._choice.sets or ("",):
+                for begin, end in self._windows(state):
+                    yield RecordList(prefix=prefix, spec=spec, begin=begin, end=end)
+
+    def _windows(self, state: _State) -> Iterator[tuple[str, str]]:
+        """Yield ``from`` and ``until`` of the lists that make the whole."""
+        earliest = parse_datestamp(self._identity.earliest)
+        began = parse_datestamp(state.began) or self._clock.now()
+        least = parse_datestamp(self._choice.begin)
+        if not state.is_full:
+            since = parse_datestamp(state.since) or began
+            again = _before(since, self._choice.overlap)
+            yield _stamp(max(it for it in (again, least, earliest) if it is not None)), ""
+            return
+        begin = least or earliest
+        told = _stamp(least) if least is not None else ""
+        if self._choice.window and begin is not None:
+            step = timedelta(days=self._choice.window)
+            for _ in range(_MOST_WINDOWS):
+                end = begin + step
+                if end >= began:
+                    break
+                yield told, _stamp(end - timedelta(seconds=1))
+                begin, told = end, _stamp(end)
+        yield told, ""
+
+    # --- one list ---
+
+    def _read_list(self, wanted: RecordList, state: _State) -> None:
+        """Read a list to its end; one whose token died is begun anew."""
+        restarts = 0
+        while True:
+            try:
+                if not state.token:
+                    self._begin_list(state)
+                self._read_pages(wanted, state)
+            except ProviderError as error:
+                if not self._may_begin_anew(error, state, restarts):
+                    raise
+                _log.info("a list is begun anew: %s", error.fault.code)
+                restarts += 1
+                state.token = ""
+            else:
+                return
+
+    def _may_begin_anew(self, error: ProviderError, state: _State, restarts: int) -> bool:
+        if restarts >= _MOST_RESTARTS:
+            return False
+        if error.fault.code == BAD_TOKEN:
+            return bool(state.token)
+        if error.fault.code == BAD_ARGUMENT and not state.token and not self._by_days:
+            self._by_days = True  # it says that it knows seconds, and does not
+            return True
+        return False
+
+    def _begin_list(self, state: _State) -> None:
+        with self._memory.writing() as connection:
+            state.attempt = self._memory.number(_ATTEMPT) + 1
+            write_note(connection, _ATTEMPT, str(state.attempt))
+
+    def _read_pages(self, wanted: RecordList, state: _State) -> None:
+        met: set[str] = set()
+        stale, done = 0, state.lists
+        while state.lists == done:
+            met.add(state.token)
+            taken, token = self._page(wanted, state)
+            stale = stale + 1 if not taken.fresh else 0
+            if token is None or self._is_end(token, taken, state, met):
+                state.lists, state.token = done + 1, ""
+                self._save(state)
+            elif stale > _MOST_STALE:
+                raise self._endless(f"{stale} pages without a new record")
+
+    def _is_end(self, token: ListToken, taken: Taken, state: _State, met: set[str]) -> bool:
+        """Whether a token that was met before is the last one."""
+        if token.value not in met or taken.fresh:
+            return False
+        query = "SELECT count(*) FROM record WHERE attempt = ?"
+        count = self._memory.rows(query, state.attempt)[0][0]
+        if token.size is not None and count >= token.size:
+            return True
+        raise self._endless(f"the token {token.value[:200]!r} once more, and no new record")
+
+    def _endless(self, got: str) -> BadResponseError:
+        return BadResponseError(
+            "the list of records goes round in circles",
+            uri=self._endpoint.address,
+            status=200,
+            evidence=(("got", got), ("kept", "nothing is taken for withdrawn")),
+            hint="try shorter lists: --with window=30d",
+            code="oai-endless",
+        )
+
+    def _page(self, wanted: RecordList, state: _State) -> tuple[Taken, ListToken | None]:
+        """Read one page; one that is cut short is asked for again."""
+        arguments = wanted.arguments(state.token, by_days=self._by_days)
+        for tries in range(1, _MOST_TRIES + 1):
+            try:
+                with self._endpoint.answer(arguments) as reply:
+                    return self._take(wanted, state, reply)
+            except SourceUnavailableError as error:
+                if error.code != "truncated" or tries == _MOST_TRIES:
+                    raise
+                _log.info("a page was cut short, and is asked for again")
+        raise AssertionError("the last try returned or raised")
+
+    def _take(
+        self, wanted: RecordList, state: _State, reply: Reply
+    ) -> tuple[Taken, ListToken | None]:
+        with self._memory.writing() as connection:
+            taken = self._records.take(connection, wanted.prefix, reply.records(), state.attempt)
+            token = reply.token
+            state.is_blind = state.is_blind or bool(taken.unnamed)
+            state.token = token.value if token is not None else ""
+            if token is not None:
+                write_note(connection, _STATE, msgspec.json.encode(state).decode())
+        return taken, token
+
+    def _save(self, state: _State | None) -> None:
+        with self._memory.writing() as connection:
+            told = "" if state is None else msgspec.json.encode(state).decode()
+            write_note(connection, _STATE, told)
+
+
+def _before(moment: datetime, seconds: float) -> datetime:
+    try:
+        return moment - timedelta(seconds=seconds)
+    except OverflowError:
+        return moment
+
+
+def _stamp(moment: datetime) -> str:
+    return format_w3c(moment.replace(microsecond=0))

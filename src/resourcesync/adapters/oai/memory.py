@@ -1,0 +1,206 @@
+"""What is remembered of a repository between runs: one SQLite file, which can be made anew.
+
+Tables:
+
+- ``record``: one row for each item and format that was ever met; withdrawn ones too.
+- ``mention``: the files that the metadata of a record tells of.
+- ``document``: the metadata that is published, or is to be removed; ``content`` as long as the file
+  of it is not written.
+- ``file``: what was learnt of a file by asking for it.
+- ``touched_item``, ``touched_file``: what has to be told anew.
+- ``told``: what was told of each address, in order of ``seq``; empty where it is gone.
+- ``note``: how far the harvest is, and the like.
+"""
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
+
+FILE: Final = "oai.db"
+_APPLICATION_ID: Final = 0x52534F31  # "RSO1"
+_VERSION: Final = 1
+_FULL: Final = "full"
+_SCHEMA: Final = """
+CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE record (
+    identifier TEXT NOT NULL, prefix TEXT NOT NULL, datestamp TEXT NOT NULL, sets TEXT NOT NULL,
+    is_gone INTEGER NOT NULL, is_restricted INTEGER NOT NULL, path TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    PRIMARY KEY (identifier, prefix)
+) WITHOUT ROWID;
+CREATE TABLE mention (
+    identifier TEXT NOT NULL, prefix TEXT NOT NULL, uri TEXT NOT NULL, length INTEGER,
+    hash TEXT NOT NULL, media_type TEXT NOT NULL, is_restricted INTEGER NOT NULL,
+    PRIMARY KEY (identifier, prefix, uri)
+) WITHOUT ROWID;
+CREATE INDEX mention_uri ON mention (uri);
+CREATE TABLE document (
+    path TEXT PRIMARY KEY, length INTEGER NOT NULL, sha256 TEXT NOT NULL, lastmod TEXT NOT NULL,
+    content BLOB, is_wanted INTEGER NOT NULL
+);
+CREATE INDEX document_unwritten ON document (path) WHERE content IS NOT NULL;
+CREATE INDEX document_unwanted ON document (path) WHERE is_wanted = 0;
+CREATE TABLE file (
+    uri TEXT PRIMARY KEY, status INTEGER NOT NULL, length INTEGER, media_type TEXT NOT NULL,
+    lastmod TEXT NOT NULL, round INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE touched_item (identifier TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE touched_file (uri TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE told (uri TEXT PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, value BLOB NOT NULL);
+"""
+_ALL_BUT_DOCUMENTS: Final = (
+    "note", "record", "mention", "file", "touched_item", "touched_file", "told",
+)  # fmt: skip
+
+Row = tuple[Any, ...]
+
+
+class Memory:
+    """The memory, open for one run. Whoever comes meanwhile is refused.
+
+    Args:
+        folder: Where it is; made when it is not there.
+
+    Raises:
+        LockedError: Another run has it.
+        StateError: It is damaged, or from a newer version.
+        StorageError: It cannot be opened.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600))
+        except OSError as error:
+            raise StorageError(f"cannot open {self.path}: {error.strerror}") from error
+        with self._guarded():
+            connection = sqlite3.connect(self.path, isolation_level=None)
+            try:
+                self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+        self.connection = connection
+
+    def close(self) -> None:
+        """Give it back."""
+        self.connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Open a transaction: all that is done in the block, or nothing.
+
+        Raises:
+            DiskFullError: No space is left.
+            StateError: The file is damaged.
+        """
+        with self._guarded():
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.connection
+                self.connection.execute("COMMIT")
+            finally:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+
+    def rows(self, query: str, *values: object) -> list[Row]:
+        """Return what a query finds.
+
+        Raises:
+            StateError: The file is damaged.
+        """
+        with self._guarded():
+            return self.connection.execute(query, values).fetchall()
+
+    def note(self, key: str) -> str:
+        """Return a note; empty when there is none."""
+        found = self.rows("SELECT value FROM note WHERE key = ?", key)
+        return str(found[0][0]) if found else ""
+
+    def number(self, key: str) -> int:
+        """Return a note that is a number; 0 when there is none."""
+        return int(self.note(key) or 0)
+
+    @property
+    def epoch(self) -> str:
+        """What is another one whenever the memory began anew."""
+        return self.note("epoch")
+
+    @property
+    def last(self) -> int:
+        """The number of what was told last; 0 when nothing was."""
+        return int(self.rows("SELECT ifnull(max(seq), 0) FROM told")[0][0])
+
+    def begin_anew(self, digest: str) -> None:
+        """Forget all but which files are ours, if other things are to be told than before."""
+        if self.note("digest") == digest:
+            return
+        with self.writing() as connection:
+            for table in _ALL_BUT_DOCUMENTS:
+                connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of our own
+            connection.execute("UPDATE document SET is_wanted = 0")
+            write_note(connection, "digest", digest)
+            write_note(connection, "epoch", secrets.token_hex(8))
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN EXCLUSIVE")
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        application: int = connection.execute("PRAGMA application_id").fetchone()[0]
+        if version == 0 and application == 0:
+            for statement in _SCHEMA.split(";\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        elif (application, version) != (_APPLICATION_ID, _VERSION):
+            raise StateError(
+                f"{self.path} is no memory of a repository that this version knows",
+                hint=f"remove it, and all is harvested again: {self.path}",
+            )
+        connection.execute("COMMIT")
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise LockedError(
+                    "another run harvests this repository now",
+                    evidence=(("file", str(self.path)),),
+                    hint="wait for its end",
+                ) from error
+            if _FULL in str(error):
+                raise DiskFullError(f"no space is left for {self.path}") from error
+            raise StorageError(f"cannot use {self.path}: {error}") from error
+        except sqlite3.Error as error:
+            raise StateError(
+                f"{self.path} is damaged: {error}",
+                hint=f"remove it, and all is harvested again: {self.path}",
+            ) from error
+
+
+def write_note(connection: sqlite3.Connection, key: str, value: str) -> None:
+    """Keep a note."""
+    connection.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (key, value))

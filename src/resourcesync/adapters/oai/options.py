@@ -1,0 +1,224 @@
+"""What an operator chooses of a repository: ``--with KEY=VALUE``."""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from fnmatch import translate
+from functools import lru_cache
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from resourcesync.documents.oai.finding import Findings, FoundFile
+from resourcesync.documents.oai.values import parse_datestamp
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.timestamps import format_w3c
+
+_ADDRESS: Final = re.compile(r"https?://[^\s/?#@]+(?:[/?][^\s#]*)?", re.IGNORECASE)
+_DURATION: Final = re.compile(r"([0-9]{1,6})([smhd])")
+_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_FREQUENCIES: Final = ("always", "hourly", "daily", "weekly", "monthly", "yearly", "never")
+CLOSED: Final = (
+    "info:eu-repo/semantics/closedAccess",
+    "info:eu-repo/semantics/restrictedAccess",
+    "info:eu-repo/semantics/embargoedAccess",
+    "http*://purl.org/coar/access_right/c_14cb",
+    "http*://purl.org/coar/access_right/c_16ec",
+    "http*://purl.org/coar/access_right/c_f1cf",
+    "restricted",
+    "embargo",
+    "metadata.only",
+)
+"""What says in the metadata of an item that not everybody may have its files: the words of
+OpenAIRE, the concepts of COAR (metadata only, restricted, embargoed), and DSpace's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What is published of a repository, and how it is asked.
+
+    Attributes:
+        endpoint: The base URL of the provider.
+        prefixes: Formats that are published; none: all that the provider lists.
+        sets: ``setSpec`` of the sets to publish; none: everything.
+        begin: Only records of this datestamp or later; empty for all.
+        files: Patterns of the addresses of files; none: those that metadata lists as files.
+        files_from: Formats that are read to find files, and not published.
+        bundles: Kinds of listed files, such as ``ORIGINAL``; none: all.
+        restricted: Patterns of texts on rights that keep the files of an item back.
+        measure: Whether files are asked for by HEAD, for length, type and leave to read.
+        names: ``files`` ends the names of metadata with ``.xml``, ``dspace`` does not.
+        collections: The address of a set, with ``{set}`` or ``{handle}`` in it.
+        overlap: Seconds before the last harvest from which changes are asked for again.
+        window: Days of one list of a whole harvest; 0 asks for all in one list.
+        changefreq: The hint that the lists tell of everything; empty for none.
+    """
+
+    endpoint: str
+    prefixes: tuple[str, ...] = ("oai_dc",)
+    sets: tuple[str, ...] = ()
+    begin: str = ""
+    files: tuple[str, ...] = ()
+    files_from: tuple[str, ...] = ()
+    bundles: tuple[str, ...] = ("ORIGINAL", "CONTENT")
+    restricted: tuple[str, ...] = CLOSED
+    measure: bool = False
+    names: str = "files"
+    collections: str = ""
+    overlap: float = 2 * 86_400.0
+    window: int = 0
+    changefreq: str = ""
+
+    def digest(self, base_uri: str) -> str:
+        """Return what differs when what would be published differs."""
+        told = [getattr(self, it.name) for it in fields(self) if it.name not in _NOT_TOLD]
+        return hashlib.sha256(msgspec.json.encode([base_uri, told])).hexdigest()
+
+    def chosen(self, findings: Findings) -> tuple[FoundFile, ...]:
+        """Return the files that are published, if everybody may have them."""
+        return tuple(it for it in findings.files if self._is_chosen(it))
+
+    def is_restricted(self, findings: Findings) -> bool:
+        """Whether the metadata says that not everybody may have the files."""
+        return any(_matches(self.restricted, text) for text in findings.rights)
+
+    def collection(self, spec: str) -> str:
+        """Return the address of a set."""
+        if not self.collections:
+            joint = "&" if "?" in self.endpoint else "?"
+            prefix = self.prefixes[0] if self.prefixes else "oai_dc"
+            query = f"verb=ListRecords&metadataPrefix={prefix}&set={_quoted(spec)}"
+            return f"{self.endpoint}{joint}{query}"
+        handle = re.sub(r"^(?:col|com)_", "", spec).replace("_", "/", 1)
+        return self.collections.replace("{set}", _quoted(spec)).replace("{handle}", _quoted(handle))
+
+    def _is_chosen(self, file: FoundFile) -> bool:
+        if not file.is_listed:
+            return _matches(self.files, file.uri)
+        if file.bundle and self.bundles and file.bundle.upper() not in self.bundles:
+            return False
+        return not self.files or _matches(self.files, file.uri)
+
+
+_NOT_TOLD: Final = frozenset({"overlap", "window"})
+
+
+def parse(address: str, values: Mapping[str, str]) -> Choice:
+    """Return what an operator chose.
+
+    Args:
+        address: ``oai:`` and the base URL.
+        values: What ``--with`` gave.
+
+    Raises:
+        ConfigurationError: A key is not known, or a value cannot work.
+    """
+    endpoint = address.partition(":")[2]
+    if not _ADDRESS.fullmatch(endpoint):
+        raise ConfigurationError(
+            f"{address[:200]} names no provider of OAI-PMH",
+            hint="write oai: and the base URL, such as oai:https://repo.example/oai/request",
+        )
+    chosen: dict[str, object] = {}
+    for key, value in values.items():
+        if key not in _KEYS:
+            raise ConfigurationError(
+                f"--with {key}=… is not known for oai:", hint=f"known: {', '.join(sorted(_KEYS))}"
+            )
+        name, read = _KEYS[key]
+        try:
+            chosen[name] = read(value.strip())
+        except ValueError as error:
+            raise ConfigurationError(f"--with {key}={value[:100]}: {error}") from None
+    return Choice(endpoint=endpoint, **chosen)  # type: ignore[arg-type] # each was read above
+
+
+def _words(text: str) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    if not found:
+        raise ValueError("it is empty")
+    return found
+
+
+def _prefixes(text: str) -> tuple[str, ...]:
+    return () if text == "*" else _words(text)
+
+
+def _bundles(text: str) -> tuple[str, ...]:
+    return () if text == "*" else tuple(word.upper() for word in _words(text))
+
+
+def _restricted(text: str) -> tuple[str, ...]:
+    return () if text == "no" else _words(text)
+
+
+def _moment(text: str) -> str:
+    found = parse_datestamp(text)
+    if found is None:
+        raise ValueError("write a day or a time as 2026-01-31 or 2026-01-31T00:00:00Z")
+    return format_w3c(found)
+
+
+def _yes_or_no(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise ValueError("write yes or no")
+    return text == "yes"
+
+
+def _seconds(text: str) -> float:
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError("write a time such as 12h or 2d")
+    return float(int(match[1]) * _UNITS[match[2]])
+
+
+def _days(text: str) -> int:
+    return max(1, round(timedelta(seconds=_seconds(text)) / timedelta(days=1)))
+
+
+def _template(text: str) -> str:
+    if not _ADDRESS.fullmatch(text) or ("{set}" not in text and "{handle}" not in text):
+        raise ValueError("write an address with {set} or {handle} in it")
+    return text
+
+
+def _one_of(*known: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in known:
+            raise ValueError(f"write one of {', '.join(known)}")
+        return text
+
+    return read
+
+
+_KEYS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
+    "prefixes": ("prefixes", _prefixes),
+    "sets": ("sets", _words),
+    "from": ("begin", _moment),
+    "files": ("files", _words),
+    "files-from": ("files_from", _words),
+    "bundles": ("bundles", _bundles),
+    "restricted": ("restricted", _restricted),
+    "measure": ("measure", _yes_or_no),
+    "names": ("names", _one_of("files", "dspace")),
+    "collections": ("collections", _template),
+    "overlap": ("overlap", _seconds),
+    "window": ("window", _days),
+    "changefreq": ("changefreq", _one_of(*_FREQUENCIES)),
+}
+
+
+@lru_cache(maxsize=64)
+def _pattern(glob: str) -> re.Pattern[str]:
+    return re.compile(translate(glob))
+
+
+def _matches(globs: tuple[str, ...], text: str) -> bool:
+    return any(_pattern(glob).match(text) for glob in globs)
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="/")

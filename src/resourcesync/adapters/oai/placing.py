@@ -1,0 +1,151 @@
+"""Writes metadata as files below the published folder, and removes what is withdrawn."""
+
+import errno
+import hashlib
+import os
+from pathlib import Path
+from typing import Final
+
+from resourcesync.adapters.oai.memory import Memory, Row
+from resourcesync.adapters.oai.naming import FOLDER, uri_of
+from resourcesync.errors import DiskFullError, StorageError
+
+_TEMPORARY: Final = ".rs-tmp-"
+_MODE: Final = 0o644
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class Places:
+    """The files of the metadata. What is remembered of each is in the memory.
+
+    Args:
+        memory: What is remembered.
+        out: The published folder.
+    """
+
+    def __init__(self, memory: Memory, out: Path) -> None:
+        self._memory, self._out = memory, out
+
+    def write(self) -> None:
+        """Write what is not written yet, each file as a whole, durably.
+
+        Raises:
+            StorageError: A file cannot be written; it is tried again next time.
+        """
+        query = "SELECT path, content FROM document WHERE content IS NOT NULL LIMIT 200"
+        while rows := self._memory.rows(query):
+            try:
+                self._write_all(rows)
+            except OSError as error:
+                raise _failed(self._out, error) from error
+            with self._memory.writing() as connection:
+                connection.executemany(
+                    "UPDATE document SET content = NULL WHERE path = ?",
+                    [(path,) for path, _ in rows],
+                )
+
+    def look_after(self) -> None:
+        """See that the files are there as they were written; what is not is written again.
+
+        It is kept from the next whole harvest.
+        """
+        query = """
+            SELECT path, length FROM document
+            WHERE path > ? AND is_wanted AND content IS NULL ORDER BY path LIMIT 500
+        """
+        last = ""
+        while rows := self._memory.rows(query, last):
+            last = rows[-1][0]
+            bad = [(path,) for path, length in rows if not self._is_there(path, length)]
+            if bad:
+                with self._memory.writing() as connection:
+                    connection.executemany("UPDATE document SET sha256 = '' WHERE path = ?", bad)
+
+    def remove(self, base_uri: str, recorded: int) -> None:
+        """Remove the files of what is withdrawn, and was told to be up to number ``recorded``.
+
+        Raises:
+            StorageError: A file cannot be removed; it is tried again next time.
+        """
+        rows = self._memory.rows("SELECT path FROM document WHERE NOT is_wanted ORDER BY path")
+        for (path,) in rows:
+            told = self._memory.rows("SELECT seq FROM told WHERE uri = ?", uri_of(base_uri, path))
+            if told and told[0][0] > recorded:
+                continue
+            self._remove(path)
+            with self._memory.writing() as connection:
+                connection.execute("DELETE FROM document WHERE path = ?", (path,))
+
+    def _is_there(self, path: str, length: int) -> bool:
+        try:
+            return (self._out / path).stat(follow_symlinks=False).st_size == length
+        except OSError:
+            return False
+
+    def _write_all(self, rows: list[Row]) -> None:
+        """Write some files: first all bytes, then all names, so that the disk syncs once."""
+        held: list[tuple[int, Path]] = []
+        try:
+            for path, content in rows:
+                place = self._out / path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                held.append((_written(_beside(place), content), place))
+            for descriptor, place in held:
+                os.fsync(descriptor)
+                _beside(place).replace(place)
+        finally:
+            for descriptor, _ in held:
+                os.close(descriptor)
+        for folder in {place.parent for _, place in held}:
+            _sync(folder)
+
+    def _remove(self, path: str) -> None:
+        place = self._out / path
+        try:
+            place.unlink(missing_ok=True)
+        except NotADirectoryError:
+            return
+        except OSError as error:
+            raise _failed(place, error) from error
+        top = self._out / FOLDER
+        for folder in place.parents:
+            if folder == top:
+                return
+            try:
+                folder.rmdir()
+            except OSError:  # it has other files, or is gone
+                return
+
+
+def _beside(place: Path) -> Path:
+    digest = hashlib.sha256(place.name.encode()).hexdigest()[:32]
+    return place.with_name(f"{_TEMPORARY}{digest}")
+
+
+def _written(place: Path, content: bytes) -> int:
+    """Write a file; return it, still open, since it is not on the disk yet."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    descriptor = os.open(place, flags, _MODE)
+    try:
+        os.fchmod(descriptor, _MODE)  # whatever the umask: the world is to read it
+        left = memoryview(content)
+        while left:
+            left = left[os.write(descriptor, left) :]
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _failed(place: Path, error: OSError) -> StorageError:
+    kind = DiskFullError if error.errno in _FULL else StorageError
+    name = error.filename if isinstance(error.filename, str) else str(place)
+    return kind(f"cannot write {name}: {error.strerror}")

@@ -1,0 +1,230 @@
+"""Takes what a provider lists into the memory: what became of each record, and of its files."""
+
+import hashlib
+import json
+import logging
+import sqlite3
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from resourcesync.adapters.oai.memory import Memory, Row
+from resourcesync.adapters.oai.naming import file_name, path_of
+from resourcesync.adapters.oai.options import Choice
+from resourcesync.documents.oai.finding import Findings, FoundFile, find
+from resourcesync.documents.oai.values import Record, RecordHeader, parse_datestamp
+from resourcesync.errors import DocumentError
+from resourcesync.model.digests import format_digests
+from resourcesync.model.timestamps import format_w3c
+
+_log = logging.getLogger(__name__)
+
+_KNOWN: Final = """
+SELECT datestamp, sets, is_gone, is_restricted, path, attempt FROM record
+WHERE identifier = ? AND prefix = ?
+"""
+_KEEP: Final = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_SEEN: Final = "UPDATE record SET attempt = ? WHERE identifier = ? AND prefix = ?"
+_MENTIONED: Final = """
+SELECT uri, length, hash, media_type, is_restricted FROM mention
+WHERE identifier = ? AND prefix = ? ORDER BY uri
+"""
+_LOST: Final = "SELECT identifier, prefix, path FROM record WHERE NOT is_gone AND attempt < ?"
+_WITHDRAW: Final = "UPDATE record SET is_gone = 1 WHERE identifier = ? AND prefix = ?"
+
+
+class Taken(NamedTuple):
+    """What a page brought.
+
+    Attributes:
+        records: How many.
+        fresh: Those that were not listed before in the same list.
+        unnamed: Those of which not even the identifier can be read.
+    """
+
+    records: int = 0
+    fresh: int = 0
+    unnamed: int = 0
+
+
+class Records:
+    """The records of a repository.
+
+    Args:
+        memory: Where they are remembered.
+        choice: What is published.
+        published: The formats that are published, with the names of their namespaces.
+        namespace: ``repositoryIdentifier`` of the provider.
+        now: The present moment; no time told is later.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        choice: Choice,
+        *,
+        published: Mapping[str, str],
+        namespace: str,
+        now: datetime,
+    ) -> None:
+        self._memory, self._choice = memory, choice
+        self._namespace, self._now = namespace, now
+        suffix = "" if choice.names == "dspace" else ".xml"
+        self._names = {prefix: file_name(prefix, suffix) for prefix in published}
+        self._all_names = frozenset(self._names.values())
+
+    def take(
+        self, connection: sqlite3.Connection, prefix: str, records: Iterable[Record], attempt: int
+    ) -> Taken:
+        """Take the records of one page, inside of a transaction."""
+        count = fresh = unnamed = 0
+        for record in records:
+            count += 1
+            if record.header is None:
+                unnamed += 1
+                _log.warning("a record without identifier is left out: %s", record.problem)
+                continue
+            known = connection.execute(_KNOWN, (record.header.identifier, prefix)).fetchone()
+            fresh += known is None or known[5] != attempt
+            self._take(connection, prefix, record, known, attempt)
+        return Taken(records=count, fresh=fresh, unnamed=unnamed)
+
+    def lose(self, connection: sqlite3.Connection, attempt: int) -> int:
+        """Take what no list since ``attempt`` had as withdrawn; return how many that are."""
+        lost = connection.execute(_LOST, (attempt,)).fetchall()
+        for identifier, prefix, path in lost:
+            self._withdraw(connection, identifier, prefix, path)
+            connection.execute(_WITHDRAW, (identifier, prefix))
+        return len(lost)
+
+    def _take(
+        self,
+        connection: sqlite3.Connection,
+        prefix: str,
+        record: Record,
+        known: Row | None,
+        attempt: int,
+    ) -> None:
+        header = record.header
+        assert header is not None, "looked at before"
+        key = (header.identifier, prefix)
+        if known is not None and known[5] == attempt and header.datestamp < known[0]:
+            return  # listed twice, and this is how it was
+        if record.problem and not header.is_deleted:
+            _log.warning("%s in %s is left out: %s", *key, record.problem)
+            connection.execute(_SEEN, (attempt, *key))
+            return
+        if header.is_deleted:
+            self._delete(connection, key, header, known, attempt)
+            return
+        try:
+            findings = find(record.metadata)
+        except DocumentError as error:
+            _log.warning("no files are found in %s in %s: %s", *key, error.message)
+            findings = Findings()
+        self._keep(connection, key, record, findings, known=known, attempt=attempt)
+
+    def _delete(
+        self,
+        connection: sqlite3.Connection,
+        key: tuple[str, str],
+        header: RecordHeader,
+        known: Row | None,
+        attempt: int,
+    ) -> None:
+        if known is not None and not known[2]:
+            self._withdraw(connection, *key, known[4])
+        row = (*key, header.datestamp, "[]", 1, 0, known[4] if known else "", attempt)
+        connection.execute(_KEEP, row)
+
+    def _withdraw(
+        self, connection: sqlite3.Connection, identifier: str, prefix: str, path: str
+    ) -> None:
+        connection.execute(
+            "INSERT OR IGNORE INTO touched_file SELECT uri FROM mention"
+            " WHERE identifier = ? AND prefix = ?",
+            (identifier, prefix),
+        )
+        connection.execute(
+            "DELETE FROM mention WHERE identifier = ? AND prefix = ?", (identifier, prefix)
+        )
+        connection.execute(
+            "UPDATE document SET is_wanted = 0, content = NULL WHERE path = ?", (path,)
+        )
+        connection.execute("INSERT OR IGNORE INTO touched_item VALUES (?)", (identifier,))
+
+    def _keep(
+        self,
+        connection: sqlite3.Connection,
+        key: tuple[str, str],
+        record: Record,
+        findings: Findings,
+        *,
+        known: Row | None,
+        attempt: int,
+    ) -> None:
+        header = record.header
+        assert header is not None, "looked at before"
+        sets = json.dumps(sorted(header.sets))
+        restricted = int(self._choice.is_restricted(findings))
+        path = ""
+        if key[1] in self._names:
+            name = self._names[key[1]]
+            path = path_of(header.identifier, name, self._namespace, self._all_names)
+        is_new_text = path and self._keep_document(connection, path, header, record.metadata)
+        files = self._files(findings.files)
+        differs = files != connection.execute(_MENTIONED, key).fetchall()
+        if differs:
+            self._keep_mentions(connection, key, files)
+        now = (header.datestamp, sets, 0, restricted, path)
+        if known is None or is_new_text or differs or known[:5] != now:
+            connection.execute("INSERT OR IGNORE INTO touched_item VALUES (?)", key[:1])
+        connection.execute(_KEEP, (*key, *now, attempt))
+
+    def _files(self, found: Iterable[FoundFile]) -> list[Row]:
+        today = format_w3c(self._now)
+        chosen = self._choice.chosen(Findings(files=tuple(found)))
+        return sorted(
+            (
+                file.uri,
+                file.length,
+                format_digests(file.digests),
+                file.media_type,
+                int(bool(file.embargo) and not file.embargo < today),
+            )
+            for file in chosen
+        )
+
+    def _keep_mentions(
+        self, connection: sqlite3.Connection, key: tuple[str, str], files: list[Row]
+    ) -> None:
+        connection.execute(
+            "INSERT OR IGNORE INTO touched_file SELECT uri FROM mention"
+            " WHERE identifier = ? AND prefix = ?",
+            key,
+        )
+        connection.execute("DELETE FROM mention WHERE identifier = ? AND prefix = ?", key)
+        connection.executemany(
+            "INSERT INTO mention VALUES (?, ?, ?, ?, ?, ?, ?)", ((*key, *row) for row in files)
+        )
+        connection.executemany(
+            "INSERT OR IGNORE INTO touched_file VALUES (?)", ((row[0],) for row in files)
+        )
+
+    def _keep_document(
+        self, connection: sqlite3.Connection, path: str, header: RecordHeader, content: bytes
+    ) -> bool:
+        """Keep the bytes until they are written; return whether they are other ones than before."""
+        digest = hashlib.sha256(content).hexdigest()
+        known = connection.execute(
+            "SELECT sha256, is_wanted, lastmod FROM document WHERE path = ?", (path,)
+        ).fetchone()
+        if known is not None and known[:2] == (digest, 1):
+            return False
+        told = parse_datestamp(header.datestamp)
+        lastmod = format_w3c(min(told, self._now)) if told is not None else ""
+        connection.execute(
+            "INSERT OR REPLACE INTO document VALUES (?, ?, ?, ?, ?, 1)",
+            (path, len(content), digest, lastmod, content),
+        )
+        return True

@@ -1,0 +1,143 @@
+"""Answers of OAI-PMH providers: bytes in, records out, one at a time (OAI-PMH 2.0 §3.2).
+
+Reading is liberal, as it is for lists: a fault of one record costs that record, even where it makes
+the whole answer ill-formed. An answer that stops before its end raises, so no list is ever shorter
+than its provider wrote it.
+"""
+
+import pyexpat
+from collections.abc import Iterator
+from itertools import chain
+from typing import BinaryIO, Final, final
+
+from resourcesync.documents._expat import CUT_SHORT
+from resourcesync.documents._limits import Limits
+from resourcesync.documents._octets import blocks
+from resourcesync.documents.oai._salvaging import salvaged
+from resourcesync.documents.oai._scanning import AnswerLimits, Scan
+from resourcesync.documents.oai.values import (
+    Fault,
+    Identity,
+    ListToken,
+    MetadataFormat,
+    Record,
+)
+from resourcesync.errors import MalformedDocumentError, TruncatedDocumentError
+
+__all__ = ["Answer", "AnswerLimits"]
+
+_USUAL: Final = AnswerLimits()
+_JUNK_AFTER: Final = 9
+"""expat's code for something behind the root: warnings of the program that wrote the answer."""
+
+
+@final
+class Answer:
+    """One answer. Take the records first: all else is known when there are no more of them.
+
+    Args:
+        stream: The bytes; it can be sought, and stays open.
+        uri: Its address, for messages.
+        limits: What it may cost at most.
+    """
+
+    def __init__(self, stream: BinaryIO, *, uri: str, limits: AnswerLimits = _USUAL) -> None:
+        self._stream, self._uri, self._limits = stream, uri, limits
+        self._scan = Scan(uri, limits)
+
+    def records(self) -> Iterator[Record]:
+        """Yield the records, those that cannot be used too, each once.
+
+        Raises:
+            NotAListError: It is no answer of a provider, such as a page of HTML (``not-oai``).
+            TruncatedDocumentError: It stops before its end.
+            MalformedDocumentError: It is not well-formed around the records; or it has a DOCTYPE.
+            DocumentLimitError: It is over a limit.
+        """
+        scan, start = self._scan, self._stream.tell()
+        try:
+            for block in self._blocks():
+                scan.feed(block)
+                while scan.records:
+                    yield scan.records.popleft()
+                if scan.is_over:
+                    break
+            scan.feed(b"", is_last=True)
+        except pyexpat.ExpatError as error:
+            while scan.records:
+                yield scan.records.popleft()
+            if scan.is_over and error.code == _JUNK_AFTER:
+                return
+            yield from self._rest(error, start)
+
+    def read(self) -> "Answer":
+        """Read it to its end, for what is no record; return itself.
+
+        Raises:
+            DocumentError: As `records` does.
+        """
+        for _ in self.records():
+            pass
+        return self
+
+    @property
+    def response_date(self) -> str:
+        """The provider's time, as written."""
+        return self._scan.response_date
+
+    @property
+    def verb(self) -> str:
+        """What it is an answer to; empty when it only has errors."""
+        return self._scan.verb
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The errors that the provider tells of."""
+        return tuple(self._scan.faults)
+
+    @property
+    def token(self) -> ListToken | None:
+        """Where the list goes on; ``None`` at its end."""
+        return self._scan.token
+
+    @property
+    def identity(self) -> Identity:
+        """What the provider says of itself, if it was asked."""
+        return self._scan.identity_of()
+
+    @property
+    def formats(self) -> tuple[MetadataFormat, ...]:
+        """The forms of metadata that it lists."""
+        return tuple(self._scan.formats)
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """``setSpec`` of the sets that it lists."""
+        return tuple(self._scan.sets)
+
+    def _blocks(self) -> Iterator[bytes]:
+        found = blocks(self._stream, limits=Limits(bytes=self._limits.bytes), uri=self._uri)
+        first = next(found, b"").lstrip()  # blanks of a program stand before the declaration
+        return chain((first,), found)
+
+    def _rest(self, error: pyexpat.ExpatError, start: int) -> Iterator[Record]:
+        """Yield the records behind those that were read before something was not well-formed."""
+        if self._scan.verb in ("ListRecords", "GetRecord"):
+            self._stream.seek(start)
+            whole = b"".join(self._blocks())
+            before, tail = self._scan, Scan(self._uri, self._limits)
+            done = yield from salvaged(whole, before, tail)
+            if done:
+                self._scan = tail
+                tail.response_date = tail.response_date or before.response_date
+                return
+        if error.code in CUT_SHORT:
+            raise TruncatedDocumentError(
+                "the answer stops before its end", uri=self._uri, line=error.lineno
+            )
+        raise MalformedDocumentError(
+            f"the answer is not well-formed: {pyexpat.ErrorString(error.code)}",
+            uri=self._uri,
+            line=error.lineno,
+            column=error.offset + 1,
+        )

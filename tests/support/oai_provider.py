@@ -1,0 +1,437 @@
+"""A small OAI-PMH provider on a real loopback port, with the faults of real ones to switch on.
+
+It is driven directly: ``provider.put(Item(...))``, ``provider.remove(...)``; files are served too.
+"""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+from urllib.parse import parse_qs, quote, urlsplit
+from xml.sax.saxutils import escape, quoteattr
+
+OAI = "http://www.openarchives.org/OAI/2.0/"
+FORMATS: Final = {
+    "oai_dc": "http://www.openarchives.org/OAI/2.0/oai_dc/",
+    "mods": "http://www.loc.gov/mods/v3",
+    "mets": "http://www.loc.gov/METS/",
+    "ore": "http://www.w3.org/2005/Atom",
+    "xoai": "http://www.lyncode.com/xoai",
+}
+BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bitstream:
+    """A file of an item."""
+
+    name: str
+    body: bytes
+    bundle: str = "ORIGINAL"
+    media_type: str = "application/pdf"
+    status: int = 200
+    embargo: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """An item; its identifier is ``oai:repo.example:`` and ``local``."""
+
+    local: str
+    title: str = "A title"
+    sets: tuple[str, ...] = ("col_10673_2",)
+    bitstreams: tuple[Bitstream, ...] = ()
+    rights: str = ""
+    raw: str = ""
+    """Put into the metadata as it is, well-formed or not."""
+    mentions: bool = True
+    """Whether Dublin Core has the addresses of the files."""
+
+
+@dataclass
+class Quirks:
+    """What is wrong with the provider."""
+
+    page: int = 20
+    granularity: str = "YYYY-MM-DDThh:mm:ssZ"
+    deletions: str = "persistent"
+    earliest: str = "2020-01-01T00:00:00Z"
+    complete_size: str = ""
+    """``completeListSize`` in place of the right one."""
+    dying_tokens: list[int] = field(default_factory=list)
+    """Pages (counted in each list) whose token is refused, each once."""
+    busy: list[float] = field(default_factory=list)
+    """Seconds of ``Retry-After`` of the next answers, which are 503."""
+    truncated: list[int] = field(default_factory=list)
+    """Requests for records, counted from 0, that are cut in the middle."""
+    always_truncated: bool = False
+    circles: bool = False
+    """The last page has the token of the page before it, for ever."""
+    same_token: bool = False
+    """All pages of a list have one token; the server counts."""
+    empty_token: bool = True
+    """The last page has a ``resumptionToken`` that is empty."""
+    twice: bool = False
+    """Each page begins with the last record of the page before it."""
+    ignores_from: bool = False
+    refuses_seconds: bool = False
+    empty_pages: bool = False
+    no_sets: bool = False
+    down: bool = False
+    junk_before: bytes = b""
+    junk_after: bytes = b""
+    doctype: str = ""
+
+
+class Provider:
+    """What the repository has, and what it was asked."""
+
+    def __init__(self, quirks: Quirks | None = None) -> None:
+        self.quirks = quirks or Quirks()
+        self.lock = threading.RLock()
+        self.items: dict[str, tuple[datetime, Item | None]] = {}
+        self.asked: list[dict[str, str]] = []
+        self.heads: list[str] = []
+        self.now = BEGINNING
+        self.url = ""
+        self._refused: set[tuple[str, int]] = set()
+        self._counters: dict[str, int] = {}
+        self.lists = 0
+
+    @property
+    def base(self) -> str:
+        return f"{self.url}/oai/request"
+
+    def tick(self, seconds: float = 1) -> datetime:
+        self.now += timedelta(seconds=seconds)
+        return self.now
+
+    def put(self, item: Item, *, at: datetime | None = None) -> str:
+        with self.lock:
+            self.items[item.local] = (at or self.tick(), item)
+        return f"oai:repo.example:{item.local}"
+
+    def remove(self, local: str) -> None:
+        """Withdraw an item: with a tombstone, where the provider keeps those."""
+        with self.lock:
+            if self.quirks.deletions == "no":
+                del self.items[local]
+            else:
+                self.items[local] = (self.tick(), None)
+
+    def file_uri(self, local: str, bitstream: Bitstream) -> str:
+        return f"{self.url}/bitstream/{quote(local)}/{quote(bitstream.name)}"
+
+    # --- answers ---
+
+    def answer(self, arguments: dict[str, str]) -> bytes:
+        with self.lock:
+            self.asked.append(arguments)
+            verb = arguments.get("verb", "")
+            make = {
+                "Identify": self._identify,
+                "ListMetadataFormats": self._formats,
+                "ListSets": self._sets,
+                "ListRecords": self._records,
+            }.get(verb)
+            inner = make(arguments) if make else _error("badVerb", verb)
+            moment = f"{self.now:%Y-%m-%dT%H:%M:%SZ}"
+            body = (
+                f'<?xml version="1.0" encoding="UTF-8"?>\n{self.quirks.doctype}'
+                f'<OAI-PMH xmlns="{OAI}" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">'
+                f"<responseDate>{moment}</responseDate>"
+                f"<request>{self.base}</request>{inner}</OAI-PMH>\n"
+            )
+            raw = body.encode("utf-8", "surrogateescape")
+            if verb == "ListRecords":
+                number, self.lists = self.lists, self.lists + 1
+                if self.quirks.always_truncated or number in self.quirks.truncated:
+                    raw = raw[: len(raw) * 2 // 3]
+            return self.quirks.junk_before + raw + self.quirks.junk_after
+
+    def _identify(self, _arguments: dict[str, str]) -> str:
+        quirks = self.quirks
+        return (
+            "<Identify><repositoryName>Test</repositoryName>"
+            f"<baseURL>{self.base}</baseURL><protocolVersion>2.0</protocolVersion>"
+            f"<earliestDatestamp>{quirks.earliest}</earliestDatestamp>"
+            f"<deletedRecord>{quirks.deletions}</deletedRecord>"
+            f"<granularity>{quirks.granularity}</granularity>"
+            '<description><oai-identifier xmlns="http://www.openarchives.org/OAI/2.0/oai-identifier">'
+            "<scheme>oai</scheme><repositoryIdentifier>repo.example</repositoryIdentifier>"
+            "</oai-identifier></description></Identify>"
+        )
+
+    def _formats(self, _arguments: dict[str, str]) -> str:
+        rows = "".join(
+            f"<metadataFormat><metadataPrefix>{prefix}</metadataPrefix>"
+            f"<schema>{namespace}schema.xsd</schema>"
+            f"<metadataNamespace>{namespace}</metadataNamespace></metadataFormat>"
+            for prefix, namespace in FORMATS.items()
+        )
+        return f"<ListMetadataFormats>{rows}</ListMetadataFormats>"
+
+    def _sets(self, _arguments: dict[str, str]) -> str:
+        if self.quirks.no_sets:
+            return _error("noSetHierarchy", "")
+        specs = sorted({spec for _, item in self.items.values() if item for spec in item.sets})
+        rows = "".join(
+            f"<set><setSpec>{spec}</setSpec><setName>{spec}</setName></set>" for spec in specs
+        )
+        return f"<ListSets>{rows}</ListSets>"
+
+    def _records(self, arguments: dict[str, str]) -> str:
+        quirks = self.quirks
+        token = arguments.get("resumptionToken", "")
+        at = 0
+        if token:
+            prefix, spec, begin, end, told = token.split("|")
+            at = self._place(token, int(told))
+            if at in quirks.dying_tokens:
+                quirks.dying_tokens.remove(at)
+                return _error("badResumptionToken", "expired")
+        else:
+            prefix, spec = arguments["metadataPrefix"], arguments.get("set", "")
+            begin, end = arguments.get("from", ""), arguments.get("until", "")
+            if quirks.refuses_seconds and "T" in begin + end:
+                return _error("badArgument", "from is not of the granularity")
+            self._counters.clear()
+        begin = "" if quirks.ignores_from else begin
+        found = self._found(spec, begin, end)
+        if not found:
+            return _error("noRecordsMatch", "")
+        first = at * quirks.page
+        rows = found[max(0, first - 1) if quirks.twice else first : first + quirks.page]
+        listed = "".join(self._record(prefix, *row) for row in rows)
+        if quirks.empty_pages and at % 2:
+            listed = ""
+        more = first + quirks.page < len(found) or (quirks.empty_pages and at % 2)
+        size = quirks.complete_size or str(len(found))
+        if quirks.empty_pages:
+            more = at < 2 * (len(found) // quirks.page + 1)
+            first, rows = 0, []
+            listed = (
+                ""
+                if at % 2
+                else "".join(
+                    self._record(prefix, *row)
+                    for row in found[at // 2 * quirks.page : (at // 2 + 1) * quirks.page]
+                )
+            )
+        following = at + 1 if more else at if quirks.circles else None
+        if following is None:
+            tail = f'<resumptionToken completeListSize="{size}"/>' if quirks.empty_token else ""
+        else:
+            number = 0 if quirks.same_token else following
+            tail = (
+                f'<resumptionToken completeListSize="{size}" cursor="{first}">'
+                f"{prefix}|{spec}|{begin}|{end}|{number}</resumptionToken>"
+            )
+        return f"<ListRecords>{listed}{tail}</ListRecords>"
+
+    def _place(self, token: str, number: int) -> int:
+        if not self.quirks.same_token:
+            return number
+        self._counters[token] = self._counters.get(token, 0) + 1
+        return self._counters[token]
+
+    def _found(self, spec: str, begin: str, end: str) -> list[tuple[str, datetime, Item | None]]:
+        def within(moment: datetime) -> bool:
+            told = f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+            return (not begin or told[: len(begin)] >= begin) and (
+                not end or told[: len(end)] <= end
+            )
+
+        return [
+            (local, moment, item)
+            for local, (moment, item) in self.items.items()
+            if within(moment) and (not spec or item is None or spec in item.sets)
+        ]
+
+    def _record(self, prefix: str, local: str, moment: datetime, item: Item | None) -> str:
+        form = "%Y-%m-%d" if self.quirks.granularity == "YYYY-MM-DD" else "%Y-%m-%dT%H:%M:%SZ"
+        sets = "".join(f"<setSpec>{spec}</setSpec>" for spec in (item.sets if item else ()))
+        status = "" if item else ' status="deleted"'
+        header = (
+            f"<header{status}><identifier>oai:repo.example:{escape(local)}</identifier>"
+            f"<datestamp>{moment:{form}}</datestamp>{sets}</header>"
+        )
+        if item is None:
+            return f"<record>{header}</record>"
+        return f"<record>{header}<metadata>{self._metadata(prefix, item)}</metadata></record>"
+
+    # --- metadata ---
+
+    def _metadata(self, prefix: str, item: Item) -> str:
+        made = getattr(self, f"_{prefix}")(item)
+        assert isinstance(made, str)
+        return made
+
+    def _oai_dc(self, item: Item) -> str:
+        files = "".join(
+            f"<dc:identifier>{escape(self.file_uri(item.local, it))}</dc:identifier>"
+            for it in item.bitstreams
+            if item.mentions
+        )
+        rights = f"<dc:rights>{escape(item.rights)}</dc:rights>" if item.rights else ""
+        return (
+            f'<oai_dc:dc xmlns:oai_dc="{FORMATS["oai_dc"]}" '
+            'xmlns:dc="http://purl.org/dc/elements/1.1/" '
+            f'xsi:schemaLocation="{FORMATS["oai_dc"]} http://x.example/oai_dc.xsd">'
+            f"<dc:title>{escape(item.title)}</dc:title>"
+            f"<dc:identifier>https://hdl.example/{escape(item.local)}</dc:identifier>"
+            f"{files}{rights}{item.raw}</oai_dc:dc>"
+        )
+
+    def _mods(self, item: Item) -> str:
+        return (
+            f'<mods xmlns="{FORMATS["mods"]}"><titleInfo><title>{escape(item.title)}</title>'
+            "</titleInfo></mods>"
+        )
+
+    def _mets(self, item: Item) -> str:
+        groups = "".join(
+            f"<fileGrp USE={quoteattr(it.bundle)}><file MIMETYPE={quoteattr(it.media_type)} "
+            f'SIZE="{len(it.body)}" CHECKSUM="{hashlib.md5(it.body).hexdigest()}" '
+            f'CHECKSUMTYPE="MD5"><FLocat LOCTYPE="URL" xlink:href='
+            f"{quoteattr(self.file_uri(item.local, it))}/></file></fileGrp>"
+            for it in item.bitstreams
+        )
+        return (
+            f'<mets xmlns="{FORMATS["mets"]}" xmlns:xlink="http://www.w3.org/1999/xlink">'
+            f"<fileSec>{groups}</fileSec></mets>"
+        )
+
+    def _ore(self, item: Item) -> str:
+        links = "".join(
+            '<atom:link rel="http://www.openarchives.org/ore/terms/aggregates" '
+            f"href={quoteattr(self.file_uri(item.local, it))} type={quoteattr(it.media_type)} "
+            f'length="{len(it.body)}"/>'
+            for it in item.bitstreams
+        )
+        told = "".join(
+            f"<rdf:Description rdf:about={quoteattr(self.file_uri(item.local, it))}>"
+            f"<dcterms:description>{it.bundle}</dcterms:description></rdf:Description>"
+            for it in item.bitstreams
+        )
+        return (
+            f'<atom:entry xmlns:atom="{FORMATS["ore"]}">{links}'
+            '<oreatom:triples xmlns:oreatom="http://www.openarchives.org/ore/atom/" '
+            'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
+            f'xmlns:dcterms="http://purl.org/dc/terms/">{told}</oreatom:triples></atom:entry>'
+        )
+
+    def _xoai(self, item: Item) -> str:
+        def named(name: str, inner: str) -> str:
+            return f"<element name={quoteattr(name)}>{inner}</element>"
+
+        def said(name: str, value: str) -> str:
+            return f"<field name={quoteattr(name)}>{escape(value)}</field>"
+
+        bundles = "".join(
+            named(
+                "bundle",
+                said("name", it.bundle)
+                + named(
+                    "bitstreams",
+                    named(
+                        "bitstream",
+                        said("name", it.name)
+                        + said("format", it.media_type)
+                        + said("size", str(len(it.body)))
+                        + said("url", self.file_uri(item.local, it))
+                        + said("checksum", hashlib.md5(it.body).hexdigest())
+                        + said("checksumAlgorithm", "MD5")
+                        + (said("embargo", it.embargo) if it.embargo else ""),
+                    ),
+                ),
+            )
+            for it in item.bitstreams
+        )
+        status = named("access-status", said("value", item.rights)) if item.rights else ""
+        return (
+            f'<metadata xmlns="{FORMATS["xoai"]}">'
+            f"{named('dc', named('title', named('none', said('value', item.title))))}"
+            f"{named('bundles', bundles)}{named('others', status)}</metadata>"
+        )
+
+    def file(self, path: str) -> tuple[int, bytes, str]:
+        """Return status, bytes and type of what is at a path."""
+        with self.lock:
+            for local, (_, item) in self.items.items():
+                for it in item.bitstreams if item else ():
+                    if urlsplit(self.file_uri(local, it)).path == path:
+                        return it.status, it.body, it.media_type
+        return 404, b"", "text/plain"
+
+
+def changed(provider: Provider, local: str, **what: Any) -> None:
+    """Replace an item by one that differs."""
+    _, item = provider.items[local]
+    assert item is not None
+    provider.put(replace(item, **what))
+
+
+def _error(code: str, text: str) -> str:
+    return f"<error code={quoteattr(code)}>{escape(text)}</error>"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    provider: Provider
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def do_HEAD(self) -> None:
+        self.provider.heads.append(self.path)
+        self._serve()
+
+    def _serve(self) -> None:
+        parts, quirks = urlsplit(self.path), self.provider.quirks
+        if quirks.down:
+            self._send(404, b"", "text/plain")
+        elif parts.path == "/oai/request":
+            if quirks.busy:
+                self._send(503, b"", "text/plain", retry=quirks.busy.pop(0))
+                return
+            asked = {key: values[0] for key, values in parse_qs(parts.query).items()}
+            self._send(200, self.provider.answer(asked), "text/xml; charset=utf-8")
+        else:
+            self._send(*self.provider.file(parts.path))
+
+    def _send(
+        self, status: int, body: bytes, media_type: str, *, retry: float | None = None
+    ) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", media_type)
+        self.send_header("Content-Length", str(len(body) if status == 200 else 0))
+        if retry is not None:
+            self.send_header("Retry-After", f"{retry:g}")
+        self.end_headers()
+        if self.command == "GET" and status == 200:
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
+        pass
+
+
+@contextmanager
+def providing(provider: Provider) -> Iterator[Provider]:
+    """Serve a repository on a loopback port."""
+    handler = type("Handler", (_Handler,), {"provider": provider})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    provider.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=lambda: server.serve_forever(0.05), daemon=True)
+    thread.start()
+    try:
+        yield provider
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(5)
