@@ -56,6 +56,32 @@ def test_a_whole_answer_reaches_the_sink(server: HostileServer) -> None:
     assert outcome.headers["etag"] == '"1"'
 
 
+def test_head_tells_the_fields_and_leaves_the_sink_empty(server: HostileServer) -> None:
+    fetcher = quick_fetcher(server.origin)
+    uri = server.on("/x", [OK + b"Content-Length: 5000000000\r\n\r\n", CLOSE])
+    other = server.on("/y", answer(body=b"abc"))
+
+    asked = response(fetch_one(fetcher, request(uri, is_head=True)))
+    after = response(fetch_one(fetcher, other))
+
+    assert (asked.status, asked.headers["content-length"], kept(asked)) == (200, "5000000000", b"")
+    assert kept(after) == b"abc", "the next request is a GET again"
+    assert [it.text.partition(" ")[0] for it in server.asked] == ["HEAD", "GET"]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(403, SourceRefusedError), (404, ResourceMissingError)]
+)
+def test_head_is_refused_as_get_is(
+    server: HostileServer, status: int, kind: type[Exception]
+) -> None:
+    uri = server.on("/x", [f"HTTP/1.1 {status} No\r\nContent-Length: 9\r\n\r\n".encode(), CLOSE])
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), request(uri, is_head=True)))
+
+    assert isinstance(outcome.error, kind)
+
+
 def test_an_empty_answer_is_an_answer(server: HostileServer) -> None:
     outcome = response(fetch_one(quick_fetcher(server.origin), server.on("/x", answer())))
 

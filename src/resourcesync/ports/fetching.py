@@ -82,6 +82,7 @@ class Request:
             empty when nothing could tell later that it is still the same body.
         message: What to send with POST; only for ``Purpose.MESSAGE``.
         fields: Further header fields of a GET.
+        is_head: Whether to ask with HEAD: the sink stays empty, and the answer has the fields.
     """
 
     uri: str
@@ -95,6 +96,7 @@ class Request:
     on_start: Callable[[str], None] | None = None
     message: Message | None = None
     fields: tuple[tuple[str, str], ...] = ()
+    is_head: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -61,12 +61,14 @@ class Engine:
         # a time. Plain http never does: each would wait for the whole of the first answer, and by
         # a proxy, which is one host to libcurl, for that of any origin.
         curl.setopt(pycurl.PIPEWAIT, int(errand.uri[:6].lower() == "https:"))
-        message = errand.request.message
+        message, is_head = errand.request.message, errand.request.is_head
         if message is not None:
             curl.setopt(pycurl.POSTFIELDS, message.body)
-        elif transfer.posts:
+        elif is_head:
+            curl.setopt(pycurl.NOBODY, 1)
+        elif transfer.is_special:
             curl.setopt(pycurl.HTTPGET, 1)
-        transfer.posts = message is not None
+        transfer.is_special = is_head or message is not None
         if transfer.headers is not headers:
             curl.setopt(pycurl.HTTPHEADER, headers)
             transfer.headers = headers

@@ -34,7 +34,7 @@ class Transfer:
     Attributes:
         curl: The easy handle, which appends to ``lines`` and calls ``on_body``.
         headers: The list of fields that the easy handle was last given.
-        posts: Whether the easy handle was last told to send a message.
+        is_special: Whether the easy handle was last told to do something else than GET.
         lines: The lines of the head as libcurl gives them, which bounds them to 300 KiB for a head
             and 5,000 in all; of interim heads and of trailers too.
         private: Whether addresses that are not public may be connected.
@@ -70,8 +70,8 @@ class Transfer:
         "error",
         "head",
         "headers",
+        "is_special",
         "lines",
-        "posts",
         "private",
         "received",
         "wait",
@@ -81,7 +81,7 @@ class Transfer:
     def __init__(self, curl: Any, settings: FetchSettings) -> None:  # PycURL has no types
         self.curl = curl
         self.headers: list[str] | None = None
-        self.posts = False
+        self.is_special = False
         self.private = False
         self.lines: list[bytes] = []
         self._settings = settings
@@ -136,6 +136,8 @@ class Transfer:
         if request.purpose is Purpose.MESSAGE:
             if head.status in _SUCCESS and request.message is None:
                 self._accept(head)
+        elif request.is_head:
+            return
         elif head.status == _OK:
             try:
                 self._start_anew(head, part)
@@ -253,6 +255,8 @@ class Transfer:
 
     def _was_asked_for(self, status: int) -> bool:
         if self.errand.request.purpose is Purpose.MESSAGE:
+            return True
+        if status == _OK and self.errand.request.is_head:
             return True
         return status in verdicts.REDIRECTS or (status == _NOT_MODIFIED and self.errand.conditional)
 
