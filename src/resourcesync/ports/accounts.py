@@ -120,5 +120,18 @@ class WritableAccount(Protocol):
         ...
 
 
+@runtime_checkable
+class PublishedAccount(Protocol):
+    """An account that is told when what it told is public: it can tidy up then."""
+
+    def published(self) -> None:
+        """Take note that all that was recorded is published.
+
+        Raises:
+            StorageError: What is not needed any more cannot be removed.
+        """
+        ...
+
+
 AccountFactory = Callable[[AccountOptions], AbstractContextManager[Account]]
 """Opens an account; what it holds is given back when the ``with`` block ends."""

@@ -16,11 +16,11 @@ from resourcesync.errors import ConfigurationError, DiscontinuityError, Resource
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Omission
-from resourcesync.ports.accounts import Account, AccountOptions, Told
+from resourcesync.ports.accounts import Account, AccountOptions, PublishedAccount, Told
 from resourcesync.ports.catalogue import Posted
 from resourcesync.source.saying import fault_of
 from resourcesync.wiring import catalogues, plugins, publishing
-from resourcesync.wiring.exploring import open_fetcher
+from resourcesync.wiring.exploring import open_named
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.publishing import Asked, Published
 
@@ -173,7 +173,7 @@ def _following(
         memory=str(path.parent / "account"),
         out=str(followed.out),
         clock=clock,
-        fetcher=partial(open_fetcher, network=followed.network, clock=clock),
+        fetcher=partial(open_named, network=followed.network, clock=clock),
     )
     with opened(options) as account, catalogues.open_catalogue(path) as catalogue:
         yield _Follower(followed, chosen, account, catalogue, clock)
@@ -278,6 +278,8 @@ class _Follower:
         done = catalogues.publish(
             self._path, self._followed.out, self._chosen, clock=self._clock, asked=asked
         )
+        if isinstance(self._account, PublishedAccount):
+            self._account.published()
         found = replace(done.scan, **{it.name: getattr(counts, it.name) for it in fields(Posted)})
         omitted, self._omitted = self._omitted, 0
         omissions, self._omissions = tuple(self._omissions), []

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.adapters.oai.endpoint import Endpoint, open_provider
-from resourcesync.adapters.oai.harvest import Harvest
+from resourcesync.adapters.oai.harvest import ATTEMPT, Harvest
+from resourcesync.adapters.oai.measuring import Measures
 from resourcesync.adapters.oai.memory import Memory
 from resourcesync.adapters.oai.options import Choice, parse
 from resourcesync.adapters.oai.placing import Places
@@ -40,6 +41,7 @@ class OaiAccount:
         self, options: AccountOptions, choice: Choice, memory: Memory, fetcher: Fetcher
     ) -> None:
         self._options, self._choice, self._memory = options, choice, memory
+        self._fetcher = fetcher
         self._endpoint = Endpoint(choice.endpoint, fetcher, options.clock)
         self._places = Places(memory, Path(options.out))
         self._recorded = 0
@@ -102,12 +104,13 @@ class OaiAccount:
             self._check_place(after)
         if is_full:
             self._places.look_after()
+        now = self._options.clock.now()
         records = Records(
             self._memory,
             self._choice,
             published=provider.published,
             namespace=provider.identity.namespace,
-            now=self._options.clock.now(),
+            now=now,
         )
         Harvest(provider, self._choice, self._memory, records, self._options.clock).run(
             is_full=is_full
@@ -118,6 +121,12 @@ class OaiAccount:
             base_uri=self._options.base_uri,
             published=provider.published,
         )
+        telling.spread()
+        if self._choice.measure:
+            measures = Measures(self._memory, self._fetcher, now)
+            if is_full:
+                measures.doubt()
+            measures.measure(self._memory.number(ATTEMPT))
         telling.renew()
         self._places.write()
         return telling

@@ -27,8 +27,8 @@ _log = logging.getLogger(__name__)
 
 _STATE: Final = "harvest"
 _SINCE: Final = "since"
-_ATTEMPT: Final = "attempt"
-_ROUND: Final = "round"
+ATTEMPT: Final = "attempt"
+"""The note with the number of lists that were begun."""
 _MOST_RESTARTS: Final = 3
 _MOST_TRIES: Final = 3
 _MOST_STALE: Final = 100
@@ -134,8 +134,6 @@ class Harvest:
             elif is_full:
                 lost = self._records.lose(connection, state.first)
                 _log.info("%d records are listed no more", lost)
-            if is_full:
-                write_note(connection, _ROUND, str(self._memory.number(_ROUND) + 1))
             write_note(connection, _SINCE, state.began)
             write_note(connection, _STATE, "")
 
@@ -154,7 +152,7 @@ class Harvest:
             since="" if is_full else self._memory.note(_SINCE),
             began=format_w3c(began.replace(microsecond=0)),
             started=format_w3c(now),
-            first=self._memory.number(_ATTEMPT) + 1,
+            first=self._memory.number(ATTEMPT) + 1,
         )
 
     # --- which lists ---
@@ -218,8 +216,8 @@ class Harvest:
 
     def _begin_list(self, state: _State) -> None:
         with self._memory.writing() as connection:
-            state.attempt = self._memory.number(_ATTEMPT) + 1
-            write_note(connection, _ATTEMPT, str(state.attempt))
+            state.attempt = self._memory.number(ATTEMPT) + 1
+            write_note(connection, ATTEMPT, str(state.attempt))
 
     def _read_pages(self, wanted: RecordList, state: _State) -> None:
         met: set[str] = set()

@@ -68,13 +68,16 @@ class Telling:
         self._memory, self._choice = memory, choice
         self._base_uri, self._published = base_uri, published
 
-    def renew(self) -> None:
-        """Tell anew of all that was touched; a run that was killed in it is gone on with."""
+    def spread(self) -> None:
+        """Touch the files of all items that were touched."""
         with self._memory.writing() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO touched_file SELECT mention.uri"
                 " FROM mention JOIN touched_item USING (identifier)"
             )
+
+    def renew(self) -> None:
+        """Tell anew of all that was touched; a run that was killed in it is gone on with."""
         for batch in self._touched("SELECT uri FROM touched_file LIMIT 500"):
             with self._memory.writing() as connection:
                 for uri in batch:
