@@ -1,0 +1,184 @@
+"""An index of Elasticsearch or OpenSearch that tells of resources and logs their changes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from resourcesync.adapters.elastic.changes import ChangeLog, Lookup
+from resourcesync.adapters.elastic.client import SearchServer, segment
+from resourcesync.adapters.elastic.documents import Locations, Reading
+from resourcesync.adapters.elastic.layout import Layout, Place, find_layout, make_indices
+from resourcesync.adapters.elastic.positions import decode
+from resourcesync.adapters.elastic.posting import Poster
+from resourcesync.adapters.elastic.settings import IndexSettings
+from resourcesync.adapters.elastic.views import PAGE, View
+from resourcesync.errors import (
+    BadResponseError,
+    DiscontinuityError,
+    SourceNotFoundError,
+    SourceUnavailableError,
+)
+from resourcesync.model.resources import Change, Resource
+from resourcesync.ports import Clock
+from resourcesync.ports.accounts import Told
+from resourcesync.ports.catalogue import Posted
+
+POLL: Final = 5.0
+"""Seconds between two looks at the log."""
+_FEW: Final = 100
+_FIELDS: Final = ("location", "length", "md5", "mime", "lastmod", "ln")
+
+
+class IndexAccount:
+    """An index that another program fills, as seed 001 of this project says it (DIT-ES).
+
+    Args:
+        server: The server.
+        settings: What is read of it.
+        clock: Time.
+        is_opensearch: Which of the two servers it is.
+        page: Documents of one answer.
+    """
+
+    def __init__(
+        self,
+        server: SearchServer,
+        settings: IndexSettings,
+        clock: Clock,
+        *,
+        is_opensearch: bool,
+        page: int = PAGE,
+    ) -> None:
+        self._server = server
+        self._settings = settings
+        self._clock = clock
+        self._is_opensearch = is_opensearch
+        self._page = page
+        self._locations = Locations(settings)
+
+    @property
+    def tells_all(self) -> bool:
+        """The index has a snapshot of all resources."""
+        return True
+
+    def position(self) -> str:
+        """Return where the log of changes stands; empty when there is no log."""
+        layout = self._layout()
+        if layout.changes is None:
+            return ""
+        return self._log(layout.changes).position(self._look_up(layout)).encode()
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield every resource of one moment.
+
+        Raises:
+            SourceUnavailableError: Some of the index did not answer, the view was lost, or the
+                index is being filled or emptied.
+            BadResponseError: It was made anew meanwhile, or gave other than it said.
+        """
+        place = self._layout().resources
+        reading, view = Reading(self._locations), self._view(place)
+        for hit in view.hits(place.where(), _source=list(_FIELDS)):
+            yield reading.resource(hit["_id"], hit.get("_source") or {})
+        reading.finish()
+        after = self._layout().resources
+        if after.identity != place.identity:
+            raise BadResponseError(
+                f"{place.index} was made anew while it was read",
+                uri=self._server.address,
+                hint="run again when it is filled",
+                code="index-changed",
+            )
+        self._check_steady(place, view.total)
+
+    def changes(self, after: str, wait: float) -> Iterator[Told]:
+        """Yield what is new in the log, each resource as it is now.
+
+        Raises:
+            DiscontinuityError: The log was erased or made anew, there is too much of it, or some
+                of it has no date.
+            SourceError: The server does not answer, or refuses.
+        """
+        position = decode(after)
+        until = self._clock.monotonic() + wait
+        while True:
+            layout = self._layout()
+            if layout.changes is None:
+                raise DiscontinuityError("there is no log of changes any more")
+            log, look_up = self._log(layout.changes), self._look_up(layout)
+            for told in log.news(position, look_up):
+                position = decode(told.position)
+                yield told
+            rest = until - self._clock.monotonic()
+            if rest <= 0:
+                return
+            self._clock.sleep(min(POLL, rest))
+
+    def post(self, changes: Sequence[Change]) -> Posted:
+        """Write changes into the index; the two indices are made when there are none."""
+        try:
+            layout = self._layout()
+        except SourceNotFoundError:
+            make_indices(self._server, self._settings)
+            layout = self._layout()
+        poster = Poster(
+            self._server,
+            layout,
+            self._lookup(layout.resources),
+            resource_set=self._settings.resource_set,
+            clock=self._clock,
+        )
+        return poster.post(changes)
+
+    def _layout(self) -> Layout:
+        return find_layout(self._server, self._settings)
+
+    def _view(self, place: Place) -> View:
+        return View(self._server, place.index, is_opensearch=self._is_opensearch, page=self._page)
+
+    def _log(self, place: Place) -> ChangeLog:
+        return ChangeLog(
+            self._server,
+            place,
+            self._view(place),
+            locations=self._locations,
+            window=round(self._settings.window * 1000),
+            clock=self._clock,
+        )
+
+    def _lookup(self, place: Place) -> Lookup:
+        return Lookup(place, self._view(place), self._locations)
+
+    def _look_up(self, layout: Layout) -> "_Looking":
+        return _Looking(self._lookup(layout.resources), self._locations)
+
+    def _check_steady(self, place: Place, total: int) -> None:
+        """Refuse an index that became another while it was read: it is being filled."""
+        answer = self._server.ask(
+            "POST", f"/{segment(place.index)}/_count", {"query": place.where()}
+        )
+        now = answer.get("count") if isinstance(answer, dict) else None
+        if type(now) is not int or abs(now - total) > max(_FEW, min(now, total)):
+            raise SourceUnavailableError(
+                f"{place.index} is being filled or emptied",
+                uri=self._server.address,
+                evidence=(
+                    ("got", f"{total:,} documents at the beginning, {now} at the end"),
+                    ("kept", "what was recorded before"),
+                ),
+                hint="run again when it is done",
+                code="unsteady-index",
+            )
+
+
+class _Looking:
+    """Tells how resources are now."""
+
+    def __init__(self, lookup: Lookup, locations: Locations) -> None:
+        self._lookup = lookup
+        self._reading = Reading(locations)
+
+    def __call__(self, uris: Sequence[str]) -> Mapping[str, Resource]:
+        return {
+            uri: self._reading.resource(hit["_id"], hit["_source"])
+            for uri, hit in self._lookup.hits(uris)
+        }

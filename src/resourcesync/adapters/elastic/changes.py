@@ -1,0 +1,312 @@
+"""The log of changes: what of it is new, and what became of those resources."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Final, NamedTuple
+
+import msgspec
+
+from resourcesync.adapters.elastic.client import SearchServer, segment
+from resourcesync.adapters.elastic.documents import Locations, read_moment
+from resourcesync.adapters.elastic.layout import TIMES, Place, Query
+from resourcesync.adapters.elastic.positions import Dated, Position, advance, narrowed
+from resourcesync.adapters.elastic.views import Hit, View, check_whole
+from resourcesync.errors import BadResponseError, DiscontinuityError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import Clock
+from resourcesync.ports.accounts import Told
+
+MOST_PENDING: Final = 100_000
+"""More changes than these are not followed one by one: to read all resources is quicker."""
+AT_ONCE: Final = 1_000
+"""Resources that are looked up at once."""
+_MILLI: Final = 1_000
+
+Looked = Callable[[Sequence[str]], Mapping[str, Resource]]
+"""Tells how some resources are now, by their URIs; those that are gone are left out."""
+
+
+class Entry(NamedTuple):
+    """A document of the log.
+
+    Attributes:
+        name: Its ``_id``.
+        at: What it is ordered by, in milliseconds: ``timestamp``, else ``datetime``.
+        happened: ``datetime`` in milliseconds, else ``at``.
+        uri: The resource.
+        kind: What is said to have happened.
+        lastmod: The resource's time then.
+    """
+
+    name: str
+    at: int
+    happened: int
+    uri: str
+    kind: str
+    lastmod: datetime | None
+
+
+class Lookup:
+    """Finds the documents of resources by their URIs.
+
+    Args:
+        place: Where they are.
+        view: What is read there.
+        locations: What their locations are as URIs.
+    """
+
+    def __init__(self, place: Place, view: View, locations: Locations) -> None:
+        self._place = place
+        self._view = view
+        self._locations = locations
+
+    def hits(self, uris: Sequence[str]) -> Iterator[tuple[str, Hit]]:
+        """Yield the documents of some resources, each with the resource's URI."""
+        wanted = frozenset(uris)
+        values = {value: None for uri in uris for value in self._locations.spellings(uri)}
+        query = self._place.where(self._place.located(list(values)))
+        for hit in self._view.hits(query):
+            uri = self._locations.uri(hit["_source"].get("location"))
+            if uri in wanted:
+                yield uri, hit
+
+
+class ChangeLog:
+    """The log of changes of one index, read up to what is visible.
+
+    Args:
+        server: The server.
+        place: Where the log is.
+        view: What is read there.
+        locations: What locations are as URIs.
+        window: Milliseconds in which a change may become visible after a later one.
+        clock: Time.
+    """
+
+    def __init__(
+        self,
+        server: SearchServer,
+        place: Place,
+        view: View,
+        *,
+        locations: Locations,
+        window: int,
+        clock: Clock,
+    ) -> None:
+        self._server = server
+        self._place = place
+        self._view = view
+        self._locations = locations
+        self._window = window
+        self._clock = clock
+
+    def position(self, look_up: Looked) -> Position:
+        """Return the position after all that is visible, and true already.
+
+        Args:
+            look_up: Tells how resources are now.
+        """
+        newest, undated = self._survey()
+        empty = Position(log=self._place.identity, undated=undated)
+        if newest is None:
+            return empty
+        entries = self._entries(Position(log="", start=self._boundary(newest)))
+        if entries is None:
+            entries = self._entries(Position(log="", start=newest))
+        if entries is None:
+            return Position(log=empty.log, start=newest + 1, undated=undated)
+        known = [Dated(it.name, it.at) for it in entries]
+        start = narrowed(known, max(0, self._boundary(newest)))
+        waiting = set()
+        for some in _lots(_last_of_each(entries)):
+            states = look_up([entry.uri for entry in some])
+            waiting |= {it.uri for it in some if self._is_early(it, states.get(it.uri))}
+        seen = frozenset(it.name for it in entries if it.uri not in waiting and it.at >= start)
+        return Position(log=empty.log, start=start, seen=seen, undated=undated)
+
+    def news(self, position: Position, look_up: Looked) -> Iterator[Told]:
+        """Yield what is visible and was not told, and the position after it.
+
+        Args:
+            position: What was told.
+            look_up: Tells how resources are now.
+
+        Raises:
+            DiscontinuityError: Some of the log was erased, or there is too much of it.
+            SourceError: The server does not answer, or refuses.
+        """
+        entries = self._pending(position)
+        told = [Dated(it.name, it.at) for it in entries if it.name in position.seen]
+        fresh = [it for it in entries if it.name not in position.seen]
+        newest = max((it.at for it in entries), default=position.start)
+        boundary = self._boundary(newest)
+        names: dict[str, list[Dated]] = {}
+        for entry in fresh:
+            names.setdefault(entry.uri, []).append(Dated(entry.name, entry.at))
+        held: list[int] = []
+        some: Sequence[Change] = ()
+        for lot in _lots(_last_of_each(fresh)):
+            if some:  # what comes after it is not told yet: only the names of the told are added
+                seen = frozenset(it.name for it in told)
+                yield Told(msgspec.structs.replace(position, seen=seen).encode(), some)
+            states = look_up([entry.uri for entry in lot])
+            some = []
+            for entry in lot:
+                state = states.get(entry.uri)
+                if self._is_early(entry, state):
+                    held += [it.at for it in names[entry.uri]]
+                    continue
+                told += names[entry.uri]
+                some.append(_change(entry, state))
+        after = advance(position, told, boundary=boundary, held=min(held, default=None))
+        if some or after != position:
+            yield Told(after.encode(), some)
+
+    def _pending(self, position: Position) -> list[Entry]:
+        if position.log != self._place.identity:
+            raise _lost("the log of changes was made anew")
+        _, undated = self._survey()
+        if undated != position.undated:
+            raise _lost(f"{undated} changes in the log have no date")
+        entries = self._entries(position)
+        if entries is None:
+            raise _lost(f"more than {MOST_PENDING:,} changes were logged")
+        if not position.seen <= {it.name for it in entries}:
+            raise _lost("changes were erased from the log")
+        return entries
+
+    def _boundary(self, newest: int) -> int:
+        """Return the moment from which on more may become visible.
+
+        Counted from the newest change and not from our clock: it is the writer's clock that
+        matters, unless that is ahead.
+        """
+        now = to_microseconds(self._clock.now()) // _MILLI
+        return min(newest, now) - self._window
+
+    def _is_early(self, entry: Entry, state: Resource | None) -> bool:
+        """Whether a change is visible, and what it did to the resource is not yet."""
+        if entry.kind == ChangeKind.DELETED:
+            agrees = state is None
+        elif state is None:
+            agrees = False
+        else:
+            times = entry.lastmod, state.lastmod
+            agrees = times[0] is None or times[1] is None or times[1] >= times[0]
+        age = to_microseconds(self._clock.now()) // _MILLI - entry.at
+        return not agrees and abs(age) < self._window
+
+    def _survey(self) -> tuple[int | None, int]:
+        """Return the newest time in the log, and how many changes have none."""
+        undated: Query = {"bool": {"must_not": [_exists(name) for name in self._place.times]}}
+        groups = {
+            str(number): {"filter": condition, "aggs": {"newest": {"max": {"field": name}}}}
+            for number, (name, condition) in enumerate(self._dated_by())
+        }
+        body = {
+            "size": 0,
+            "query": self._place.where(),
+            "aggs": {**groups, "undated": {"filter": undated}},
+        }
+        answer = self._server.ask(
+            "POST",
+            f"/{segment(self._place.index)}/_search",
+            body,
+            query={"allow_partial_search_results": "false"},
+        )
+        check_whole(self._server, answer)
+        try:
+            found = answer["aggregations"]
+            newest = [found[name]["newest"]["value"] for name in groups]
+            times = [int(it) for it in newest if it is not None]
+            return max(times, default=None), int(found["undated"]["doc_count"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._strange(error) from error
+
+    def _dated_by(self) -> Iterator[tuple[str, Query]]:
+        """Yield each time that orders changes, with the condition for which it does."""
+        earlier: list[Query] = []
+        for name in self._place.times:
+            yield name, {"bool": {"filter": [_exists(name)], "must_not": list(earlier)}}
+            earlier.append(_exists(name))
+
+    def _entries(self, position: Position) -> list[Entry] | None:
+        """Return all changes from a moment on; ``None`` when there are too many."""
+        since = [
+            {"bool": {"filter": [condition, _since(name, position.start)]}}
+            for name, condition in self._dated_by()
+        ]
+        hits = self._view.hits(
+            self._place.where({"bool": {"should": since, "minimum_should_match": 1}}),
+            _source=["location", "change", "lastmod"],
+            docvalue_fields=[{"field": it, "format": "epoch_millis"} for it in self._place.times],
+        )
+        found = []
+        for hit in hits:
+            if self._view.total > MOST_PENDING:
+                return None
+            found.append(self._entry(hit))
+        return found
+
+    def _entry(self, hit: Hit) -> Entry:
+        try:
+            source, fields = hit["_source"], hit["fields"]
+            times = {name: int(fields[name][0]) for name in TIMES if name in fields}
+            at = times["timestamp"] if "timestamp" in times else times["datetime"]
+            uri = self._locations.uri(source.get("location"))
+            return Entry(
+                name=hit["_id"],
+                at=at,
+                happened=times.get("datetime", at),
+                uri=uri or f"{hit['_id']} (a document without a location)",
+                kind=str(source.get("change", "")).strip().lower(),
+                lastmod=read_moment(source.get("lastmod")),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise self._strange(error) from error
+
+    def _strange(self, error: Exception) -> BadResponseError:
+        return BadResponseError(
+            f"{self._place.index} gives changes in a way that is not known",
+            uri=self._server.address,
+            evidence=(("got", f"{type(error).__name__}: {error}"[:300]),),
+        )
+
+
+def _last_of_each(entries: Iterable[Entry]) -> list[Entry]:
+    """Return the last change of each resource, the oldest of them first."""
+    last: dict[str, Entry] = {}
+    for entry in sorted(entries, key=lambda it: (it.happened, it.at)):
+        last.pop(entry.uri, None)
+        last[entry.uri] = entry
+    return list(last.values())
+
+
+def _lots(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    rest = iter(entries)
+    while some := list(islice(rest, AT_ONCE)):
+        yield some
+
+
+def _change(entry: Entry, state: Resource | None) -> Change:
+    time = from_microseconds(entry.happened * _MILLI)
+    if state is None:
+        return Change(kind=ChangeKind.DELETED, time=time, resource=Resource(uri=entry.uri))
+    is_new = entry.kind == ChangeKind.CREATED
+    kind = ChangeKind.CREATED if is_new else ChangeKind.UPDATED
+    return Change(kind=kind, time=time, resource=state)
+
+
+def _exists(name: str) -> Query:
+    return {"exists": {"field": name}}
+
+
+def _since(name: str, start: int) -> Query:
+    return {"range": {name: {"gte": start, "format": "epoch_millis"}}}
+
+
+def _lost(why: str) -> DiscontinuityError:
+    return DiscontinuityError(why, evidence=(("kept", "what was recorded before"),))

@@ -1,0 +1,359 @@
+"""One small client for both servers: JSON over HTTP, one connection, nothing but what we ask.
+
+The official clients refuse each other's servers. What is asked for here both understand.
+"""
+
+import base64
+import http.client
+import logging
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from resourcesync.errors import (
+    BadResponseError,
+    ConfigurationError,
+    SourceError,
+    SourceNotFoundError,
+    SourceRefusedError,
+    SourceUnavailableError,
+)
+from resourcesync.ports import Clock
+
+MAX_ANSWER: Final = 128 << 20
+"""The most bytes of one answer."""
+_TIMEOUT: Final = 60.0
+_LONGEST: Final = 300.0
+_CHUNK: Final = 1 << 16
+_RETRIES: Final = 3
+_PAUSE: Final = 0.5
+_LONGEST_PAUSE: Final = 30.0
+_BUSY: Final = frozenset({429, 502, 503, 504})
+_REFUSED: Final = frozenset({401, 403})
+_NOT_FOUND: Final = 404
+_OK: Final = range(200, 300)
+_SAID: Final = 300
+_LOST_VIEW: Final = "search_context_missing"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """Where a server is, and what it is told to let us in.
+
+    Attributes:
+        scheme: ``http`` or ``https``.
+        host: Its name or address.
+        port: Its port.
+        path: What comes before the names of indices, where it is behind a proxy; no slash at the
+            end.
+        user: The user, with ``password``.
+        password: The user's secret.
+        api_key: A secret in place of both.
+        ca_file: A file of authorities to believe, in place of the machine's.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str = ""
+    user: str = ""
+    password: str = field(default="", repr=False)
+    api_key: str = field(default="", repr=False)
+    ca_file: str = ""
+
+    @property
+    def authorization(self) -> str:
+        """The header field that lets us in; empty for none."""
+        if self.api_key:
+            return f"ApiKey {self.api_key}"
+        if not self.user:
+            return ""
+        pair = f"{self.user}:{self.password}".encode()
+        return f"Basic {base64.b64encode(pair).decode()}"
+
+
+class RequestRefusedError(BadResponseError):
+    """The server understood who asks, and does not do what was asked.
+
+    Args:
+        kind: The server's own word for why, such as ``illegal_argument_exception``.
+        reason: Its sentence.
+    """
+
+    def __init__(self, message: str, *, uri: str, status: int, kind: str, reason: str) -> None:
+        super().__init__(message, uri=uri, status=status, evidence=(("got", f"{kind}: {reason}"),))
+        self.kind = kind
+        self.reason = reason
+
+
+class AnswerTooLargeError(BadResponseError):
+    """An answer has more bytes than we read; to ask for fewer documents may help."""
+
+
+class SearchServer:
+    """A server that is asked, one request after the other.
+
+    What it is asked may be asked again: requests are repeated when it is busy, and when a kept
+    connection turns out to be closed.
+
+    Args:
+        settings: Where it is.
+        clock: Time; asked before each request, and it may raise there.
+
+    Raises:
+        ConfigurationError: The file of authorities cannot be used.
+    """
+
+    def __init__(self, settings: ServerSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._tls = _tls_context(settings)
+        self._connection: http.client.HTTPConnection | None = None
+
+    @property
+    def address(self) -> str:
+        """The server's address, for messages."""
+        it = self._settings
+        host = f"[{it.host}]" if ":" in it.host else it.host
+        return f"{it.scheme}://{host}:{it.port}{it.path}"
+
+    def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Ask once, and again while the server is busy; return what the answer says.
+
+        Args:
+            method: Such as ``POST``.
+            path: Such as ``/index/_search``; each part is percent-encoded already.
+            body: What is sent as JSON, or lines that are ready as bytes; ``None`` for nothing.
+            query: Parameters.
+
+        Raises:
+            SourceUnavailableError: It does not answer, or is too busy for several tries.
+            SourceRefusedError: It wants another secret, or its certificate is not believed.
+            SourceNotFoundError: There is no such thing there.
+            RequestRefusedError: It does not do this.
+            BadResponseError: What it answers is not JSON, or too large.
+        """
+        target = f"{self._settings.path}{path}" + (f"?{urlencode(query)}" if query else "")
+        content, kind = _encoded(body)
+        status, after, answer = self._exchange(method, target, content, kind)
+        for attempt in range(_RETRIES):
+            if status not in _BUSY:
+                break
+            pause = after if after is not None else _PAUSE * 2.0**attempt
+            _log.info("%s answers %d; asked again in %.1f s", self.address, status, pause)
+            self._clock.sleep(min(pause, _LONGEST_PAUSE))
+            status, after, answer = self._exchange(method, target, content, kind)
+        if status not in _OK:
+            raise self._error(status, answer, path)
+        try:
+            return msgspec.json.decode(answer) if answer else {}
+        except msgspec.DecodeError as error:
+            raise BadResponseError(
+                f"{self.address} does not answer with JSON",
+                uri=self.address,
+                evidence=(("got", _printable(answer)),),
+                hint="is that the address of an Elasticsearch or OpenSearch server?",
+            ) from error
+
+    def _exchange(
+        self, method: str, target: str, content: bytes | None, kind: str
+    ) -> tuple[int, float | None, bytes]:
+        """Send a request and read the answer: status, ``Retry-After``, body."""
+        was_kept = self._connection is not None
+        try:
+            return self._exchange_once(method, target, content, kind)
+        except (ConnectionError, http.client.RemoteDisconnected) as error:
+            self.close()
+            if not was_kept:
+                raise self._silent(error) from error
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise self._silent(error) from error
+        try:
+            return self._exchange_once(method, target, content, kind)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise self._silent(error) from error
+
+    def _exchange_once(
+        self, method: str, target: str, content: bytes | None, kind: str
+    ) -> tuple[int, float | None, bytes]:
+        until = self._clock.monotonic() + _LONGEST
+        connection = self._connection or self._connect()
+        fields = {"Accept": "application/json", "User-Agent": "resourcesync"}
+        if content is not None:
+            fields["Content-Type"] = kind
+        if self._settings.authorization:
+            fields["Authorization"] = self._settings.authorization
+        try:
+            connection.request(method, target, content, fields)
+            response = connection.getresponse()
+            answer = self._read(response, until)
+        except BaseException:
+            self.close()  # the rest of this answer must not be taken for the next one
+            raise
+        after = response.headers.get("Retry-After", "")
+        return response.status, float(after) if after.isdecimal() else None, answer
+
+    def _read(self, response: http.client.HTTPResponse, until: float) -> bytes:
+        parts, length = [], 0
+        while part := response.read1(_CHUNK):
+            parts.append(part)
+            length += len(part)
+            if length > MAX_ANSWER:
+                raise AnswerTooLargeError(
+                    f"an answer of {self.address} has more than {MAX_ANSWER >> 20} MiB",
+                    uri=self.address,
+                )
+            if self._clock.monotonic() > until:
+                raise TimeoutError(f"more than {_LONGEST:g} s for one answer")
+        if response.length:
+            raise http.client.IncompleteRead(b"", response.length)
+        response.close()  # the answer, not the connection: what was sent whole leaves it usable
+        return b"".join(parts)
+
+    def _connect(self) -> http.client.HTTPConnection:
+        it = self._settings
+        if self._tls is None:
+            self._connection = http.client.HTTPConnection(it.host, it.port, timeout=_TIMEOUT)
+        else:
+            self._connection = http.client.HTTPSConnection(
+                it.host, it.port, timeout=_TIMEOUT, context=self._tls
+            )
+        return self._connection
+
+    def _silent(self, error: Exception) -> SourceError:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return SourceRefusedError(
+                f"the certificate of {self.address} is not believed",
+                uri=self.address,
+                evidence=(("got", error.verify_message),),
+                hint="name the authority's file: --with ca_file=FILE",
+                code="tls",
+            )
+        reason = str(error) or type(error).__name__
+        return SourceUnavailableError(
+            f"{self.address} does not answer",
+            uri=self.address,
+            evidence=(("got", reason[:_SAID]),),
+        )
+
+    def _error(self, status: int, answer: bytes, path: str) -> SourceError:
+        kind, reason = _reason_of(answer)
+        if status in _REFUSED:
+            return SourceRefusedError(
+                f"{self.address} refuses",
+                uri=self.address,
+                status=status,
+                evidence=(("got", f"{status} {kind}"), ("asked", path[:_SAID])),
+                hint="give --with user=NAME --with password=env:NAME, or --with api_key=env:NAME; "
+                "reading needs the privileges read and view_index_metadata",
+            )
+        evidence = (("got", f"{status} {kind}: {reason}"), ("asked", path[:_SAID]))
+        if status in _BUSY:
+            return SourceUnavailableError(
+                f"{self.address} cannot do it now",
+                uri=self.address,
+                status=status,
+                evidence=evidence,
+            )
+        if kind.startswith(_LOST_VIEW) or _LOST_VIEW in reason:
+            return SourceUnavailableError(
+                f"{self.address} has lost the point in time that was being read",
+                uri=self.address,
+                status=status,
+                evidence=(*evidence, ("kept", "what was recorded before")),
+                hint="run again; what was read of it is not used",
+                code="lost-view",
+            )
+        if status == _NOT_FOUND:
+            return SourceNotFoundError(
+                f"{self.address} has no {path.split('/')[1] or 'such thing'}",
+                uri=self.address,
+                status=status,
+                evidence=evidence,
+                code="no-index",
+            )
+        return RequestRefusedError(
+            f"{self.address} does not do what it is asked",
+            uri=self.address,
+            status=status,
+            kind=kind,
+            reason=reason,
+        )
+
+
+def segment(name: str) -> str:
+    """Return a name as one part of a path."""
+    return quote(name, safe="")
+
+
+def _tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
+    if settings.scheme == "http":
+        return None
+    try:
+        return ssl.create_default_context(cafile=settings.ca_file or None)
+    except OSError as error:  # what cannot be read, and what is no certificate
+        raise ConfigurationError(
+            f"ca_file={settings.ca_file} cannot be used", evidence=(("got", str(error)[:_SAID]),)
+        ) from error
+
+
+def _encoded(body: object) -> tuple[bytes | None, str]:
+    if body is None:
+        return None, ""
+    if isinstance(body, bytes):
+        return body, "application/x-ndjson"
+    return msgspec.json.encode(body), "application/json"
+
+
+def _reason_of(answer: bytes) -> tuple[str, str]:
+    """Return the innermost kind and sentence of an error, as far as it tells them."""
+    try:
+        said: Any = msgspec.json.decode(answer)
+    except msgspec.DecodeError:
+        return "no JSON", _printable(answer)
+    error = said.get("error") if isinstance(said, dict) else None
+    if not isinstance(error, dict):
+        return "error", _printable(str(error or said).encode())
+    causes = [error]
+    if isinstance(error.get("root_cause"), list):
+        causes = [it for it in error["root_cause"] if isinstance(it, dict)] or causes
+    kind, reason = causes[0].get("type", "error"), causes[0].get("reason", "")
+    return _printable(str(kind).encode()), _printable(str(reason).encode())
+
+
+def _printable(content: bytes) -> str:
+    text = content[: 4 * _SAID].decode(errors="replace")
+    return "".join(it if it.isprintable() else " " for it in text)[:_SAID]

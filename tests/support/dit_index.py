@@ -1,0 +1,240 @@
+"""A program that fills an index as seed 001 says: not ours, with names and dates of its own."""
+
+import hashlib
+import json
+import threading
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from resourcesync.adapters.elastic.layout import CHANGE_FIELDS, RESOURCE_FIELDS
+
+PREFIX = "https://data.example.org/res/"
+ROOT = "/srv/dit/data"
+Document = dict[str, Any]
+
+
+def ask(url: str, method: str = "GET", body: object = None) -> Any:
+    """Send one request; the body is JSON, or lines that are ready."""
+    content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, content, method=method)
+    request.add_header(
+        "Content-Type", "application/x-ndjson" if isinstance(body, bytes) else "application/json"
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+class DitIndex:
+    """An index with two kinds of documents, written by the harvester of the seed.
+
+    Args:
+        url: The server.
+        is_single: Whether both kinds are in one index, told apart by ``doc_type``.
+    """
+
+    def __init__(self, url: str, *, is_single: bool = False, resource_set: str = "pdf") -> None:
+        self.url = url
+        self.name = f"omtd-{uuid.uuid4().hex[:12]}"
+        self.is_single = is_single
+        self.resource_set = resource_set
+        self.known: dict[str, str] = {}
+
+    @property
+    def resources(self) -> str:
+        return self.name if self.is_single else f"{self.name}-resource"
+
+    @property
+    def changes(self) -> str:
+        return self.name if self.is_single else f"{self.name}-change"
+
+    def make(self, **settings: object) -> None:
+        mapped = {
+            self.resources: RESOURCE_FIELDS,
+            self.changes: CHANGE_FIELDS,
+        }
+        if self.is_single:
+            fields = {**RESOURCE_FIELDS, **CHANGE_FIELDS, "doc_type": {"type": "keyword"}}
+            mapped = {self.name: fields}
+        for index, fields in mapped.items():
+            self.make_index(index, fields, **settings)
+
+    def make_index(self, index: str, fields: object, **settings: object) -> None:
+        body = {"settings": {"number_of_replicas": 0, **settings}}
+        ask(f"{self.url}/{index}", "PUT", {**body, "mappings": {"properties": fields}})
+
+    def drop(self) -> None:
+        ask(f"{self.url}/{self.resources}", "DELETE")
+        if not self.is_single:
+            ask(f"{self.url}/{self.changes}", "DELETE")
+
+    def put(self, location: Document, content: bytes, **more: object) -> None:
+        """Post the two documents of a file that is new or was renewed."""
+        key = json.dumps(location)
+        kind = "updated" if key in self.known else "created"
+        name = self.known.setdefault(key, uuid.uuid4().hex)
+        document = {
+            "location": location,
+            "length": len(content),
+            "md5": hashlib.md5(content).hexdigest(),
+            "lastmod": _now(),
+            **more,
+        }
+        self.write(
+            [
+                ({"index": {"_index": self.resources, "_id": name}}, self._common("resource")),
+                (None, document),
+                *self._log(location, kind, lastmod=document["lastmod"]),
+            ]
+        )
+
+    def remove(self, location: Document) -> None:
+        name = self.known.pop(json.dumps(location))
+        self.write(
+            [
+                ({"delete": {"_index": self.resources, "_id": name}}, None),
+                *self._log(location, "deleted"),
+            ]
+        )
+
+    def write(self, parts: Sequence[tuple[Document | None, Document | None]]) -> None:
+        """Write actions with their documents; a document without one goes with the last."""
+        lines: list[Document] = []
+        for action, document in parts:
+            if action is not None:
+                lines.append(action)
+                if document is not None:
+                    lines.append(dict(document))
+            elif document is not None:
+                lines[-1].update(document)
+        body = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        answer = ask(f"{self.url}/_bulk", "POST", body)
+        assert not answer["errors"], answer
+
+    def refresh(self) -> None:
+        ask(f"{self.url}/{self.name}*/_refresh", "POST")
+
+    def log(self, location: Document, kind: str, **more: object) -> None:
+        """Log a change, and nothing else."""
+        self.write(self._log(location, kind, **more))
+
+    def _log(
+        self, location: Document, kind: str, **more: object
+    ) -> list[tuple[Document | None, Document | None]]:
+        told = {"location": location, "change": kind, "datetime": _now(), **more}
+        action = {"index": {"_index": self.changes, "_id": uuid.uuid4().hex}}
+        return [(action, self._common("change")), (None, told)]
+
+    def _common(self, kind: str) -> Document:
+        told = {"resource_set": self.resource_set, "timestamp": _now()}
+        return {**told, "doc_type": kind} if self.is_single else told
+
+
+def rel_path(name: str) -> Document:
+    return {"type": "rel_path", "value": name}
+
+
+def abs_path(name: str) -> Document:
+    return {"type": "abs_path", "value": f"{ROOT}/{name}"}
+
+
+def url(uri: str) -> Document:
+    return {"type": "url", "value": uri}
+
+
+def _now() -> str:
+    """Return the time as the seed's programs write it: whole seconds, and a literal Z."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+Fault = Callable[[str, str, bytes], tuple[int, bytes] | None]
+"""Takes method, target and body of a request; what it returns is answered in its place."""
+
+
+class Between:
+    """Stands between us and a server; answers in its place when it is told to.
+
+    Args:
+        url: The server.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.fault: Fault = _no_fault
+        self.asked: list[tuple[str, str]] = []
+        self.fields: list[dict[str, str]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = 1 << 16  # head and body in one segment
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+            def _answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                outer.asked.append((self.command, self.path))
+                outer.fields.append(dict(self.headers.items()))
+                status, answer = outer.fault(self.command, self.path, body) or self._forward(body)
+                if status == 0:  # the line goes dead
+                    self.close_connection = True
+                    return
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def _forward(self, body: bytes) -> tuple[int, bytes]:
+                request = urllib.request.Request(url + self.path, body or None, method=self.command)
+                request.add_header(
+                    "Content-Type", self.headers.get("Content-Type", "application/json")
+                )
+                try:
+                    with urllib.request.urlopen(request, timeout=60) as answer:
+                        return answer.status, answer.read()
+                except urllib.error.HTTPError as error:
+                    return error.code, error.read()
+
+            def do_GET(self) -> None:
+                self._answer()
+
+            def do_POST(self) -> None:
+                self._answer()
+
+            def do_PUT(self) -> None:
+                self._answer()
+
+            def do_DELETE(self) -> None:
+                self._answer()
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @contextmanager
+    def failing(self, fault: Fault) -> Iterator[None]:
+        """Answer as a fault says while the block runs."""
+        self.fault = fault
+        try:
+            yield
+        finally:
+            self.fault = _no_fault
+
+
+def _no_fault(method: str, target: str, body: bytes) -> None:
+    return None
