@@ -34,15 +34,19 @@ from resourcesync.server.running import ServerThread
 from resourcesync.websub.standing import Fault, Standing, Subscribed
 from resourcesync.wiring import mirrors
 from resourcesync.wiring.mirror_views import read_detail
-from resourcesync.wiring.publishing import publish_tree
 from tests.support.command_line import Said
+from tests.support.own_source import published_for_days, source_pages
 from tests.support.settings_file import museum, put
 from tests.support.simulated_week import simulate
 from tests.support.tiny_source import TinySource
 from tests.support.world import World
 
 HOURS = 5
-DEMO = "explore?name=source.demo&depth=8"
+SHOWN = (
+    *("", "mirror?name=theses", "audits", "events", "explore"),
+    "explore?name=source.demo&depth=8",
+)
+OWN = ("", "validate", "?validated")
 CHROMIUM = shutil.which("chromium")
 
 
@@ -51,10 +55,7 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> Configuration:
     folder = tmp_path_factory.mktemp("week")
     path = simulate(folder, hours=HOURS)
     demo = folder / "demo"
-    for name in ("a.txt", "b/c.txt"):
-        (demo / name).parent.mkdir(parents=True, exist_ok=True)
-        (demo / name).write_text(name)
-    publish_tree(demo, {"url": "https://demo.example/"}, clock=SystemClock())
+    published_for_days(demo, days=4)
     path.write_text(f'{path.read_text()}\n[source.demo]\npath = "{demo}"\n')
     return load(path)
 
@@ -91,6 +92,13 @@ def address(configuration: Configuration, pages: WatchPages) -> Iterator[str]:
     health = Operations(look=lambda: None, counts=[figures.figures])
     with ServerThread(Admin(figures.status, Dashboard(pages, health))) as server:
         yield server.uri
+
+
+@pytest.fixture(scope="module")
+def own_source(configuration: Configuration) -> Iterator[str]:
+    assert configuration.file is not None
+    with source_pages(configuration.file.path.parent / "demo") as (address, _):
+        yield address
 
 
 class Rows(HTMLParser):
@@ -242,11 +250,14 @@ def test_events_are_told_as_they_happen(pages: WatchPages, address: str) -> None
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium")
-def test_chromium_shows_the_pages_without_a_word_on_its_console(address: str) -> None:
+def test_chromium_shows_the_pages_without_a_word_on_its_console(
+    address: str, own_source: str
+) -> None:
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     out = Path(__file__).parents[2] / "build" / "dashboard"
     out.mkdir(parents=True, exist_ok=True)
     told: list[str] = []
+    ours = (address, own_source, "data:")
     with api.sync_playwright() as player:
         browser = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         for scheme, width in (("light", 1280), ("dark", 390)):
@@ -258,20 +269,22 @@ def test_chromium_shows_the_pages_without_a_word_on_its_console(address: str) ->
             page.on("pageerror", lambda it: told.append(str(it)))
             page.on(
                 "request",
-                lambda it: told.append(it.url) if _is_elsewhere(it.url, address) else None,
+                lambda it: told.append(it.url) if _is_elsewhere(it.url, ours) else None,
             )
-            for name in ("", "mirror?name=theses", "audits", "events", "explore", DEMO):
-                page.goto(address + name)
+            for place in (*map(address.__add__, SHOWN), *map(own_source.__add__, OWN)):
+                page.goto(place)
                 assert page.evaluate("document.documentElement.scrollWidth") == width
-                label = name.partition("&")[0].replace("?name=", "-") or "mirrors"
+                name = place.removeprefix(address).removeprefix(own_source).partition("&")[0]
+                top = "mirrors" if place.startswith(address) else "source"
+                label = name.replace("?name=", "-") or top
                 page.screenshot(path=out / f"{label}-{scheme}-{width}.png", full_page=True)
             context.close()
         browser.close()
     assert told == []
 
 
-def _is_elsewhere(place: str, address: str) -> bool:
-    return not place.startswith((address, "data:"))
+def _is_elsewhere(place: str, ours: tuple[str, ...]) -> bool:
+    return not place.startswith(ours)
 
 
 def test_watch_serves_the_pages_and_tells_what_ended(source: TinySource, said: Said) -> None:

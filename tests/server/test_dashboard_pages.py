@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from hypothesis import given, settings
@@ -19,9 +20,10 @@ from resourcesync.destination.reports import (
     RunReport,
 )
 from resourcesync.model import wording
+from resourcesync.ports.subscriptions import Listening
 from resourcesync.server.dashboard.explore_page import choice_page, explore_page
 from resourcesync.server.dashboard.markup import Markup, address, tag, together
-from resourcesync.server.dashboard.mirror_page import WINDOWS, mirror_page
+from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.other_pages import (
     audits_page,
@@ -30,8 +32,12 @@ from resourcesync.server.dashboard.other_pages import (
     resource_page,
     run_page,
 )
-from resourcesync.server.dashboard.plots import nice, spark
-from resourcesync.server.dashboard.source_page import explored_page, source_page
+from resourcesync.server.dashboard.plots import nice, spark, whole
+from resourcesync.server.dashboard.source_page import (
+    explored_page,
+    source_page,
+    validating_page,
+)
 from resourcesync.server.dashboard.style import STYLE
 from resourcesync.server.dashboard.timeline import timeline
 from resourcesync.server.dashboard.views import (
@@ -51,7 +57,9 @@ from resourcesync.server.dashboard.views import (
     Pushed,
     Ran,
     SourceView,
+    Validated,
 )
+from resourcesync.server.dashboard.windows import WINDOWS
 from resourcesync.server.figures import Figure
 from resourcesync.server.pages import Overview
 from resourcesync.websub.standing import Fault, Standing, Subscribed
@@ -204,7 +212,21 @@ def source(text: str) -> SourceView:
         overview=Overview(address=text, lists=((text, text),), resources=3, changes=None),
         documents=(Document(name=text, size=3, written=NOW - HOUR),),
         figures=(figure,),
+        days=7,
+        since=NOW - 12 * HOUR,
+        changes=(("created", (0, 3, 1)), ("updated", (0, 0, 2)), ("deleted", (0, 0, 0))),
+        subscribers=(
+            Listening(topic=text, origin=text, expires=0, is_owed=True),
+            Listening(topic=text, origin=text, expires=0, attempts=3),
+            Listening(topic=f"{text}/channel", origin=text, expires=0),
+        ),
+        subscribed=7,
+        validated=validated(text),
     )
+
+
+def validated(text: str) -> Validated:
+    return Validated(now=NOW, documents=3, ended=NOW, said=text, trouble=text)
 
 
 PAGES: tuple[Callable[[str], str], ...] = (
@@ -223,6 +245,7 @@ PAGES: tuple[Callable[[str], str], ...] = (
     lambda text: events_page(1, [Ended(time=NOW, mirror=text, kind=text, exit=3, text=text)], NOW),
     lambda text: missing_page(text, NOW),
     lambda text: source_page(source(text)),
+    lambda text: validating_page(validated(text)),
     lambda text: choice_page([Explorable(name=text, what=text, address=text)], NOW),
     lambda text: explore_page(explored(text)),
     lambda text: explored_page(explored(text)),
@@ -240,6 +263,7 @@ def test_what_a_source_writes_is_text_in_every_page(text: str) -> None:
         assert seen.scripts == (["events.js"] if "Events</h1>" in page else []), number
         ours = ("./", "mirror?", "resource?", "run?", "audit?", "explore?", "data:,", "#content")
         exact = {"audits", "events", "style.css", "resource", "metrics", "explore"}
+        exact |= {"validate", "validate?again=1"}
         for place in seen.addresses - exact:
             is_source = place == wording.escape(text) and text.startswith(("http://", "https://"))
             assert place.startswith(ours) or is_source
@@ -306,6 +330,28 @@ def test_what_is_worst_of_a_mirrors_subscriptions_stands_in_the_list_of_mirrors(
     assert "1 h ago" in card
 
 
+def test_the_page_of_a_source_tells_its_changes_its_subscribers_and_what_was_judged() -> None:
+    page = source_page(source("https://museum.example"))
+    assert "created: 3</title>" in page
+    assert "updated: 2</title>" in page
+    words = ("is being told", "3 deliveries failed", "has all", "And 4 others.")
+    assert [word for word in words if word not in page] == []
+    assert "not good" in page
+    assert "Subscribers" not in source_page(replace(source("x"), subscribers=None))
+    assert "Nobody is subscribed." in source_page(replace(source("x"), subscribers=()))
+
+    def judged(**told: Any) -> str:
+        return "".join(Seen(validating_page(Validated(now=NOW, **told))).texts)
+
+    assert "were not judged since" in judged()
+    assert "being judged: 2 documents so far. Look again" in judged(is_running=True, documents=2)
+    good = judged(ended=NOW, said="all well", is_good=True)
+    assert "no error all well" in good
+    assert "The findings" in good
+    assert "have changed since" in judged(ended=NOW, is_stale=True)
+    assert "The findings" not in judged(ended=NOW, trouble="It ended.")
+
+
 def test_each_document_hangs_below_the_one_that_lists_it() -> None:
     page = explore_page(replace(explored("http://x.example/"), notes=(), said=""))
     tree = ET.fromstring(page.partition("<h2>Documents</h2>")[2].partition("</section>")[0])
@@ -340,6 +386,14 @@ def test_an_axis_reaches_its_greatest_value_in_few_round_steps(most: float) -> N
     marks = nice(most)
     assert marks[0] == 0
     assert marks[-1] >= most * (1 - 1e-6)
+    assert 2 <= len(marks) <= 6
+
+
+@given(st.integers(min_value=1, max_value=10**12))
+def test_an_axis_of_things_that_are_counted_has_whole_marks(most: int) -> None:
+    marks = whole(most)
+    assert marks == [float(int(mark)) for mark in marks]
+    assert marks[-1] >= most
     assert 2 <= len(marks) <= 6
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from resourcesync.ports import Clock
-    from resourcesync.server.dashboard.views import Explored
     from resourcesync.server.operations import Count
+    from resourcesync.wiring.hubs import OpenHub
     from resourcesync.wiring.serving import Tree
 
 
@@ -125,12 +125,14 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
     found = serving.find_tree(tree, values["out"])
     mounts: dict[str, Any] = {}
     counts: list[Any] = []
+    hub = None
     if values["hub"]:
         own = own_hub.open_own_hub(
             found.root, found.out, found.base, clock, private=values["private_callbacks"]
         )
         mounts[own.path] = own.hub.application
         counts.append(own.hub.figures)
+        hub = own.hub
     limits = serving.Limits(connections=values["connections"])
     if values["events"]:
         events = found.events(limits.connections * 3 // 4)
@@ -142,7 +144,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
     application = found.application(clock, mounts=mounts, links=links)
     aside = None
     if values["admin"] is not None:
-        operations = _board(found, clock, [application.figures, *counts])
+        operations = _board(found, clock, [application.figures, *counts], hub)
         aside = serving.Aside(operations, *values["admin"])
 
     def ready(uri: str, admin: str = "") -> None:
@@ -156,17 +158,15 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
     return Outcome(closing=(Line("no longer served", "Stopped", QUIET),))
 
 
-def _board(found: "Tree", clock: "Clock", counts: Sequence["Count"]) -> "ASGIApp":
+def _board(
+    found: "Tree", clock: "Clock", counts: Sequence["Count"], hub: "OpenHub | None"
+) -> "ASGIApp":
     """Return the pages of a tree for its operators."""
-    from resourcesync.cli.explore_pages import Explorer  # noqa: PLC0415 - only if asked for
-    from resourcesync.wiring.mirrors import Network  # noqa: PLC0415 - the same
+    from resourcesync.cli.serve_pages import ServePages  # noqa: PLC0415 - only if asked for
+    from resourcesync.server.dashboard.app import SourceBoard  # noqa: PLC0415 - the same
 
-    explorer = Explorer(clock)
-
-    def explore(depth: int) -> "Explored":
-        return explorer.explore("", str(found.out), Network, depth)
-
-    return found.board(clock, explore, *counts)
+    pages = ServePages(found, clock, counts, hub)
+    return SourceBoard(pages, found.operations(*counts))
 
 
 def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:

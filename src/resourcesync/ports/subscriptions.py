@@ -188,6 +188,25 @@ class HubStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """Who is told of a topic, as far as others may know: a callback is a secret of its receiver.
+
+    Attributes:
+        topic: The topic.
+        origin: Scheme, host and port of the callback.
+        expires: When the lease ends, in microseconds.
+        is_owed: Whether something is still to be delivered.
+        attempts: Deliveries that failed since the last good one.
+    """
+
+    topic: str
+    origin: str
+    expires: int
+    is_owed: bool = False
+    attempts: int = 0
+
+
 class Following(StrEnum):
     """How far a subscription of ours is."""
 

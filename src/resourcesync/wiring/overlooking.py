@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, final
 
@@ -11,12 +11,14 @@ from resourcesync.adapters.catalogue import FileChangeLog
 from resourcesync.documents import reading
 from resourcesync.errors import StorageError
 from resourcesync.model.capabilities import CapabilityEntry
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.server.dashboard.views import Document
 from resourcesync.server.figures import Figure
 from resourcesync.server.pages import Overview
 
 _CAPABILITY_LIST: Final = "capabilitylist.xml"
 _MOST_DOCUMENTS: Final = 500
+Rates = dict[tuple[int, str], int]
 _WORDS: Final = ("http://", "https://")
 
 
@@ -37,6 +39,7 @@ class Lookout:
         self._log = log
         self._name = name
         self._counted: tuple[tuple[int, int], int] | None = None
+        self._rates: tuple[tuple[object, ...], Rates] | None = None
 
     def check(self) -> None:
         """See that the tree can be served.
@@ -116,6 +119,22 @@ class Lookout:
             )
             for name, info in found[:_MOST_DOCUMENTS]
         )
+
+    def rates(self, since: datetime, step: timedelta) -> Rates:
+        """Return how many changes of each kind there were in each interval, by its number.
+
+        Counted anew only when there were changes: there may be millions.
+
+        Raises:
+            StorageError: The catalogue cannot be read.
+        """
+        if self._log is None:
+            return {}
+        asked = (since, step, self._log.last())
+        if self._rates is None or self._rates[0] != asked:
+            width = step // timedelta(microseconds=1)
+            self._rates = asked, self._log.rates(to_microseconds(since), width)
+        return self._rates[1]
 
     def _count(self, last: tuple[int, int]) -> int:
         """Count the resources, anew only when there were changes: there may be millions."""

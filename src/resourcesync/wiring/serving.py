@@ -1,11 +1,11 @@
 """A published tree becomes an application that can be served."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -26,9 +26,6 @@ from resourcesync.source.contents import PresentContents
 from resourcesync.wiring.overlooking import Lookout
 from resourcesync.wiring.published import documents_of, published_files, published_settings
 from resourcesync.wiring.publishing import CATALOGUE
-
-if TYPE_CHECKING:
-    from resourcesync.server.dashboard.views import Explored
 
 __all__ = [
     "Application",
@@ -138,31 +135,8 @@ class Tree:
         Args:
             counts: Give further figures.
         """
-        lookout = self._lookout()
+        lookout = self.lookout()
         return Operations(look=lookout.check, counts=(lookout.figures, *counts))
-
-    def board(self, clock: Clock, explore: "Callable[[int], Explored]", *counts: Count) -> ASGIApp:
-        """Return the same with a page of the Source for people.
-
-        Args:
-            clock: The time.
-            explore: Gives the documents of the tree, so many levels of them.
-            counts: Give further figures.
-        """
-        from resourcesync.server.dashboard.app import SourceBoard  # noqa: PLC0415 - if asked for
-        from resourcesync.server.dashboard.views import SourceView  # noqa: PLC0415 - the same
-
-        lookout = self._lookout()
-
-        def view() -> SourceView:
-            return SourceView(
-                now=clock.now(),
-                overview=lookout.overview(),
-                documents=lookout.documents(),
-                figures=tuple(figure for count in counts for figure in count()),
-            )
-
-        return SourceBoard(view, explore, self.operations(*counts))
 
     def _served(self) -> Served:
         return Served(
@@ -172,10 +146,11 @@ class Tree:
             documents=self.out / "resourcesync",
             well_known=self.out / ".well-known" / "resourcesync",
             is_published=published_files(self.root),
-            overview=self._lookout().overview,
+            overview=self.lookout().overview,
         )
 
-    def _lookout(self) -> Lookout:
+    def lookout(self) -> Lookout:
+        """Return what looks at its documents and its catalogue."""
         documents = self.out / "resourcesync"
         return Lookout(self.base, documents, self._log(), self.root.absolute().name)
 

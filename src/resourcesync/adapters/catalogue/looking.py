@@ -13,6 +13,10 @@ from resourcesync.model.resources import Change
 
 _LAST: Final = "SELECT seq, datetime_us FROM change ORDER BY seq DESC LIMIT 1"
 _TIME: Final = "SELECT datetime_us FROM change WHERE seq = ?"
+_RATES: Final = """
+SELECT (datetime_us - :since) / :width, change, count(*)
+FROM change WHERE datetime_us >= :since GROUP BY 1, 2
+"""
 _AFTER: Final = """
 SELECT seq, change, datetime_us, uri, lastmod_us, length, hash, media_type, more
 FROM change WHERE seq > ? ORDER BY seq LIMIT ?
@@ -70,6 +74,21 @@ class FileChangeLog:
         """
         with reading(self._path) as connection:
             return int(connection.execute("SELECT count(*) FROM resource").fetchone()[0])
+
+    def rates(self, since: int, width: int) -> dict[tuple[int, str], int]:
+        """Return how many changes of each kind there were in each interval of time.
+
+        Args:
+            since: When the first interval begins, in microseconds.
+            width: How long each is, in microseconds.
+
+        Raises:
+            StateError: The file is damaged.
+            StorageError: It cannot be read.
+        """
+        with reading(self._path) as connection:
+            rows = connection.execute(_RATES, {"since": since, "width": width}).fetchall()
+        return {(number, kind): count for number, kind, count in rows}
 
     def after(self, number: int, most: int) -> list[tuple[int, Change]] | None:
         """Return up to ``most`` changes after number ``number``, with their numbers.

@@ -13,7 +13,7 @@ from sqlite3 import Connection
 from typing import Any, Final
 
 from resourcesync.adapters.hub.database import Database
-from resourcesync.ports.subscriptions import Intent, Payload, Settled, Subscription
+from resourcesync.ports.subscriptions import Intent, Listening, Payload, Settled, Subscription
 
 _APPLICATION_ID: Final = 0x52534831  # "RSH1"
 _SCHEMA: Final = (
@@ -65,6 +65,11 @@ _NEXT_DUE: Final = f"""
         WHERE delivered < latest AND expires_us > :now AND due_us > :now
     )
 """  # noqa: S608 - made of our own text alone
+_LISTENING: Final = """
+    SELECT topic, origin, expires_us, delivered < ifnull(latest, 0), attempts
+    FROM subscription LEFT JOIN topic ON topic.name = topic
+    ORDER BY attempts DESC, origin, topic LIMIT ?
+"""
 _OWED: Final = """
     SELECT number, media_type, body FROM (
         SELECT number, media_type, body, sum(length(body)) OVER (ORDER BY number DESC) AS size
@@ -179,6 +184,15 @@ class FileHub:
         if topic is None:
             return self._number("SELECT count(*) FROM subscription")
         return self._number("SELECT count(*) FROM subscription WHERE topic = ?", topic)
+
+    def listening(self, most: int) -> list[Listening]:
+        """Return who is subscribed, at most so many; first those whose deliveries fail."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_LISTENING, (most,)).fetchall()
+        return [
+            Listening(topic=topic, origin=origin, expires=end, is_owed=bool(owed), attempts=tries)
+            for topic, origin, end, owed, tries in rows
+        ]
 
     def find(self, topic: str, callback: str) -> Subscription | None:
         """Return one subscription."""

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
 from resourcesync.server.dashboard.explore_page import DEPTHS, choice_page, explore_page
-from resourcesync.server.dashboard.mirror_page import WINDOWS, mirror_page
+from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.other_pages import (
     audits_page,
@@ -23,9 +23,14 @@ from resourcesync.server.dashboard.other_pages import (
     resource_page,
     run_page,
 )
-from resourcesync.server.dashboard.source_page import explored_page, source_page
+from resourcesync.server.dashboard.source_page import (
+    explored_page,
+    source_page,
+    validating_page,
+)
 from resourcesync.server.dashboard.style import SCRIPT, STYLE
-from resourcesync.server.dashboard.views import Explored, SourceView, Views
+from resourcesync.server.dashboard.views import SourceViews, Views
+from resourcesync.server.dashboard.windows import USUAL, WINDOWS
 from resourcesync.server.exchange import Exchange, Reply, Request, refuse, refuse_request
 from resourcesync.server.mounting import STOPPING, path_within
 
@@ -46,6 +51,7 @@ _FILES: Final = {
     b"/events.js": (b"text/javascript; charset=utf-8", SCRIPT.encode()),
 }
 _EXPLORE: Final = b"/explore"
+_VALIDATE: Final = b"/validate"
 _STREAM: Final = b"/events.stream"
 _READERS: Final = 2
 _MOST_FOLLOWERS: Final = 20
@@ -128,7 +134,7 @@ class Dashboard:
         return mirrors_page(self._views.mirrors(), self._views.now())
 
     def _mirror(self, query: _Query) -> str | None:
-        days = next((it for it in WINDOWS if str(it) == query.get("days")), 7)
+        days = _days(query)
         found = self._views.mirror(_of(query, "name"), days)
         return None if found is None else mirror_page(found, days)
 
@@ -174,27 +180,27 @@ class Dashboard:
 
 @final
 class SourceBoard:
-    """The page of a Source; what is not the page is left to another application.
+    """The pages of a Source; what is none of them is left to another application.
 
     Args:
-        view: Gives what the page shows; called in a thread.
-        explore: Gives the documents of the Source, so many levels of them; called in a thread.
+        views: Where they get what they show.
         others: Answers all other paths.
     """
 
-    def __init__(
-        self,
-        view: Callable[[], SourceView],
-        explore: Callable[[int], Explored],
-        others: ASGIApp,
-    ) -> None:
-        self._view, self._explore, self._others = view, explore, others
+    def __init__(self, views: SourceViews, others: ASGIApp) -> None:
+        self._views, self._others = views, others
         self._limiter: CapacityLimiter | None = None
+        self._pages: dict[bytes, Callable[[_Query], str]] = {
+            b"": self._source,
+            b"/": self._source,
+            _EXPLORE: lambda query: explored_page(views.explore(_depth(query))),
+            _VALIDATE: self._validate,
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as ASGI 3 asks."""
         path = path_within(scope) if scope["type"] == "http" else None
-        if path not in {b"", b"/", _EXPLORE, *_FILES}:
+        if path is None or path not in {*self._pages, *_FILES}:
             await self._others(scope, receive, send)
             return
         exchange = Exchange(Request.read(scope, path), receive, send)
@@ -209,12 +215,18 @@ class SourceBoard:
 
     def _make(self, path: bytes, query: bytes) -> Reply:
         try:
-            if path == _EXPLORE:
-                return _html(200, explored_page(self._explore(_depth(_read(query)))))
-            return _html(200, source_page(self._view()))
+            page = self._pages[path](_read(query))
         except ResourceSyncError as error:
             _LOG.warning("no page: %s", error)
             return refuse(503, f"Not now: {error.message}")
+        return _html(200, page, _report_policy(page) if "<style>" in page else _POLICY)
+
+    def _source(self, query: _Query) -> str:
+        return source_page(self._views.source(_days(query)))
+
+    def _validate(self, query: _Query) -> str:
+        found = self._views.validate(again="again" in query)
+        return found if isinstance(found, str) else validating_page(found)
 
 
 async def _pause(gone: asyncio.Task[None], stopping: asyncio.Event | None) -> None:
@@ -227,6 +239,10 @@ async def _pause(gone: asyncio.Task[None], stopping: asyncio.Event | None) -> No
 
 async def _set(event: asyncio.Event) -> None:
     await event.wait()
+
+
+def _days(query: _Query) -> int:
+    return next((it for it in WINDOWS if str(it) == query.get("days")), USUAL)
 
 
 def _depth(query: _Query) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from math import ceil
 from statistics import median
 from typing import Final
@@ -12,17 +12,12 @@ from resourcesync.model import wording
 from resourcesync.server.dashboard.layout import advice, card, page, pill, row, table
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
 from resourcesync.server.dashboard.mirrors_page import share
-from resourcesync.server.dashboard.plots import Plot, Series, bars, lines
+from resourcesync.server.dashboard.plots import Plot, Series, bars, lines, whole
 from resourcesync.server.dashboard.push_card import push_card
 from resourcesync.server.dashboard.timeline import saying, timeline
 from resourcesync.server.dashboard.views import Brief, Cause, Detail, Ran
+from resourcesync.server.dashboard.windows import DAY, HOUR, STEPS, begin, choice, every
 
-WINDOWS: Final = (1, 7, 30)
-"""The days that may be looked at."""
-
-_HOUR: Final = timedelta(hours=1)
-_DAY: Final = timedelta(days=1)
-_STEPS: Final = {1: _HOUR, 7: 6 * _HOUR, 30: _DAY}
 _RUN_HEADS: Final = ("Pull", "State", "What", "#Requests", "#Received", "#Took")
 _CAUSE_HEADS: Final = ("Cause", "#Resources", "Reason", "One of them")
 _SHOWN_RUNS: Final = 12
@@ -38,7 +33,11 @@ def mirror_page(it: Detail, days: int) -> str:
     status = it.brief.status
     bad = status.state in {MirrorState.FAILING, MirrorState.STOPPED}
     title = tag(
-        "div", tag("h1", it.brief.name), pill(status.state), _windows(it, days), class_="title"
+        "div",
+        tag("h1", it.brief.name),
+        pill(status.state),
+        choice("mirror", days, name=it.brief.name),
+        class_="title",
     )
     return page(
         it.brief.name,
@@ -63,19 +62,6 @@ def _source(it: Brief) -> Piece:
     if not place.startswith(("http://", "https://")):
         return (place, " · ", explore) if place else None
     return "follows ", tag("a", place, href=place, rel="noreferrer"), " · ", explore
-
-
-def _windows(it: Detail, days: int) -> Markup:
-    links = [
-        tag(
-            "a",
-            "24 hours" if number == 1 else f"{number} days",
-            href=address("mirror", name=it.brief.name, days=number),
-            aria_current="true" if number == days else None,
-        )
-        for number in WINDOWS
-    ]
-    return tag("nav", links, class_="choice", aria_label="Window of time")
 
 
 def _numbers(it: Detail, days: int) -> Markup:
@@ -125,8 +111,8 @@ def _p95(values: Sequence[float]) -> float:
 
 
 def _plots(it: Detail, days: int) -> Iterator[Markup]:
-    step = _STEPS[days]
-    since = _begin(it.since, step)
+    step = STEPS[days]
+    since = begin(it.since, step)
     count = ceil((it.until - since) / step)
 
     def group(pairs: Iterable[tuple[datetime, float]]) -> list[list[float]]:
@@ -147,14 +133,9 @@ def _plots(it: Detail, days: int) -> Iterator[Markup]:
         Series(name=kind, values=_sums(group(_counted(runs, kind))))
         for kind in ("created", "updated", "deleted")
     ]
-    every = "hour" if days == 1 else "6 hours" if step < _DAY else "day"
-    yield bars(plot(f"Changes per {every}", lambda value: wording.count(round(value)), *kinds))
+    made = plot(f"Changes per {every(days)}", lambda value: wording.count(round(value)), *kinds)
+    yield bars(replace(made, marks=whole))
     yield _bytes(it, days)
-
-
-def _begin(moment: datetime, step: timedelta) -> datetime:
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    return moment - (moment - epoch) % step
 
 
 def _counted(runs: Iterable[Ran], name: str) -> Iterator[tuple[datetime, float]]:
@@ -241,8 +222,8 @@ def _above(value: float) -> float:
 
 
 def _bytes(it: Detail, days: int) -> Markup:
-    step = _HOUR if days == 1 else _DAY
-    since = _begin(it.since, step)
+    step = HOUR if days == 1 else DAY
+    since = begin(it.since, step)
     count = ceil((it.until - since) / step)
     content, rest = [0.0] * count, [0.0] * count
     for ran in it.runs:
@@ -254,10 +235,10 @@ def _bytes(it: Detail, days: int) -> Markup:
         Series(name="content", values=tuple(content)),
         Series(name="lists and retries", values=tuple(rest)),
     )
-    every = "hour" if days == 1 else "day"
+    unit = "hour" if days == 1 else "day"
     return bars(
         Plot(
-            title=f"Bytes per {every}",
+            title=f"Bytes per {unit}",
             since=since,
             step=step,
             series=series,

@@ -30,6 +30,15 @@ def nice(most: float, parts: int = 4) -> list[float]:
     return [number * step for number in range(ceil(most / step - 1e-9) + 1)]
 
 
+def whole(most: float) -> list[float]:
+    """Return the marks of an axis of things that are counted."""
+    marks = nice(most)
+    if marks[1] == int(marks[1]):
+        return marks
+    step = ceil(marks[1])
+    return [float(step * number) for number in range(ceil(most / step) + 1)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """Values over time.

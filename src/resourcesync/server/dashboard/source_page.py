@@ -4,26 +4,46 @@ from collections.abc import Iterator
 from typing import Final
 
 from resourcesync.model import wording
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.ports.subscriptions import Listening
 from resourcesync.server.dashboard.explore_page import explore_page
-from resourcesync.server.dashboard.layout import card, facts, page, row, table
-from resourcesync.server.dashboard.markup import Markup, Piece, tag
-from resourcesync.server.dashboard.views import Document, Explored, SourceView
+from resourcesync.server.dashboard.layout import card, facts, outcome, page, row, table
+from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
+from resourcesync.server.dashboard.plots import Plot, Series, bars, whole
+from resourcesync.server.dashboard.views import Document, Explored, SourceView, Validated
+from resourcesync.server.dashboard.windows import STEPS, choice, every
 
 _MENU: Final = (("Source", "./"), ("Explore", "explore"), ("Figures", "metrics"))
+_LISTENING_HEADS: Final = ("Subscriber", "Channel", "Until", "State")
 _HEADS: Final = ("Document", "#Size", "#Age", "Written")
 
 
 def source_page(it: SourceView) -> str:
     """Return the page."""
     documents = [row(_HEADS, list(_document(one, it))) for one in it.documents]
-    offered = facts(it.overview.lists)
+    title = tag("div", tag("h1", it.overview.address), choice("./", it.days), class_="title")
+    offers = card(facts(it.overview.lists), title="What it offers")
     return page(
         "Source",
-        tag("h1", it.overview.address),
+        title,
         _numbers(it),
-        card(offered, title="What it offers"),
+        tag("div", card(_rate(it)), offers, class_="plots"),
+        _validation(it.validated),
+        _subscribers(it),
         card(table(_HEADS, documents), title="Documents"),
         card(facts(_figures(it)), title="What its server counts"),
+        now=it.now,
+        here="Source",
+        menu=_MENU,
+    )
+
+
+def validating_page(it: Validated) -> str:
+    """Return the page of a validation that goes on, or came to no end."""
+    return page(
+        "Validation",
+        tag("h1", "Validation"),
+        _validation(it),
         now=it.now,
         here="Source",
         menu=_MENU,
@@ -54,6 +74,71 @@ def _numbers(it: SourceView) -> Markup:
         ],
         class_="numbers",
     )
+
+
+def _rate(it: SourceView) -> Markup:
+    series = [Series(name=kind, values=values) for kind, values in it.changes]
+    plot = Plot(
+        title=f"Changes per {every(it.days)}",
+        since=it.since,
+        step=STEPS[it.days],
+        series=tuple(series),
+        form=lambda value: wording.count(round(value)),
+        marks=whole,
+    )
+    return bars(plot)
+
+
+def _subscribers(it: SourceView) -> Markup | None:
+    if it.subscribers is None:
+        return None
+    rows = [row(_LISTENING_HEADS, list(_listening(one))) for one in it.subscribers]
+    more = it.subscribed - len(it.subscribers)
+    rest = tag("p", f"And {wording.counted(more, 'other')}.", class_="muted") if more > 0 else None
+    body: Piece = (table(_LISTENING_HEADS, rows), rest) if rows else "Nobody is subscribed."
+    return card(body, title="Subscribers")
+
+
+def _listening(it: Listening) -> Iterator[Piece]:
+    yield tag("strong", it.origin)
+    yield it.topic.rpartition("/")[2] or it.topic
+    yield wording.moment(from_microseconds(it.expires))
+    if it.attempts:
+        failed = wording.counted(it.attempts, "delivery", "deliveries")
+        yield outcome(is_good=False, word=f"{failed} failed")
+    elif it.is_owed:
+        yield tag("span", "is being told", class_="state calm")
+    else:
+        yield outcome(is_good=True, word="has all")
+
+
+def _validation(it: Validated) -> Markup:
+    return card([tag("p", part) for part in _judged(it)], title="Validation")
+
+
+def _judged(it: Validated) -> Iterator[Piece]:
+    if it.ended is not None:
+        word = outcome(is_good=it.is_good, word="no error" if it.is_good else "not good")
+        yield word, f" {it.trouble or it.said}"
+        stale = " The documents have changed since." if it.is_stale else ""
+        yield f"Judged {wording.moment(it.ended)}.{stale}"
+    if it.is_running:
+        many = wording.counted(it.documents, "document")
+        yield (
+            f"The documents are being judged: {many} so far. ",
+            tag("a", "Look again", href="validate"),
+        )
+    elif it.ended is None:
+        yield "The documents were not judged since this service began. ", _link("Validate them")
+    elif it.is_stale:
+        yield _link("Validate them again")
+    else:
+        again = tag("a", "Validate again", href=address("validate", again=1))
+        yield again if it.trouble else (_link("The findings"), " · ", again)
+
+
+def _link(text: str) -> Markup:
+    return tag("a", text, href="validate")
 
 
 def _document(one: Document, it: SourceView) -> Iterator[Piece]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from resourcesync.destination.reports import AuditReport, FailedRun, MirrorStatus, RunReport
+from resourcesync.ports.subscriptions import Listening
 from resourcesync.server.figures import Figure
 from resourcesync.server.pages import Overview
 from resourcesync.websub.standing import Subscribed
@@ -259,6 +260,31 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Validated:
+    """How the documents of a Source were judged, if they were.
+
+    Attributes:
+        now: The moment that this is told of, UTC.
+        is_running: Whether they are being judged now.
+        documents: How many were judged, or have been so far.
+        ended: When they were judged, UTC; ``None`` if they were not.
+        said: What was found, in a few words.
+        is_good: Whether there was no error.
+        trouble: Why it came to no end; empty if it did.
+        is_stale: Whether they are others by now.
+    """
+
+    now: datetime
+    is_running: bool = False
+    documents: int = 0
+    ended: datetime | None = None
+    said: str = ""
+    is_good: bool = False
+    trouble: str = ""
+    is_stale: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceView:
     """A Source, as it offers itself.
 
@@ -267,12 +293,44 @@ class SourceView:
         overview: Its address, its lists, and how much they list.
         documents: Its documents, those written last first.
         figures: What its server counts.
+        days: Of how many days its changes are told.
+        since: When the first interval of them begins, UTC.
+        changes: For each kind, how many there were in each interval.
+        subscribers: Who is subscribed at its own hub, not all if they are many; ``None`` when no
+            hub is run here.
+        subscribed: How many are.
+        validated: How its documents were judged.
     """
 
     now: datetime
     overview: Overview
     documents: tuple[Document, ...]
     figures: tuple[Figure, ...]
+    days: int
+    since: datetime
+    changes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    subscribers: tuple[Listening, ...] | None = None
+    subscribed: int = 0
+    validated: Validated
+
+
+class SourceViews(Protocol):
+    """Where the pages of a Source get what they show; called in a thread, one at a time.
+
+    They raise a ``ResourceSyncError`` when it cannot be read.
+    """
+
+    def source(self, days: int) -> SourceView:
+        """Return the Source, and its changes of the last days."""
+        ...
+
+    def explore(self, depth: int) -> Explored:
+        """Return its documents, so many levels of them."""
+        ...
+
+    def validate(self, *, again: bool) -> str | Validated:
+        """Judge its documents; return the findings as a page of their own, or how far it is."""
+        ...
 
 
 class Views(Protocol):

@@ -1,0 +1,182 @@
+"""What the pages of ``serve --admin`` show: the Source as its operators see it."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from resourcesync.api.calls import Calls
+from resourcesync.cli.explore_pages import Explorer
+from resourcesync.cli.findings_html import html_page
+from resourcesync.cli.output import problem_of
+from resourcesync.cli.validate_words import Tally
+from resourcesync.errors import ResourceSyncError, StoppedError
+from resourcesync.ports import Clock
+from resourcesync.server.dashboard.views import Document, Explored, SourceView, Validated
+from resourcesync.server.dashboard.windows import STEPS, begin
+from resourcesync.server.operations import Count
+from resourcesync.validator.findings import Finding
+from resourcesync.wiring.hubs import OpenHub
+from resourcesync.wiring.mirrors import Network
+from resourcesync.wiring.serving import Tree
+from resourcesync.wiring.validating import Event, Judge, Judgement
+
+_LOG: Final = logging.getLogger(__name__)
+
+_SECONDS: Final = 600.0
+_MOST_FINDINGS: Final = 1_000
+_MOST_SUBSCRIBERS: Final = 50
+_PATIENCE: Final = 5.0
+_AGAIN: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    told: Validated
+    report: str
+    documents: tuple[Document, ...]
+    moment: float
+
+
+class Validation:
+    """Judges a tree in a thread of its own when it is asked to, one time after the other.
+
+    Args:
+        tree: The folder of its documents.
+        clock: Time.
+        seconds: How long it may take.
+    """
+
+    def __init__(self, tree: Path, clock: Clock, seconds: float = _SECONDS) -> None:
+        self._tree, self._clock, self._seconds = tree, clock, seconds
+        self._thread: threading.Thread | None = None
+        self._tally = Tally(fail_on="error")
+        self._ended: _Ended | None = None
+
+    def told(self, documents: tuple[Document, ...]) -> Validated:
+        """Return how it stands.
+
+        Args:
+            documents: As they are now; what was judged may have been others.
+        """
+        thread, ended = self._thread, self._ended
+        is_running = thread is not None and thread.is_alive()
+        if ended is None:
+            return Validated(
+                now=self._clock.now(), is_running=is_running, documents=self._tally.documents
+            )
+        is_stale = ended.documents != documents
+        return replace(ended.told, now=self._clock.now(), is_running=is_running, is_stale=is_stale)
+
+    def ask(self, documents: tuple[Document, ...], *, again: bool) -> str | None:
+        """Return the findings as a page of their own; ``None`` while it goes on.
+
+        It is begun when it was not yet, or the documents are others; and, not all the time,
+        when it is asked for again.
+        """
+        ended = self._ended
+        is_old = ended is None or self._clock.monotonic() - ended.moment >= _AGAIN
+        is_stale = ended is None or ended.documents != documents
+        thread = self._thread
+        if (thread is None or not thread.is_alive()) and (is_stale or (again and is_old)):
+            self._tally, self._ended = Tally(fail_on="error"), None
+            thread = threading.Thread(
+                target=self._judge, args=(documents,), name="resourcesync-validate", daemon=True
+            )
+            self._thread = thread
+            thread.start()
+        if thread is not None:
+            thread.join(_PATIENCE)
+        return None if self._ended is None else self._ended.report
+
+    def _judge(self, documents: tuple[Document, ...]) -> None:
+        tally, events, calls = self._tally, list[Event](), Calls(self._clock)
+        ends = self._clock.monotonic() + self._seconds
+        trouble = ""
+        try:
+            with calls.during(None, lambda: self._clock.monotonic() >= ends):
+                judge = Judge(Judgement(), network=Network(), clock=calls)
+                for event in judge.judge(str(self._tree)):
+                    calls.monotonic()  # who reads from a disk asks for no time
+                    tally.add(event)
+                    if not isinstance(event, Finding) or len(events) < _MOST_FINDINGS:
+                        events.append(event)
+        except StoppedError:
+            trouble = f"It took longer than {self._seconds:g} s, and was ended."
+        except ResourceSyncError as error:
+            trouble = f"{problem_of(error).message}."
+        except Exception:  # noqa: BLE001 - a thread's edge: a fault of ours is told as such
+            _LOG.exception("validation of %s", self._tree)
+            trouble = "It came to no end: a fault of this program, which its log tells of."
+        now = self._clock.now()
+        told = Validated(
+            now=now,
+            documents=tally.documents,
+            ended=now,
+            said=tally.sentence(),
+            is_good=not tally.fails and not trouble,
+            trouble=trouble,
+        )
+        report = "" if trouble else html_page(events, tally)
+        self._ended = _Ended(told, report, documents, self._clock.monotonic())
+
+
+class ServePages:
+    """Reads what the pages show (``server.dashboard.views.SourceViews``).
+
+    Args:
+        tree: What is served.
+        clock: Time.
+        counts: Give figures.
+        hub: The tree's own hub; ``None`` when it is not run here.
+    """
+
+    def __init__(
+        self, tree: Tree, clock: Clock, counts: Sequence[Count], hub: OpenHub | None
+    ) -> None:
+        self._tree, self._clock, self._counts, self._hub = tree, clock, counts, hub
+        self._lookout = tree.lookout()
+        self._explorer = Explorer(clock)
+        self._validation = Validation(tree.out, clock)
+
+    def source(self, days: int) -> SourceView:
+        """Return the Source, and its changes of the last days."""
+        now, documents = self._clock.now(), self._lookout.documents()
+        since = begin(now - timedelta(days=days), STEPS[days])
+        hub = self._hub
+        return SourceView(
+            now=now,
+            overview=self._lookout.overview(),
+            documents=documents,
+            figures=tuple(figure for count in self._counts for figure in count()),
+            days=days,
+            since=since,
+            changes=self._changes(since, now, STEPS[days]),
+            subscribers=None if hub is None else tuple(hub.store.listening(_MOST_SUBSCRIBERS)),
+            subscribed=0 if hub is None else hub.store.count_subscriptions(),
+            validated=self._validation.told(documents),
+        )
+
+    def _changes(
+        self, since: datetime, now: datetime, step: timedelta
+    ) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        rates = self._lookout.rates(since, step)
+        length = (now - since) // step + 1
+        kinds = ("created", "updated", "deleted")
+        return tuple(
+            (kind, tuple(rates.get((number, kind), 0) for number in range(length)))
+            for kind in kinds
+        )
+
+    def explore(self, depth: int) -> Explored:
+        """Return the documents of the Source, so many levels of them."""
+        return self._explorer.explore("", str(self._tree.out), Network, depth)
+
+    def validate(self, *, again: bool) -> str | Validated:
+        """Judge the documents; return the findings as a page, or how far it is."""
+        documents = self._lookout.documents()
+        report = self._validation.ask(documents, again=again)
+        return report or self._validation.told(documents)

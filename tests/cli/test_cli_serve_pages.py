@@ -1,0 +1,96 @@
+"""The pages of ``serve --admin``: what became of a Source, who follows it, whether it is sound."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.cli.serve_pages import ServePages, Validation
+from resourcesync.server.dashboard.windows import WINDOWS
+from resourcesync.wiring import publishing
+from tests.support.own_source import CALLBACKS, published_for_days, source_pages
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    published_for_days(tmp_path / "demo", days=2)
+    return tmp_path / "demo"
+
+
+@pytest.fixture
+def shown(root: Path) -> Iterator[tuple[str, ServePages]]:
+    with source_pages(root) as found:
+        yield found
+
+
+def get(address: str) -> str:
+    with urlopen(address, timeout=30) as answer:
+        assert answer.headers["content-security-policy"].startswith("default-src 'none';")
+        return str(answer.read().decode())
+
+
+def test_each_change_stands_in_the_interval_that_it_was_made_in(
+    root: Path, shown: tuple[str, ServePages]
+) -> None:
+    address, pages = shown
+    with closing(sqlite3.connect(root / ".resourcesync/catalogue.db")) as catalogue:
+        rows = catalogue.execute("SELECT change, count(*) FROM change GROUP BY 1").fetchall()
+    counted = dict(rows)
+    assert set(counted) == {"created", "updated", "deleted"}
+    for days in WINDOWS[1:]:
+        found = dict(pages.source(days).changes)
+        assert {len(values) for values in found.values()} <= {29, 31}
+        assert {kind: sum(values) for kind, values in found.items()} == counted
+    last = dict(pages.source(1).changes)
+    assert 0 < sum(last["created"]) < counted["created"]
+    assert "Changes per 6 hours" in get(address)
+    assert "Changes per hour" in get(f"{address}?days=1")
+
+    before = pages.source(7).changes
+    (root / "another.xml").write_text("another")
+    publishing.publish_tree(root, {}, clock=SystemClock())
+    assert pages.source(7).changes[0][1][-1] == before[0][1][-1] + 1
+
+
+def test_who_is_subscribed_is_told_without_what_only_they_may_know(
+    shown: tuple[str, ServePages],
+) -> None:
+    page = get(shown[0])
+    assert "https://two.example:8443" in page
+    assert "changenotification.xml" in page
+    assert "has all" in page
+    assert [it for it in CALLBACKS if it.rpartition("/")[2] in page] == []
+
+
+def test_documents_are_judged_when_asked_and_again_when_they_are_others(
+    root: Path, shown: tuple[str, ServePages]
+) -> None:
+    address, pages = shown
+    assert "were not judged since" in get(address)
+    report = get(f"{address}validate")
+    assert "<h1>" in report
+    assert "no error" in get(address)
+    assert pages.source(7).validated.documents > 3
+    ended = pages.source(7).validated.ended
+    assert get(f"{address}validate?again=1") == report  # not all the time
+    assert pages.source(7).validated.ended == ended
+
+    path = root / "resourcesync" / "changelist.xml"
+    path.write_text(path.read_text().replace('change="updated"', 'change="mended"'))
+    assert "have changed since" in get(address)
+    assert "mended" in get(f"{address}validate")
+    assert "not good" in get(address)
+
+
+def test_a_validation_that_takes_too_long_or_cannot_be_is_said_to_be_so(tmp_path: Path) -> None:
+    slow = Validation(tmp_path, SystemClock(), seconds=0.0)
+    assert slow.ask((), again=False) == ""
+    assert slow.told(()).trouble == "It took longer than 0 s, and was ended."
+    empty = Validation(tmp_path, SystemClock())
+    assert empty.ask((), again=False) == ""
+    assert "no ResourceSync documents" in empty.told(()).trouble
+    assert not empty.told(()).is_good
