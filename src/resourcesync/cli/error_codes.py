@@ -22,6 +22,8 @@ ConfigurationError
   origins            What was given is no origin; write https://HOST.
   type               What was given is no media type; write text/html or text/*.
   base               The Source's address cannot be the root of a mirror.
+  wrong-mapping      The mapping of an index does not let its documents be found; see the how-to.
+  no-view            The server opens no point in time: it is another kind, or too old.
 StoppedError
   interrupted        The run was stopped before its end; run it again, it goes on.
 StorageError
@@ -41,7 +43,11 @@ StateError
   catalogue-row      A row of a catalogue cannot be published; `catalogue check` names it.
 DiscontinuityError
   changes-lost       The log of changes does not reach back to the cursor; begin anew.
+  bad-position       What was noted of a log of changes is another program's; all is read again.
 SourceUnavailableError
+  lost-view          The server lost the point in time that was being read; run again.
+  partial-search     Some shards of an index did not answer; run again when the cluster is well.
+  unsteady-index     The index is being filled or emptied; run again when that is done.
   connect            The host cannot be connected; see its name and port, then try again later.
   dns                The host's name cannot be resolved; see that it is written well.
   timeout            The connection was not made in time.
@@ -58,7 +64,11 @@ SourceRefusedError
   tls                No trusted TLS connection is possible; see --ca-file.
   uri                The address cannot be used.
   proxy              The proxy does not let the request through, or does not answer.
+SourceNotFoundError
+  no-index           The server has no such index; see the address, or make it by an import.
 BadResponseError
+  cut-short          An index gave fewer documents than it said; run again.
+  index-changed      An index was made anew while it was read; run again when it is filled.
   protocol           The server does not speak HTTP as it should.
   too-big            The response is bigger than allowed.
 VerificationError

@@ -271,16 +271,9 @@ class SearchServer:
 
     def _error(self, status: int, answer: bytes, path: str) -> SourceError:
         kind, reason = _reason_of(answer)
-        if status in _REFUSED:
-            return SourceRefusedError(
-                f"{self.address} refuses",
-                uri=self.address,
-                status=status,
-                evidence=(("got", f"{status} {kind}"), ("asked", path[:_SAID])),
-                hint="give --with user=NAME --with password=env:NAME, or --with api_key=env:NAME; "
-                "reading needs the privileges read and view_index_metadata",
-            )
         evidence = (("got", f"{status} {kind}: {reason}"), ("asked", path[:_SAID]))
+        if status in _REFUSED:
+            return self._refused(status, kind, path)
         if status in _BUSY:
             return SourceUnavailableError(
                 f"{self.address} cannot do it now",
@@ -288,7 +281,7 @@ class SearchServer:
                 status=status,
                 evidence=evidence,
             )
-        if kind.startswith(_LOST_VIEW) or _LOST_VIEW in reason:
+        if _LOST_VIEW in kind or _LOST_VIEW in reason:
             return SourceUnavailableError(
                 f"{self.address} has lost the point in time that was being read",
                 uri=self.address,
@@ -305,12 +298,19 @@ class SearchServer:
                 evidence=evidence,
                 code="no-index",
             )
+        message = f"{self.address} does not do what it is asked"
         return RequestRefusedError(
-            f"{self.address} does not do what it is asked",
+            message, uri=self.address, status=status, kind=kind, reason=reason
+        )
+
+    def _refused(self, status: int, kind: str, path: str) -> SourceRefusedError:
+        return SourceRefusedError(
+            f"{self.address} refuses",
             uri=self.address,
             status=status,
-            kind=kind,
-            reason=reason,
+            evidence=(("got", f"{status} {kind}"), ("asked", path[:_SAID])),
+            hint="give --with user=NAME --with password=env:NAME, or --with api_key=env:NAME; "
+            "reading needs the privileges read and view_index_metadata",
         )
 
 
