@@ -72,6 +72,11 @@ class EventReader:
                 self._take(self._rest)
             self._rest, self._is_long = held, True
 
+    @property
+    def is_amid(self) -> bool:
+        """Whether an event has begun to come, and not ended."""
+        return bool(self._size or self._rest)
+
     def _begin(self) -> None:
         self._kind = ""
         self._data: list[bytes] = []

@@ -264,10 +264,11 @@ class Listening:
         return self._reader
 
     def arrived(self, chunk: bytes) -> None:
-        """Take note that the answer is there, and whether there was something in it."""
+        """Take note that the answer is there, and whether there was something new in it."""
         if chunk or not self._arrived_at:
             self._arrived_at = self._clock.monotonic()
-        self._heard_at = self._heard_at or self._arrived_at
+        if self._reader.is_amid or not self._heard_at:
+            self._heard_at = self._arrived_at
 
     def asked_after(self) -> datetime | None:
         """Return the moment of the position that this call was given, once."""

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from resourcesync.adapters.http.run import Outcome, Run
 from resourcesync.ports import Request
 
+_TURN = 0.1
+"""Seconds that a turn of the loop takes at most."""
+
 
 class Arriving:
     """A sink that keeps what came since the last look.
@@ -39,10 +42,8 @@ class StreamRun(Run):
     """The state of one ``stream``."""
 
     def turns(self, request: Request) -> Iterator[Outcome | None]:
-        """Carry out one request; yield ``None`` after each turn of the loop, then the outcome.
-
-        A turn takes half a second at most.
-        """
+        """Carry out one request; yield ``None`` after each turn of the loop, then the outcome."""
+        self._nap = min(self._nap, _TURN)
         self._take(iter((request,)))
         while not self._done:
             now = self._clock.monotonic()

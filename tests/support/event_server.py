@@ -1,0 +1,174 @@
+"""A server of events on loopback: a log that is told by Server-Sent Events, with every quirk."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Final, Self
+from urllib.parse import parse_qs, urlsplit
+
+_LOOK: Final = 0.02
+
+
+@dataclass
+class Manners:
+    """How the server behaves; may be changed at any time.
+
+    Attributes:
+        statuses: Statuses that are answered first, one for each connection.
+        fields: Fields of each answer.
+        kind: Its content type.
+        cut_after: Events after which a connection breaks off, in the middle of an event.
+        end_after: Events after which it ends in good order.
+        ends: Whether it ends when all is told.
+        keep_alive: Seconds after which a comment is sent; 0 sends none.
+        prelude: What is sent first.
+        line_end: What ends a line.
+        oldest: The number of the oldest event that is kept.
+        is_resetting: Whether who comes with an older one is told ``reset``.
+    """
+
+    statuses: list[int] = field(default_factory=list)
+    fields: dict[str, str] = field(default_factory=dict)
+    kind: str = "text/event-stream; charset=utf-8"
+    cut_after: int = 0
+    end_after: int = 0
+    ends: bool = False
+    keep_alive: float = 0.0
+    prelude: bytes = b":ok\n\n"
+    line_end: bytes = b"\n"
+    oldest: int = 0
+    is_resetting: bool = False
+
+
+class EventServer:
+    """Tells the events of a log, to each who comes from the one on that it had last."""
+
+    def __init__(self) -> None:
+        self.manners = Manners()
+        self.asked: list[dict[str, str]] = []
+        """The fields of each request, and its query."""
+        self._log: list[tuple[str, bytes]] = []
+        self._ids: Callable[[int], str] = str
+        self._changed = threading.Condition()
+        self._stops = False
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                server._answer(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(_LOOK,))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with self._changed:
+            self._stops = True
+            self._changed.notify_all()
+        self._http.shutdown()
+        self._thread.join()
+        self._http.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_address[1]}/stream"
+
+    @property
+    def told(self) -> int:
+        """How many events there are."""
+        return len(self._log)
+
+    def named(self, ids: Callable[[int], str]) -> None:
+        """Let the id of an event be made of its number."""
+        self._ids = ids
+
+    def tell(self, data: bytes, kind: str = "message") -> None:
+        """Add an event; ``data`` may have several lines."""
+        with self._changed:
+            self._log.append((kind, data))
+            self._changed.notify_all()
+
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+        manners = self.manners
+        query = {key: one[0] for key, one in parse_qs(urlsplit(handler.path).query).items()}
+        self.asked.append({**{k.lower(): v for k, v in handler.headers.items()}, **query})
+        handler.close_connection = True
+        if manners.statuses:
+            status = manners.statuses.pop(0)
+            handler.send_response(status)
+            for name, value in manners.fields.items():
+                handler.send_header(name, value)
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+            return
+        handler.send_response(200)
+        handler.send_header("Content-Type", manners.kind)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        try:
+            self._stream(handler, manners)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+    def _stream(self, handler: BaseHTTPRequestHandler, manners: Manners) -> None:
+        def send(data: bytes) -> None:
+            if data:  # no bytes are the end of the body
+                handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+        send(manners.prelude)
+        number = self._first(handler)
+        if number < manners.oldest:
+            if manners.is_resetting:
+                end = manners.line_end
+                send(b"event: reset" + end + b"id: -" + end + b"data: {}" + end * 2)
+            number = manners.oldest
+        sent = 0
+        while not self._stops:
+            with self._changed:
+                if number >= len(self._log):
+                    if manners.ends:
+                        break
+                    if not self._changed.wait(manners.keep_alive or _LOOK) and manners.keep_alive:
+                        send(b":\n\n")
+                    continue
+            event = self._written(number)
+            number, sent = number + 1, sent + 1
+            if manners.cut_after and sent > manners.cut_after:
+                send(event[: len(event) // 2])
+                handler.wfile.flush()
+                return  # without the end of the body
+            send(event)
+            if manners.end_after and sent >= manners.end_after:
+                break
+        handler.wfile.write(b"0\r\n\r\n")
+
+    def _first(self, handler: BaseHTTPRequestHandler) -> int:
+        """Return the number of the event that who comes has to be told first."""
+        last = handler.headers.get("Last-Event-ID", "")
+        known = {self._ids(number): number for number in range(len(self._log))}
+        if last in known:
+            return known[last] + 1
+        return 0 if last or "since" in handler.path else len(self._log)
+
+    def _written(self, number: int) -> bytes:
+        kind, data = self._log[number]
+        lines = [b"event: " + kind.encode()]
+        lines += [b"id: " + self._ids(number).encode()] if self._ids(number) else []
+        lines += [b"data: " + one for one in data.split(b"\n")]
+        return self.manners.line_end.join([*lines, b"", b""])

@@ -1,0 +1,103 @@
+"""``feed:-``: what comes on standard input is taken when it can be recorded."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.feeds.standard_input import StandardInput
+from resourcesync.documents.ndjson import MAX_LINE
+from resourcesync.errors import ConfigurationError, StorageError
+from tests.support.feeding import line, names, omissions
+
+
+class Pipe:
+    """A pipe, with an account at its end."""
+
+    def __init__(self) -> None:
+        self.reads, self.writes = os.pipe()
+        self.account = StandardInput(SystemClock(), self.reads)
+
+    def write(self, *lines: bytes) -> None:
+        os.write(self.writes, b"".join(lines))
+
+    def close(self) -> None:
+        os.close(self.writes)
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    made = Pipe()
+    yield made
+    os.close(made.reads)
+
+
+def test_once_it_is_read_to_its_end_and_says_so(pipe: Pipe) -> None:
+    pipe.write(line("a"), b"\n", b"{]\n", line("b"), line("c").rstrip())
+    pipe.close()
+
+    told = list(pipe.account.changes(pipe.account.position(), 0))
+
+    assert names(told) == ["a", "b", "c"]
+    assert omissions(told)[0][0] == "{]"
+    assert [lot.is_last for lot in told] == [False] * (len(told) - 1) + [True]
+    assert list(pipe.account.changes("", 0)) == []
+
+
+def test_what_comes_is_told_in_small_lots_by_time_and_the_rest_stays_in_the_pipe(
+    pipe: Pipe,
+) -> None:
+    pipe.write(line("a"), line("b")[:7])
+    writing = threading.Timer(0.2, pipe.write, (line("b")[7:], line("c")))
+    writing.start()
+    telling = pipe.account.changes("", 3)
+    began = time.monotonic()
+    assert names([next(telling)]) == ["a", "b", "c"]
+    assert 0.4 < time.monotonic() - began < 1.5
+
+    pipe.write(line("d"))
+    telling.close()  # type: ignore[attr-defined]
+
+    assert os.read(pipe.reads, 1000) == line("d")
+    pipe.close()
+
+
+def test_who_waits_is_told_in_time_that_nothing_came(pipe: Pipe) -> None:
+    began = time.monotonic()
+    told = list(pipe.account.changes("", 0.3))
+
+    assert (names(told), told[:1]) == ([], [])
+    assert 0.25 < time.monotonic() - began < 1
+    assert names([next(pipe.account.changes("", 0))]) == []  # a chance to stop, after a second
+    pipe.close()
+
+
+def test_a_line_that_is_too_long_is_passed_over(pipe: Pipe) -> None:
+    def write() -> None:
+        pipe.write(line("a"))
+        for _ in range(40):
+            pipe.write(b"y" * 65_536)
+        pipe.write(b"\n", line("b"))
+        pipe.close()
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    told = list(pipe.account.changes("", 0))
+    writing.join()
+
+    assert names(told) == ["a", "b"]
+    assert omissions(told) == [("y" * 200, f"longer than {MAX_LINE:,} bytes")]
+
+
+def test_a_descriptor_that_cannot_be_read_is_an_error() -> None:
+    pipe = Pipe()
+    pipe.close()
+    os.close(pipe.reads)
+
+    with pytest.raises(StorageError, match="standard input"):
+        list(pipe.account.changes("", 0))
+    with pytest.raises(ConfigurationError):
+        list(pipe.account.resources())

@@ -1,0 +1,384 @@
+"""``sse:`` and ``eventstreams:``: a stream is gone on with wherever it was cut."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from resourcesync.adapters.feeds import streams, telling
+from resourcesync.errors import (
+    BadResponseError,
+    ConfigurationError,
+    DiscontinuityError,
+    ResourceMissingError,
+    SourceRefusedError,
+    SourceUnavailableError,
+    StateError,
+)
+from resourcesync.ports.accounts import Account, AccountOptions, Told
+from resourcesync.testing import AccountSuite
+from tests.support.event_server import EventServer
+from tests.support.feeding import line, names, omissions, options
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EventServer]:
+    monkeypatch.setattr(streams, "_FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(telling, "_LONGEST", 0.1)
+    with EventServer() as running:
+        yield running
+
+
+@contextmanager
+def own(server: EventServer, **values: str) -> Iterator[Account]:
+    with streams.open_own(options(f"sse:{server.url}", **{"quiet": "0.15", **values})) as account:
+        yield account
+
+
+def begun(account: Account, server: EventServer) -> str:
+    """Return a position after an event that was told."""
+    first = account.position()
+    told: list[Told] = []
+    adding = threading.Timer(0.05, server.tell, (line("first").rstrip(), "updated"))
+    adding.start()
+    for lot in account.changes(first, 5):
+        told.append(lot)
+        if lot.changes:
+            break
+    assert names(told) == ["first"]
+    return told[-1].position
+
+
+class TestOwnEvents(AccountSuite):
+    tells_all = False
+    server: EventServer
+
+    @pytest.fixture
+    def account(self, server: EventServer) -> Iterator[Account]:
+        self.server = server
+        server.manners.prelude = b"retry: 100\n\n"
+        with own(server, quiet="0.05") as account:
+            self.start = begun(account, server)
+            yield _Begun(account, self.start)
+
+    def put(self, name: str, content: bytes) -> str:
+        self.server.tell(line(name, "created", content).rstrip(), "created")
+        return f"https://h/{name}"
+
+    def remove(self, name: str) -> None:
+        self.server.tell(line(name, "deleted").rstrip(), "deleted")
+
+    def down(self) -> AbstractContextManager[None]:
+        return _answering(self.server, 503)
+
+    def forget(self) -> bool:
+        self.server.manners.oldest = self.server.told
+        self.server.manners.is_resetting = True
+        return True
+
+
+class _Begun:
+    """An account whose present position is one that a server gave."""
+
+    tells_all = False
+
+    def __init__(self, account: Account, position: str) -> None:
+        self._account, self._position = account, position
+        self.resources, self.changes = account.resources, account.changes
+
+    def position(self) -> str:
+        for lot in self._account.changes(self._position, 0):
+            self._position = lot.position
+        return self._position
+
+
+@contextmanager
+def _answering(server: EventServer, status: int) -> Iterator[None]:
+    server.manners.statuses = [status] * 1_000
+    yield
+    server.manners.statuses = []
+
+
+def test_every_event_is_told_once_however_often_the_connection_is_cut(server: EventServer) -> None:
+    with own(server) as account:
+        position = begun(account, server)
+        for number in range(40):
+            server.tell(line(f"n{number}").rstrip(), "updated")
+        server.manners.cut_after = 13
+        server.manners.prelude = b"retry: 1\n\n"
+        told = list(account.changes(position, 1))
+
+    assert names(told) == [f"n{number}" for number in range(40)]
+    asked = [it.get("last-event-id") for it in server.asked]
+    assert asked[0] is None
+    assert asked[2:4] == ["13", "26"]
+    assert {it["accept"] for it in server.asked} == {"text/event-stream"}
+
+
+def test_who_does_not_wait_has_what_was_there_and_who_comes_back_the_rest(
+    server: EventServer,
+) -> None:
+    with own(server) as account:
+        position = begun(account, server)
+        server.tell(line("a").rstrip(), "created")
+        server.tell(line("b", "deleted").rstrip(), "deleted")
+        began = time.monotonic()
+        told = list(account.changes(position, 0))
+        assert time.monotonic() - began < 1.5
+        assert [(it.kind.value, it.uri) for it in told[-1].changes] == [
+            ("updated", "https://h/a"),  # what the line says, whatever the event is called
+            ("deleted", "https://h/b"),
+        ]
+
+    server.tell(line("c").rstrip(), "updated")
+    with own(server) as account:
+        assert names(account.changes(told[-1].position, 0)) == ["c"]
+
+
+def test_news_are_told_within_a_second_while_it_waits_and_it_ends_in_time(
+    server: EventServer,
+) -> None:
+    with own(server) as account:
+        position = begun(account, server)
+        came: list[float] = []
+        began = time.monotonic()
+        adding = threading.Timer(0.3, server.tell, (line("a").rstrip(), "updated"))
+        adding.start()
+        for lot in account.changes(position, 1.5):
+            came += [time.monotonic() - began] * len(lot.changes)
+
+    assert len(came) == 1
+    assert 0.25 < came[0] < 0.8
+    assert 1.4 < time.monotonic() - began < 3.5
+
+
+def test_a_connection_that_falls_silent_is_begun_anew(server: EventServer) -> None:
+    with own(server, silence="0.4") as account:
+        position = begun(account, server)
+        server.asked.clear()
+        list(account.changes(position, 1.2))
+        assert len(server.asked) >= 2
+
+        server.asked.clear()
+        server.manners.keep_alive = 0.1
+        list(account.changes(position, 1.2))
+        assert len(server.asked) == 1
+
+
+def test_a_server_that_is_away_for_a_while_is_waited_for_and_asked_less_and_less(
+    server: EventServer,
+) -> None:
+    with own(server) as account:
+        position = begun(account, server)
+        server.tell(line("a").rstrip(), "updated")
+        server.manners.statuses = [503, 502]
+        server.asked.clear()
+        began = time.monotonic()
+        for lot in account.changes(position, 20):
+            if lot.changes:
+                break
+
+    assert len(server.asked) == 3
+    assert 0.3 <= time.monotonic() - began < 3  # a tenth of a second, then two
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (401, SourceRefusedError),
+        (403, SourceRefusedError),
+        (404, ResourceMissingError),
+        (204, BadResponseError),
+    ],
+)
+def test_what_will_not_pass_is_told_at_once(
+    server: EventServer, status: int, error: type[Exception]
+) -> None:
+    with own(server) as account, _answering(server, status), pytest.raises(error):
+        list(account.changes(account.position(), 30))
+    assert len(server.asked) == 1
+
+
+def test_a_server_that_stays_away_is_an_error_in_the_end(server: EventServer) -> None:
+    with own(server) as account, _answering(server, 503):
+        for wait in (0.0, 0.5):
+            with pytest.raises(SourceUnavailableError):
+                list(account.changes(account.position(), wait))
+
+
+def test_a_page_is_no_stream_of_events(server: EventServer) -> None:
+    server.manners.kind = "text/html"
+    server.manners.ends = True
+    with own(server) as account, pytest.raises(BadResponseError, match="no stream of events"):
+        list(account.changes(account.position(), 5))
+
+
+@pytest.mark.parametrize("bad", ["ä", "x" * 9_000, "a\x01b"])
+def test_ids_that_cannot_be_sent_back_are_refused(server: EventServer, bad: str) -> None:
+    with own(server) as account:
+        position = begun(account, server)
+        server.named(lambda number: bad if number > 3 else str(number))
+        for _ in range(5):
+            server.tell(line("a").rstrip(), "updated")
+        with pytest.raises(BadResponseError, match="id"):
+            list(account.changes(position, 0))
+
+
+def test_a_stream_without_ids_is_followed_only_if_gaps_may_be(server: EventServer) -> None:
+    server.named(lambda _: "")
+    adding = threading.Timer(0.2, server.tell, (line("a").rstrip(), "updated"))
+    adding.start()
+    with own(server) as account, pytest.raises(BadResponseError, match="no id"):
+        list(account.changes(account.position(), 1.5))
+    with own(server, gaps="accept") as account:
+        adding = threading.Timer(0.2, server.tell, (line("a").rstrip(), "updated"))
+        adding.start()
+        assert names(account.changes(account.position(), 1.5)) == ["a"]
+
+
+def test_a_reset_is_a_gap_and_may_be_accepted(server: EventServer) -> None:
+    with own(server) as account:
+        position = begun(account, server)
+        for number in range(5):
+            server.tell(line(f"n{number}").rstrip(), "updated")
+        server.manners.oldest, server.manners.is_resetting = 4, True
+        with pytest.raises(DiscontinuityError) as gap:
+            list(account.changes(position, 0))
+        assert gap.value.code == "feed-gap"
+    with own(server, gaps="accept") as account:
+        assert names(account.changes(position, 0)) == ["n3", "n4"]
+
+
+def test_what_says_nothing_or_too_much_is_left_out(server: EventServer) -> None:
+    with own(server) as account:
+        position = begun(account, server)
+        server.tell(b"{]", "updated")
+        server.tell(b"x" * 3_000_000, "updated")
+        server.tell(b"whatever", "other")
+        server.tell(line("a").rstrip(), "updated")
+        told = list(account.changes(position, 0))
+
+    assert names(told) == ["a"]
+    assert [(name[:9], reason[:30]) for name, reason in omissions(told)] == [
+        ("{]", omissions(told)[0][1][:30]),
+        ("xxxxxxxxx", "an event of more than 1,048,57"),
+    ]
+
+
+def test_a_reader_that_is_slow_holds_the_server_up_and_no_memory(server: EventServer) -> None:
+    """What is not asked for stays with the server: the connection is the queue."""
+    with own(server) as account:
+        position = begun(account, server)
+        for number in range(3_000):
+            server.tell(line(f"n{number}", type="t" * 4_000).rstrip(), "updated")
+        told = []
+        for lot in account.changes(position, 0):
+            told.append(len(lot.changes))
+            time.sleep(0.01)
+        assert sum(told) == 3_000
+        assert max(told) <= 2_500
+
+
+def test_an_address_that_is_private_is_asked_only_because_it_was_named(
+    server: EventServer,
+) -> None:
+    server.manners.statuses = [302]
+    server.manners.fields = {"Location": f"http://localhost:{server.url.split(':')[2]}"}
+    with own(server) as account, pytest.raises(SourceRefusedError):
+        list(account.changes(account.position(), 0))
+
+
+@pytest.mark.parametrize(
+    ("address", "values"),
+    [
+        ("sse:example.org/stream", {}),
+        ("sse:ftp://example.org/stream", {}),
+        ("sse:http://127.0.0.1/", {"wiki": "enwiki"}),
+        ("sse:http://127.0.0.1/", {"quiet": "soon"}),
+        ("sse:http://127.0.0.1/", {"silence": "-1"}),
+        ("sse:http://127.0.0.1/", {"silence": "nan"}),
+        ("sse:http://127.0.0.1/", {"gaps": "maybe"}),
+    ],
+)
+def test_what_cannot_work_is_told_before_anything_is_asked(
+    address: str, values: dict[str, str]
+) -> None:
+    with (
+        pytest.raises(ConfigurationError),
+        streams.open_own(options(address, **values)),
+    ):
+        raise AssertionError("it was opened")
+
+
+def test_a_position_that_is_none_is_told(server: EventServer) -> None:
+    with own(server) as account:
+        with pytest.raises(StateError):
+            list(account.changes("nonsense", 0))
+        with pytest.raises(ConfigurationError):
+            list(account.resources())
+
+
+# --- Wikimedia ---
+
+
+def event(title: str, moment: datetime, **more: object) -> bytes:
+    meta = {
+        "uri": f"https://en.wikipedia.org/wiki/{title}",
+        "dt": moment.isoformat().replace("+00:00", "Z"),
+        "domain": "en.wikipedia.org",
+    }
+    said = {"meta": meta, "type": "edit", "title": title, "namespace": 0, "wiki": "enwiki", **more}
+    return json.dumps(said).encode()
+
+
+@contextmanager
+def wikimedia(server: EventServer, **values: str) -> Iterator[Account]:
+    asked: AccountOptions = options(f"eventstreams:{server.url}", **{"quiet": "0.15", **values})
+    with streams.open_wikimedia(asked) as account:
+        yield account
+
+
+def test_the_first_reading_begins_at_the_moment_that_was_chosen(server: EventServer) -> None:
+    moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    for number in range(3):
+        server.tell(event(f"P{number}", moment + timedelta(seconds=number)))
+    with wikimedia(server, since="2026-01-02T03:04:05Z") as account:
+        told = list(account.changes(account.position(), 0))
+        list(account.changes(told[-1].position, 0))
+
+    assert [it.uri[-2:] for it in told[0].changes] == ["P0", "P1", "P2"]
+    assert [it.time for it in told[0].changes][1] == moment + timedelta(seconds=1)
+    assert [it.get("since") for it in server.asked] == ["2026-01-02T03:04:05Z", None]
+    assert server.asked[1]["last-event-id"] == "2"
+
+
+def test_who_does_not_wait_stops_at_the_present_of_a_stream_that_never_rests(
+    server: EventServer,
+) -> None:
+    now = datetime.now(UTC)
+    for number in range(9):
+        server.tell(event(f"P{number}", now + timedelta(seconds=number - 5)))
+    with wikimedia(server, quiet="30") as account:
+        began = time.monotonic()
+        told = list(account.changes(account.position(), 0))
+
+    assert time.monotonic() - began < 5
+    assert len(told[0].changes) >= 6
+
+
+def test_a_stream_that_does_not_reach_back_is_a_gap(server: EventServer) -> None:
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    server.tell(event("A", moment))
+    with wikimedia(server, since="2026-01-01T00:00:00Z") as account:
+        told = list(account.changes(account.position(), 0))
+        server.tell(event("B", moment + timedelta(hours=1, minutes=59)))
+        told = list(account.changes(told[-1].position, 0))
+        server.tell(event("C", moment + timedelta(hours=4)))
+        with pytest.raises(DiscontinuityError, match="reach back"):
+            list(account.changes(told[-1].position, 0))
+    with wikimedia(server, gaps="accept") as account:
+        assert [len(it.changes) for it in account.changes(told[-1].position, 0)] == [1]
