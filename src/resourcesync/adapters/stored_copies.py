@@ -117,15 +117,8 @@ class StoredCopies(StoredLook):
             LockedError: Somebody holds it.
             StorageError: It cannot be asked.
         """
-        with asking("taking hold of it"):
-            again = getattr(self._store, "hold_as", None)
-            guard = again(who, holder) if again and holder else self._store.hold(who)
-            guard.__enter__()
-        try:
+        with holding(self._store, who, holder):
             yield
-        finally:
-            with asking("letting go of it"):
-                guard.__exit__(None, None, None)
 
     def check(self, state: MirrorState) -> None:
         """Check that the store is still the one that the mirror's memory tells of.
@@ -332,6 +325,25 @@ class StoredCopies(StoredLook):
                 if not isinstance(key, str) or not key.startswith(prefix):
                     raise StorageError(f"the store listed {key!r:.100}, which was not asked for")
                 yield key
+
+
+@contextmanager
+def holding(store: Store, who: str, holder: str = "") -> Iterator[None]:
+    """Hold a store while the block runs; see ``StoredCopies.held``.
+
+    Raises:
+        LockedError: Somebody holds it.
+        StorageError: It cannot be asked.
+    """
+    with asking("taking hold of it"):
+        again = getattr(store, "hold_as", None)
+        guard = again(who, holder) if again and holder else store.hold(who)
+        guard.__enter__()
+    try:
+        yield
+    finally:
+        with asking("letting go of it"):
+            guard.__exit__(None, None, None)
 
 
 def _in_flight(store: Store) -> int:

@@ -10,7 +10,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.source.policy import Step
 from resourcesync.source.scan import Left
 from resourcesync.source.shelf import Written
-from resourcesync.wiring import machine, publishing, serving
+from resourcesync.wiring import documents, machine, publishing, serving
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +78,13 @@ class Publisher:
     def __init__(self, folder: str | os.PathLike[str], **options: Unpack[PublisherOptions]) -> None:
         self.folder = Path(folder)
         self._chosen = publisher_settings(options)
-        self._out = Path(str(self._chosen["out"])) if "out" in self._chosen else None
-        if self._out is not None:
-            self._chosen["out"] = publishing.relative_out(self.folder, self._out)
+        out = str(self._chosen.get("out", ""))
+        self._out = Path(out) if out and not documents.is_store(out) else None
+        if out:
+            self._chosen["out"] = documents.out_of(self.folder, out)
         if self._chosen.get("versions_in"):
             place = Path(str(self._chosen["versions_in"]))
-            self._chosen["versions_in"] = publishing.relative_out(self.folder, place)
+            self._chosen["versions_in"] = documents.out_of(self.folder, place)
 
     def __repr__(self) -> str:
         return f"Publisher({os.fspath(self.folder)!r})"

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from resourcesync.cli import mirror_folders, publish_options, publish_told
+from resourcesync.cli import mirror_folders, publish_options, publish_originals, publish_told
 from resourcesync.cli.configured_tables import Setting, mistakes, read_setting
 from resourcesync.cli.publish_told import CATALOGUE
 from resourcesync.config.files import ConfigFile
@@ -61,8 +61,10 @@ class ConfiguredSources:
         if "path" not in settings:
             raise file.wrong(table, "path", "is missing")
         path = _path_of(file, table, settings["path"])
-        for key in {"out", "versions_in"} & settings.keys():
+        for key in {"out", "state", "versions_in"} & settings.keys():
             told = settings[key]
+            if key == "out" and "://" in str(told.value):
+                continue
             settings[key] = replace(told, value=_folder_of(file, table, key, told))
         return ConfiguredSource(name=name, path=path, settings=settings)
 
@@ -86,7 +88,7 @@ def _path_of(file: ConfigFile, table: tuple[str, ...], setting: Setting) -> str:
     if named.startswith(CATALOGUE):
         there = mirror_folders.folder_of(file, table, named.removeprefix(CATALOGUE), "path")
         return f"{CATALOGUE}{there}"
-    if publish_told.is_told(named):
+    if publish_originals.is_named(named) or publish_told.is_told(named):
         return named
     return str(_folder_of(file, table, "path", setting))
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from resourcesync.cli import options, publish, words
+from resourcesync.cli import options, publish_words, words
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
@@ -66,8 +66,8 @@ def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
     clock = machine.system_clock()
     started = clock.monotonic()
     done = publishing.publish_tree(tree, chosen, clock=clock, asked=asked)
-    publish.report(done, screen)
-    outcome = publish.conclude(done, tree, clock.monotonic() - started)
+    publish_words.report(done, screen)
+    outcome = publish_words.conclude(done, tree, clock.monotonic() - started)
     assert done.dumped is not None, "a dump was asked for"
     for packed in done.dumped.packages:
         screen.report(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from resourcesync.cli import options, words
+from resourcesync.cli import options, publish_originals, words
 from resourcesync.cli.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
@@ -60,6 +60,8 @@ def command(output: OutputOptions, source: Path, config: Path | None, *, test: b
 
 def _target(source: ConfiguredSource) -> Path:
     """Return the tree or the catalogue of a Source; another system's is beside its documents."""
+    if publish_originals.is_named(source.path):
+        return Path(str(source.settings["state" if "state" in source.settings else "out"].value))
     if is_told(source.path) and not source.path.startswith(CATALOGUE):
         told = source.settings.get("out")
         out = usual_out(source.path) if told is None else told.value

@@ -14,7 +14,7 @@ from resourcesync.cli.words import NORMAL, Line
 @click.command("plugins")
 @options.output_options
 def command(output: OutputOptions) -> Job:
-    """List what can be used by its name: mappers, patches, exporters, accounts, stores, transports.
+    """List what can be used by its name: mappers, exporters, accounts, originals, stores and more.
 
     Ours, and those that other installed packages bring by entry points, each with the package
     that it is of. Nothing of them is imported for this.

@@ -12,12 +12,35 @@ from resourcesync.cli.options import option
 if TYPE_CHECKING:
     from resourcesync.source.policy import Step
 
+
+class _Place(click.ParamType[Path | str]):
+    """A folder, or the address of a store."""
+
+    name = "place"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path | str:
+        """Return a path, or the address as it is."""
+        if "://" in str(value):
+            return str(value)
+        found: Path = click.Path(file_okay=False, path_type=Path).convert(value, param, ctx)
+        return found
+
+
 TREE: Final = (
     option("--url", metavar="BASE", help="The address of DIR on the Web; needed once."),
     option(
         "--out",
+        type=_Place(),
+        metavar="FOLDER|STORE",
+        help="Write the documents there instead of into DIR; s3://BUCKET/PREFIX is a bucket.",
+    ),
+    option(
+        "--state",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Write the documents there instead of into DIR.",
+        help="Of originals in a bucket: keep their catalogue in this folder, not with the"
+        " documents.",
     ),
     option(
         "--include", multiple=True, metavar="GLOB", help="Publish only files whose path matches."

@@ -196,7 +196,12 @@ class ToldTree:
                 raise ConfigurationError(f"--{name} is for other systems, not for {self.name}")
 
     def _out(self) -> Path:
-        out: Path | None = self.values["out"] or usual_out(self.name)
+        out: Path | str | None = self.values["out"] or usual_out(self.name)
         if out is None:
             raise ConfigurationError(f"{self.name} needs --out: the folder for the documents")
+        if not isinstance(out, Path):
+            raise ConfigurationError(
+                f"the documents of {self.name} go to a folder, not to {out}",
+                hint="publish into a folder, and copy that: lists before what leads to them",
+            )
         return out

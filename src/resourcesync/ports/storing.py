@@ -33,12 +33,15 @@ class Content(NamedTuple):
         length: How many they are.
         digests: Of them; a store that checks what it takes has its checksum here.
         lastmod: When the Source says that they changed, UTC; ``None`` when it says nothing.
+        headers: Fields that they are to be served with, such as ``Content-Type``, for a store that
+            serves; others may leave them out.
     """
 
     stream: BinaryIO
     length: int
     digests: Sequence[Digest]
     lastmod: datetime | None = None
+    headers: Sequence[tuple[str, str]] = ()
 
 
 class Store(Protocol):

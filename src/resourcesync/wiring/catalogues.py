@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, starmap
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -10,7 +10,6 @@ from typing import BinaryIO, Final
 import msgspec
 
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
-from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.destination.uris import normalise
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageError
@@ -22,7 +21,7 @@ from resourcesync.source.foreign import refuse_foreign
 from resourcesync.source.ledger import read_record
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
-from resourcesync.wiring import publishing
+from resourcesync.wiring import documents, publishing
 from resourcesync.wiring.catalogue_rows import naming_the_remedy
 from resourcesync.wiring.publishing import Asked, Published, Settings
 
@@ -78,8 +77,8 @@ def import_lines(
             recorded.
     """
     now = clock.now()
-    with _opened(lines) as stream, open_catalogue(path) as catalogue:
-        told = _some(_resources(stream, lines), lines, allow_empty=allow_empty or not is_all)
+    is_enough = allow_empty or not is_all
+    with told_resources(lines, allow_empty=is_enough) as told, open_catalogue(path) as catalogue:
         return catalogue.fill(told, now, is_all=is_all)
 
 
@@ -99,8 +98,8 @@ def post_lines(path: Path, lines: str, *, clock: Clock) -> Iterator[Posted]:
         ConfigurationError: As ``import_lines`` says.
         StorageError: It could not be recorded; the same.
     """
-    with _opened(lines) as stream, open_catalogue(path) as catalogue:
-        for batch in _batches(_changes(stream, lines)):
+    with told_changes(lines) as batches, open_catalogue(path) as catalogue:
+        for batch in batches:
             yield catalogue.post(batch, clock.now())
 
 
@@ -151,13 +150,14 @@ def _existing(path: Path) -> Iterator[PostedCatalogue]:
 
 
 def publish(
-    path: Path, out: Path | None, chosen: Mapping[str, object], *, clock: Clock, asked: Asked
+    path: Path, out: Path | str | None, chosen: Mapping[str, object], *, clock: Clock, asked: Asked
 ) -> Published:
     """Publish what a catalogue says; no folder is looked at.
 
     Args:
         path: The catalogue.
-        out: The folder that the documents go to; ``None`` is that of the last time.
+        out: The folder that the documents go to, or the address of a store; ``None`` is that of
+            the last time.
         chosen: As for ``publishing.publish_tree``.
         clock: Time.
         asked: What is asked of this run alone.
@@ -174,17 +174,21 @@ def publish(
         )
     for name in {"url", "described_by"} & {name for name, value in chosen.items() if value}:
         publishing.check_address(str(chosen[name]))
-    with naming_the_remedy(path), closing(FileCatalogue(path, clock)) as catalogue:
+    with ExitStack() as held:
+        held.enter_context(naming_the_remedy(path))
+        catalogue = held.enter_context(closing(FileCatalogue(path, clock)))
         if catalogue.note(publishing.NOTE) is not None:
             raise ConfigurationError(
                 f"{path} is the catalogue of a folder", hint="resourcesync publish FOLDER"
             )
         known = publishing.read_settings(catalogue, NOTE)
         settings = _settle(path, out, known, chosen)
-        documents = FolderDocuments(path.parent / settings.out)
+        store = documents.documents_at(path.parent, settings.out)
+        if not asked.dry_run:
+            store = held.enter_context(documents.holding(path.parent, settings.out, path.parent))
         if read_record(catalogue) is None or settings.out != known.out:
-            refuse_foreign(documents)
-        publisher = publishing.publisher_of(catalogue, documents, settings, clock)
+            refuse_foreign(store)
+        publisher = publishing.publisher_of(catalogue, store, settings, clock)
         step = check_clock(catalogue, clock.now(), asked.step)
         with catalogue.snapshot() as snapshot:
             found = ScanReport(files=snapshot.count())
@@ -195,7 +199,7 @@ def publish(
             if settings.hubs:
                 from resourcesync.wiring import notifying  # noqa: PLC0415 - few have hubs
 
-                told = notifying.notify_after(catalogue, documents, settings, clock, path)
+                told = notifying.notify_after(catalogue, store, settings, clock, path)
         return Published(
             settings=settings,
             scan=found,
@@ -249,7 +253,7 @@ def _some(told: Iterator[Resource], lines: str, *, allow_empty: bool) -> Iterato
 
 
 def _settle(
-    path: Path, out: Path | None, known: Settings, chosen: Mapping[str, object]
+    path: Path, out: Path | str | None, known: Settings, chosen: Mapping[str, object]
 ) -> Settings:
     again = f"resourcesync publish {SCHEME}{path} --url https://HOST/ --out FOLDER"
     if not (chosen.get("url") or known.url):
@@ -263,7 +267,7 @@ def _settle(
         )
     settings = dict(chosen)
     if out is not None:
-        settings["out"] = publishing.relative_out(path.parent, out)
+        settings["out"] = documents.out_of(path.parent, out)
     return publishing.settle(path, known, settings)
 
 
@@ -316,6 +320,20 @@ def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
             batch = []
     if batch:
         yield batch
+
+
+@contextmanager
+def told_resources(lines: str, *, allow_empty: bool = False) -> Iterator[Iterator[Resource]]:
+    """Open what tells of resources line by line; reading it may raise as ``import_lines`` does."""
+    with _opened(lines) as stream:
+        yield _some(_resources(stream, lines), lines, allow_empty=allow_empty)
+
+
+@contextmanager
+def told_changes(lines: str) -> Iterator[Iterator[list[Change]]]:
+    """Open what tells of changes line by line, ``BATCH`` at a time; see ``post_lines``."""
+    with _opened(lines) as stream:
+        yield _batches(_changes(stream, lines))
 
 
 @contextmanager

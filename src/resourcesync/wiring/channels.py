@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Catalogue, Clock, DocumentStore
 from resourcesync.source import naming
 from resourcesync.source.naming import Naming
-from resourcesync.wiring import catalogues, machine, notifying, publishing
+from resourcesync.wiring import catalogues, documents, machine, notifying, publishing
 from resourcesync.wiring.notifying import Notified
 from resourcesync.wiring.publish_settings import Settings
 
@@ -83,7 +82,7 @@ def opened(source: Path, *, is_catalogue: bool = False) -> Iterator[Channels]:
         out = path.parent if is_catalogue else source
         yield Channels(
             catalogue=catalogue,
-            documents=FolderDocuments(out / settings.out),
+            documents=documents.documents_at(out, settings.out),
             settings=settings,
             folder=path.parent,
         )

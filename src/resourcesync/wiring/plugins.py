@@ -50,6 +50,7 @@ _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
         "eventstreams": "resourcesync.adapters.feeds.streams:open_wikimedia",
         "feed": "resourcesync.adapters.feeds.files:open_feed",
         "mirror": "resourcesync.wiring.aggregating:open_account",
+        "sitemap": "resourcesync.adapters.sitemap:open_account",
         "oai": "resourcesync.adapters.oai:open_account",
         "opensearch": "resourcesync.adapters.elastic:open_opensearch",
         "postgres": "resourcesync.adapters.postgres:open_account",

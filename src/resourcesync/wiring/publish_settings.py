@@ -24,8 +24,11 @@ class Settings:
 
     Attributes:
         url: The URI of the tree's root.
-        out: The folder the documents go to, relative to the tree; ``.`` is the tree itself.
-        earlier: The folders they went to before: what is left there is no resource either.
+        out: The folder the documents go to, relative to the tree; ``.`` is the tree itself. Or
+            the address of a store.
+        originals: The address of the originals; empty for the files of the tree.
+        originals_with: What their plug-in is told, names and values.
+        earlier: Where they went before: what is left there is no resource either.
         include, exclude: Patterns on paths in the tree.
         algorithms: Digests of every resource.
         max_entries, max_bytes: The most one document holds.
@@ -49,6 +52,8 @@ class Settings:
 
     url: str = ""
     out: str = "."
+    originals: str = ""
+    originals_with: tuple[tuple[str, str], ...] = ()
     earlier: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()

@@ -1,8 +1,7 @@
 """The Source's side: a folder and some settings become a tree that can be published."""
 
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -11,26 +10,22 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.files import FileTreeOriginals, Selection
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from resourcesync.ports import Catalogue, Clock, Omission
+from resourcesync.ports import Catalogue, Clock, DocumentStore, Omission
 from resourcesync.source.believing import check_clock
 from resourcesync.source.ledger import read_plan, read_record
-from resourcesync.source.link_rules import LinkedOriginals, ReadableOriginals, parse_rule
 from resourcesync.source.naming import CHANNELS, Naming
 from resourcesync.source.policy import Step
 from resourcesync.source.publisher import Publication, Publisher
 from resourcesync.source.scan import ScanReport, scan
-from resourcesync.wiring import robots
+from resourcesync.wiring import originals, robots
 from resourcesync.wiring.catalogue_rows import naming_the_remedy
+from resourcesync.wiring.documents import documents_at, holding, is_store
 from resourcesync.wiring.publish_settings import Settings, decode_settings, read_settings
 from resourcesync.wiring.rehearsing import Unrecorded
 from resourcesync.wiring.versioning import NOTHING, Kept, Past, is_kept
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from resourcesync.ports.contents import Contents, Readable
     from resourcesync.source.dumps import Dumped
     from resourcesync.wiring.dumping import DumpsAsked
@@ -116,16 +111,30 @@ def publish_tree(
         raise ConfigurationError(f"{root} is no folder", hint="name the folder to publish")
     asked = asked or Asked()
     _check(root, chosen)
-    with _catalogue(root, clock, dry_run=asked.dry_run) as catalogue:
+    with ExitStack() as held:
+        catalogue = held.enter_context(_catalogue(root, clock, dry_run=asked.dry_run))
         known = read_settings(catalogue, NOTE)
         settings = settle(root, known, chosen)
-        documents = FolderDocuments(root / settings.out)
-        if read_record(catalogue) is None or settings.out != known.out:
-            _refuse_foreign(documents)
+        originals.check(settings, known)
         if settings.robots:
-            robots.check(root / settings.out, settings.url)
-        tree = _Tree(root, settings, catalogue, documents, clock)
+            _check_robots(root, settings)
+        store = documents_at(root, settings.out)
+        if not asked.dry_run:
+            store = held.enter_context(holding(root, settings.out, (root / CATALOGUE).parent))
+        if read_record(catalogue) is None or settings.out != known.out:
+            _refuse_foreign(store)
+        found = held.enter_context(originals.opened(root, settings, clock))
+        tree = _Tree(root, settings, catalogue, store, found, clock)
         return tree.publish(asked, anew=settings.entries != known.entries)
+
+
+def _check_robots(root: Path, settings: Settings) -> None:
+    if is_store(settings.out):
+        raise ConfigurationError(
+            f"{robots.NAME} is written into folders only",
+            hint="put it there yourself, and publish with --no-robots",
+        )
+    robots.check(root / settings.out, settings.url)
 
 
 class _Tree:
@@ -136,7 +145,8 @@ class _Tree:
         root: Path,
         settings: Settings,
         catalogue: Catalogue,
-        documents: FolderDocuments,
+        documents: DocumentStore,
+        found: originals.Found,
         clock: Clock,
     ) -> None:
         self._root = root
@@ -145,7 +155,8 @@ class _Tree:
         self._documents = documents
         self._clock = clock
         self._past = _past(root, settings, catalogue, clock)
-        self._originals, self._contents = _originals(root, settings, clock, self._past)
+        self._originals = self._past.originals(found.originals)
+        self._contents = _contents(found, self._originals, self._past)
         self._publisher = publisher_of(catalogue, documents, settings, clock)
 
     def publish(self, asked: Asked, *, anew: bool) -> Published:
@@ -223,33 +234,14 @@ def _past(root: Path, settings: Settings, catalogue: Catalogue, clock: Clock) ->
     return KeptPast(root, settings.past, names, catalogue, clock)
 
 
-def _originals(
-    root: Path, settings: Settings, clock: Clock, past: Past
-) -> tuple[ReadableOriginals, "AbstractContextManager[Contents]"]:
-    """Return the originals, and what gives their bytes for packages."""
-    tree = FileTreeOriginals(
-        root,
-        settings.url,
-        clock=clock,
-        selection=_selection(settings),
-        algorithms=settings.algorithms,
-    )
-    originals: ReadableOriginals = tree
-    if settings.links:
-        rules = [parse_rule(text) for text in settings.links]
-        originals = LinkedOriginals(tree, rules, settings.url)
-    originals = past.originals(originals)
-    return originals, _contents(tree, originals, past)
-
-
 @contextmanager
-def _contents(tree: FileTreeOriginals, originals: "Readable", past: Past) -> Iterator["Contents"]:
-    with tree.reading() as opening:
-        yield past.contents(originals, opening)
+def _contents(found: originals.Found, readable: "Readable", past: Past) -> Iterator["Contents"]:
+    with found.reading() as opening:
+        yield past.contents(readable, opening)
 
 
 def publisher_of(
-    catalogue: Catalogue, documents: FolderDocuments, settings: Settings, clock: Clock
+    catalogue: Catalogue, documents: DocumentStore, settings: Settings, clock: Clock
 ) -> Publisher:
     """Return what publishes a catalogue."""
     return Publisher(
@@ -299,10 +291,10 @@ def _check(root: Path, chosen: Mapping[str, object]) -> None:
         if chosen.get(name):
             check_address(str(chosen[name]))
     if not (root / CATALOGUE).exists():
-        _refuse_foreign(FolderDocuments(root / str(chosen.get("out", Settings().out))))
+        _refuse_foreign(documents_at(root, str(chosen.get("out", Settings().out))))
 
 
-def _refuse_foreign(documents: FolderDocuments) -> None:
+def _refuse_foreign(documents: DocumentStore) -> None:
     from resourcesync.source.foreign import refuse_foreign  # noqa: PLC0415 - the first time only
 
     refuse_foreign(documents)
@@ -339,19 +331,3 @@ def settle(root: Path, known: Settings, chosen: Mapping[str, object]) -> Setting
         )
     settings.past.check(root, settings.algorithms)
     return settings
-
-
-def relative_out(root: Path, out: Path) -> str:
-    """Return where documents go as ``Settings.out`` says it: relative to the tree."""
-    return os.path.relpath(out.absolute(), root.absolute())
-
-
-def _selection(settings: Settings) -> Selection:
-    """Return what of the tree is published: never the documents themselves."""
-    outs = map(os.path.normpath, (settings.out, *settings.earlier))
-    skip = frozenset(
-        "resourcesync" if out == "." else out for out in outs if not out.startswith("..")
-    )
-    if settings.robots and settings.out == ".":
-        skip |= {robots.NAME}
-    return Selection(include=settings.include, exclude=settings.exclude, skip=skip)

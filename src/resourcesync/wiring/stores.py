@@ -70,6 +70,20 @@ def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
     Raises:
         ConfigurationError: No plug-in is for such addresses, or there may be a secret in it.
     """
+    check_address(address, plugins.STORES)
+    if state is not None:
+        return Home(Path(state), address)
+    name = _NOT_A_NAME.sub("-", address)[:80]
+    digest = hashlib.sha256(address.encode()).hexdigest()[:16]
+    return Home(config.state_folder() / "stores" / f"{name}-{digest}", address)
+
+
+def check_address(address: str, group: str) -> None:
+    """Refuse what is no address for a group of plug-ins, or may hold a secret.
+
+    Raises:
+        ConfigurationError: No plug-in is for such addresses, or there may be a secret in it.
+    """
     match = _ADDRESS.fullmatch(address)
     if match is None or len(address) > _MOST_BYTES:
         raise ConfigurationError(f"{address[:200]!r} is no address of a store")
@@ -78,12 +92,7 @@ def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
             "the address of a store must hold no user and no password",
             hint="see the plug-in's own documentation for where it finds its secrets",
         )
-    plugins.find(plugins.STORES, match[1])
-    if state is not None:
-        return Home(Path(state), address)
-    name = _NOT_A_NAME.sub("-", address)[:80]
-    digest = hashlib.sha256(address.encode()).hexdigest()[:16]
-    return Home(config.state_folder() / "stores" / f"{name}-{digest}", address)
+    plugins.find(group, match[1])
 
 
 def store_of(folder: Path) -> str:
@@ -143,13 +152,34 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
     from resourcesync.adapters.stored_copies import StoredCopies  # noqa: PLC0415 - seldom
     from resourcesync.wiring import store_memory  # noqa: PLC0415 - seldom
 
-    store = _open(address)
+    store = open_store(address)
     copies = StoredCopies(store, mirror.copies.stage, clock)
-    who = f"pid {os.getpid()} on {os.uname().nodename}"
-    with copies.held(who, _holder_of(mirror.root)):
+    with copies.held(_us(), _holder_of(mirror.root / OWN_FOLDER / _HOLDER)):
         copies.check(mirror.state)
         yield copies
         store_memory.keep(store, mirror, clock)
+
+
+@contextmanager
+def held(store: Store, name: Path) -> Iterator[None]:
+    """Hold a store for what is kept in a folder of this machine, which is locked.
+
+    Args:
+        store: It.
+        name: The file there that has the holder's name; made when it is not there.
+
+    Raises:
+        LockedError: Somebody else holds it.
+        StorageError: It cannot be asked.
+    """
+    from resourcesync.adapters.stored_copies import holding  # noqa: PLC0415 - seldom
+
+    with holding(store, _us(), _holder_of(name)):
+        yield
+
+
+def _us() -> str:
+    return f"pid {os.getpid()} on {os.uname().nodename}"
 
 
 def restore(home: Home) -> bool:
@@ -164,12 +194,11 @@ def restore(home: Home) -> bool:
         return False
     from resourcesync.wiring import store_memory  # noqa: PLC0415 - seldom
 
-    return store_memory.restore(_open(home.store), home.folder)
+    return store_memory.restore(open_store(home.store), home.folder)
 
 
-def _holder_of(folder: Path) -> str:
+def _holder_of(file: Path) -> str:
     """Return the name of a home, which no other has; the store knows it again by that."""
-    file = folder / OWN_FOLDER / _HOLDER
     try:
         with suppress(FileExistsError), file.open("x", encoding="ascii") as stream:
             stream.write(secrets.token_hex(16))
@@ -189,7 +218,7 @@ def looking(folder: Path) -> Iterator["Look | StoredLook"]:
     if address:
         from resourcesync.adapters.stored_copies import StoredLook  # noqa: PLC0415 - seldom
 
-        yield StoredLook(_open(address))
+        yield StoredLook(open_store(address))
         return
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -199,7 +228,12 @@ def looking(folder: Path) -> Iterator["Look | StoredLook"]:
         os.close(root)
 
 
-def _open(address: str) -> Store:
+def open_store(address: str) -> Store:
+    """Open a store; nothing is written there.
+
+    Raises:
+        ConfigurationError: There is no plug-in for it, or it cannot be used.
+    """
     scheme = address.partition(":")[0]
     factory: StoreFactory = plugins.load(plugins.STORES, scheme)
     store: Any = _made(factory, address)

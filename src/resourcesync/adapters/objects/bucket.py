@@ -44,6 +44,20 @@ class Found(NamedTuple):
     modified: datetime
 
 
+class Got(NamedTuple):
+    """An object that is read.
+
+    Attributes:
+        found: What is at the key.
+        attributes: The header fields that it is served with.
+        stream: Its bytes; the caller closes it.
+    """
+
+    found: Found
+    attributes: Mapping[str, str]
+    stream: BinaryIO
+
+
 class Bucket:
     """What is below a prefix of a bucket. Its methods may be called from several threads.
 
@@ -114,6 +128,11 @@ class Bucket:
             key: Where.
             version: The version that is wanted; ``None`` for whatever is there.
         """
+        got = self.get(key, version)
+        return None if got is None else got.stream
+
+    def get(self, key: str, version: str | None = None) -> Got | None:
+        """Open an object as ``open`` does; return also what is told of it."""
         options = {} if version is None else {"if_match": version}
         with self._asking(f"reading {key}"):
             try:
@@ -122,7 +141,8 @@ class Bucket:
                 return None
         chunks = got.stream(min_chunk_size=_BUFFER)
         reader = ObjectReader(chunks, got.meta["size"], lambda: self._asking(f"reading {key}"))
-        return cast("BinaryIO", BufferedReader(reader, _BUFFER))
+        stream = cast("BinaryIO", BufferedReader(reader, _BUFFER))
+        return Got(_found(got.meta), got.attributes, stream)
 
     def read(self, key: str, most: int) -> tuple[Found, bytes] | None:
         """Return a small object, whole; ``None`` when there is none.

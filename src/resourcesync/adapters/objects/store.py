@@ -53,7 +53,9 @@ class BucketStore:
         """
         self._check_hold()
         over = replaces or ABSENT
-        attributes = {} if content.lastmod is None else {"mtime": f"{content.lastmod.timestamp()}"}
+        attributes = dict(content.headers)
+        if content.lastmod is not None:
+            attributes["mtime"] = f"{content.lastmod.timestamp()}"
         if content.length > self.largest_whole:
             return self._put_large(key, content, over, attributes)
         body = b"".join(_Checked(key, content))

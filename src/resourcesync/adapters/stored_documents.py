@@ -1,0 +1,179 @@
+"""A Source's documents in a store that is no folder: the ``DocumentStore`` port over a store."""
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, Final, cast
+
+from resourcesync.errors import ResourceSyncError, StorageError
+from resourcesync.model.digests import Digest
+from resourcesync.ports.storing import Content, Store
+
+_IN_MEMORY: Final = 8 << 20
+_BLOCK: Final = 1 << 20
+_TYPES: Final = {
+    "": "application/xml; charset=utf-8",
+    "xml": "application/xml; charset=utf-8",
+    "zip": "application/zip",
+    "html": "text/html; charset=utf-8",
+    "txt": "text/plain; charset=utf-8",
+    "json": "application/json",
+}
+_PLAIN: Final = "application/octet-stream"
+_CHANGING: Final = ("Cache-Control", "no-cache")
+"""Documents change where they are: whoever keeps one asks whether it is still the same."""
+
+
+class StoredDocuments:
+    """Documents below some prefixes of a store, for the world to read.
+
+    A document is made on this machine, looked over, put as a whole with its digest, and read back.
+    One process writes at a time: it holds the store.
+
+    Args:
+        store: It.
+        folders: What the names of documents begin with.
+    """
+
+    def __init__(
+        self, store: Store, *, folders: tuple[str, ...] = ("resourcesync", ".well-known")
+    ) -> None:
+        self._store = store
+        self._folders = folders
+
+    def write(
+        self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
+    ) -> int:
+        """Put a whole document in place, durably and at once; return its bytes.
+
+        What ``check`` raises of the bytes keeps them from their place.
+
+        Raises:
+            StorageError: It could not be put; what was there is still there. With the code
+                ``read-back``, it was put, and what is there is something else.
+        """
+        self._check(name)
+        with _spooled() as spool:
+            hasher, length = hashlib.sha256(), 0
+            for chunk in chunks:
+                hasher.update(chunk)
+                length += spool.write(chunk)
+            if check is not None:
+                spool.seek(0)
+                check(spool)
+            digest = Digest("sha-256", hasher.hexdigest())
+            headers = (("Content-Type", _type_of(name)), _CHANGING)
+            self._put(name, Content(spool, length, (digest,), headers=headers))
+            if check is not None:
+                self._read_back(name, digest)
+        return length
+
+    def _put(self, name: str, content: Content) -> None:
+        with _asking(f"putting {name}"):
+            there = self._store.look(name)
+            content.stream.seek(0)
+            version = self._store.put(name, content, None if there is None else there.version)
+        if version is None:
+            raise StorageError(
+                f"somebody else writes {name}",
+                evidence=(("kept", "what they wrote"),),
+                hint="see that one machine alone publishes there, then run the same command",
+            )
+
+    def _read_back(self, name: str, digest: Digest) -> None:
+        with _asking(f"reading {name} back"):
+            stream = self._store.open(name)
+            hasher = hashlib.sha256()
+            if stream is not None:
+                with stream:
+                    while block := stream.read(_BLOCK):
+                        hasher.update(block)
+        if hasher.hexdigest() != digest.value:
+            raise StorageError(
+                f"{name} is not what was put there",
+                evidence=(("kept", "the documents that lead to it"),),
+                hint="see who else writes there, then run the same command",
+                code="read-back",
+            )
+
+    def open(self, name: str) -> BinaryIO | None:
+        """Open a document for reading, or return ``None`` when there is none.
+
+        It is fetched whole: a store may not let it be read in any order.
+
+        Raises:
+            StorageError: It is there, but cannot be read.
+        """
+        self._check(name)
+        with _asking(f"reading {name}"):
+            stream = self._store.open(name)
+            if stream is None:
+                return None
+            spool = _spooled()
+            with stream:
+                shutil.copyfileobj(stream, spool, _BLOCK)
+            spool.seek(0)
+            return spool
+
+    def signature(self, name: str) -> str | None:
+        """Return what changes whenever the document does; ``None`` when there is none.
+
+        Raises:
+            StorageError: It cannot be looked at.
+        """
+        self._check(name)
+        with _asking(f"looking at {name}"):
+            there = self._store.look(name)
+            return None if there is None else there.version
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of the documents that exist, sorted.
+
+        Raises:
+            StorageError: They cannot be listed.
+        """
+        for folder in sorted(self._folders):
+            with _asking("listing the documents"):
+                found = sorted(self._store.keys(f"{folder}/"))
+            yield from (name for name in found if name.rpartition("/")[0] == folder)
+
+    def delete(self, name: str) -> None:
+        """Remove a document; it is no error when there is none.
+
+        Raises:
+            StorageError: It could not be removed.
+        """
+        self._check(name)
+        with _asking(f"removing {name}"):
+            self._store.remove(name)
+
+    def _check(self, name: str) -> None:
+        folder, _, file = name.rpartition("/")
+        if folder not in self._folders or file in {"", ".", ".."} or "\0" in file:
+            raise StorageError(f"{name!r} is no place for a document")
+
+
+def _spooled() -> BinaryIO:
+    return cast("BinaryIO", SpooledTemporaryFile(_IN_MEMORY))
+
+
+def _type_of(name: str) -> str:
+    file = name.rpartition("/")[2]
+    return _TYPES.get(file.rpartition(".")[2] if "." in file else "", _PLAIN)
+
+
+@contextmanager
+def _asking(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise StorageError(
+            f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
+            evidence=(("kept", "what was published before"),),
+            hint="see that the store can be reached and written, then run the same command",
+            code="store",
+        ) from error

@@ -1,0 +1,68 @@
+"""``publish`` of originals that are no files of a folder, such as the objects of a bucket."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from resourcesync.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.publishing import Asked, Published
+
+_OF_OTHERS: Final = ("auth", "proxy", "proxy_auth", "ca_file")
+
+
+def is_named(target: str) -> bool:
+    """Whether what is to be published is named by the address of originals."""
+    if "://" not in target:
+        return False
+    from resourcesync.wiring import originals  # noqa: PLC0415 - help stays quick
+
+    return originals.is_address(target)
+
+
+def publish(
+    target: str, chosen: dict[str, object], asked: "Asked", values: Mapping[str, Any]
+) -> "tuple[Published, Path, float]":
+    """Publish originals once.
+
+    Returns:
+        What was done, the folder that ``Settings.out`` is relative to, and the seconds it took.
+
+    Raises:
+        ConfigurationError: It is not said where the documents go, or something is not for them.
+    """
+    from resourcesync.wiring import documents, machine, originals, publishing  # noqa: PLC0415
+
+    if values["watch"]:
+        raise ConfigurationError("--watch is for folders and other systems", hint="use cron")
+    for name in _OF_OTHERS:
+        if values[name]:
+            raise ConfigurationError(f"--{name} is for other systems, not for {target}")
+    root = _root_of(target, values)
+    if values["out"] is not None:
+        chosen["out"] = documents.out_of(root, values["out"])
+    chosen["originals"] = target.rstrip("/")
+    if values["with"]:
+        chosen["originals_with"] = originals.values_of(dict(values["with"]))
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"{root} cannot be made: {error.strerror}") from error
+    clock = machine.system_clock()
+    started = clock.monotonic()
+    done = publishing.publish_tree(root, chosen, clock=clock, asked=asked)
+    return done, root, clock.monotonic() - started
+
+
+def _root_of(target: str, values: Mapping[str, Any]) -> Path:
+    """Return the folder of the catalogue: the one named for it, or that of the documents."""
+    state, out = values["state"], values["out"]
+    if state is not None:
+        return Path(state)
+    if isinstance(out, Path):
+        return out
+    raise ConfigurationError(
+        f"it is not said where the catalogue of {target} is",
+        hint="--out DIR keeps it with the documents; for documents in a store, name --state DIR",
+    )

@@ -1,0 +1,166 @@
+"""What ``publish`` and ``dump`` tell of what they did, for people and for programs."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from resourcesync.cli import notify, words
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.output import Outcome, Screen
+from resourcesync.cli.words import QUIET, Line
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.publishing import Published
+
+
+def report(done: "Published", screen: Screen) -> None:
+    """Tell what was left out, and what was written."""
+    for omission in done.omissions:
+        screen.report(
+            "warning",
+            {"code": "omitted", "message": f"{omission.name} is not published: {omission.reason}"},
+        )
+    if done.kept.unkept:
+        files = words.counted(done.kept.unkept, "file")
+        told = f"the versions of {files} are not kept: --versions-max-bytes leaves no room"
+        screen.report("warning", {"code": "no-room", "message": told})
+    for left in done.scan.left:
+        screen.report("warning", {"code": left.code, "message": left.reason})
+    if done.notified is not None:
+        notify.report(done.notified, screen)
+    for written in done.publication.written:
+        screen.report(
+            "written",
+            {
+                "name": written.name,
+                "uri": written.uri,
+                "capability": written.capability.value if written.capability else "sitemap",
+                "entries": written.entries,
+                "bytes": written.bytes,
+            },
+        )
+
+
+def conclude(done: "Published", tree: Path, seconds: float) -> Outcome:
+    """Return how publishing ended, in the words of its closing lines."""
+    left = done.scan.changing + done.scan.unreadable
+    code = ExitCode.PARTIAL if left else ExitCode.OK
+    lines = _would(done) if done.dry_run else _did(done, tree)
+    if left:
+        files = words.counted(left, "file")
+        line = Line(f"{files} changed while read, or could not be read: see the next run", "!")
+        lines.append(line._replace(level=QUIET))
+    return Outcome(exit=code, closing=tuple(lines), fields=fields_of(done, seconds))
+
+
+def _scanned(done: "Published") -> str:
+    scan = done.scan
+    files = words.counted(scan.files, "file")
+    return f"{files}, {words.size(scan.bytes)}, hashed {words.count(scan.hashed)}"
+
+
+def _would(done: "Published") -> list[Line]:
+    scan = done.scan
+    counts = {"create": scan.created, "update": scan.updated, "delete": scan.deleted}
+    text = ", ".join(f"{name} {words.count(number)}" for name, number in counts.items())
+    return [
+        Line(_scanned(done), "Scanned"),
+        Line(f"would {text}; nothing was written", "Dry run", QUIET),
+    ]
+
+
+def _did(done: "Published", tree: Path) -> list[Line]:
+    publication = done.publication
+    if not publication.written:
+        touched = done.scan.touched
+        more = f" ({words.counted(touched, 'file')} touched, same bytes)" if touched else ""
+        return [Line(f"Nothing changed{more}", level=QUIET), *_notified(done)]
+    is_told = publication.first and (done.scan.hashed or not done.scan.files)
+    lines = [Line(_scanned(done), "Scanned")] if is_told else []
+    lines += _written(done, tree)
+    lines += _kept(done)
+    lines += _notified(done)
+    if publication.first:
+        lines += _next(done.settings.url, is_there="://" in done.settings.out)
+    return lines
+
+
+def _written(done: "Published", tree: Path) -> list[Line]:
+    """Say which documents were written; what is behind them stands after the list it went into."""
+    told = done.settings.out
+    out = told if "://" in told else os.path.normpath(tree / told)
+    publication = done.publication
+    names = [f"{out}/{written.name}" for written in publication.written]
+    width = max(map(len, names)) + 6
+    lists = [one for one in publication.written if one.capability == "changelist"]
+    several = [one for one in lists if "/changelist." not in one.name]  # not their index
+    newest = next(reversed(several or lists), None)
+    lines: list[Line] = []
+    for name, written in zip(names, publication.written, strict=True):
+        note = ""
+        if written.capability == "resourcelist":
+            note = words.counted(written.entries, "resource")
+        elif written is newest:
+            note = _changes(done)
+        label = "          " if lines else ""
+        text = f"{label}{name.ljust(width)}{note}".rstrip()
+        lines.append(Line(text, "" if lines else "Wrote", QUIET))
+    return lines
+
+
+def _notified(done: "Published") -> list[Line]:
+    line = None if done.notified is None else notify.summary(done.notified)
+    return [] if line is None else [line]
+
+
+def _kept(done: "Published") -> list[Line]:
+    kept = done.kept
+    if not kept.versions or not done.settings.versions:
+        return []
+    more = f", {words.counted(kept.patches, 'patch', 'patches')}" if kept.patches else ""
+    return [Line(f"{words.counted(kept.versions, 'version')}{more}", "Kept")]
+
+
+def _changes(done: "Published") -> str:
+    counts = {
+        "created": done.publication.created,
+        "updated": done.publication.updated,
+        "deleted": done.publication.deleted,
+    }
+    return ", ".join(f"{words.count(number)} {name}" for name, number in counts.items() if number)
+
+
+def _next(url: str, *, is_there: bool) -> list[Line]:
+    """Say what to do after the first time; in a store, the documents are where they belong."""
+    base = url if url.endswith("/") else f"{url}/"
+    indent = "          "
+    first = "" if is_there else "upload as usual, then "
+    return [
+        Line(f"{first}check:  resourcesync pull {url} ./copy --dry-run", "Next"),
+        Line(f"{indent}to be found by search engines too, add to robots.txt:"),
+        Line(f"{indent}Sitemap: {base}resourcesync/resourcelist.xml"),
+    ]
+
+
+def fields_of(done: "Published", seconds: float) -> dict[str, object]:
+    """Return what publishing did as the fields of ``run.end``."""
+    scan, publication = done.scan, done.publication
+    changes = scan if done.dry_run else publication
+    return {
+        "url": done.settings.url,
+        "first": publication.first,
+        "resources": scan.files,
+        "bytes": scan.bytes,
+        "hashed": scan.hashed,
+        "created": changes.created,
+        "updated": changes.updated,
+        "deleted": changes.deleted,
+        "touched": scan.touched,
+        "changing": scan.changing,
+        "unreadable": scan.unreadable,
+        "omitted": scan.omitted,
+        "versions": done.kept.versions,
+        "patches": done.kept.patches,
+        "written": [written.name for written in publication.written],
+        "seconds": round(seconds, 3),
+    }

@@ -1,0 +1,73 @@
+"""Where a Source's documents go: a folder, or a store that is none."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.adapters.stored_documents import StoredDocuments
+from resourcesync.ports import DocumentStore
+from resourcesync.wiring import plugins, stores
+
+_NAME: Final = "publisher"
+
+
+def is_store(out: str) -> bool:
+    """Whether documents go to a store: its address is said, and no folder."""
+    return "://" in out
+
+
+def out_of(root: Path, out: Path | str) -> str:
+    """Return where documents go as ``Settings.out`` says it.
+
+    Args:
+        root: What it is relative to.
+        out: A folder, or the address of a store.
+
+    Raises:
+        ConfigurationError: No plug-in is for such an address.
+    """
+    if isinstance(out, str) and is_store(out):
+        stores.check_address(out, plugins.STORES)
+        return out.rstrip("/")
+    return os.path.relpath(Path(out).absolute(), root.absolute())
+
+
+def documents_at(root: Path, out: str) -> DocumentStore:
+    """Return what documents are written to; nothing is written yet, and nothing is held.
+
+    Args:
+        root: What ``out`` is relative to.
+        out: As ``Settings.out`` says it.
+
+    Raises:
+        ConfigurationError: There is no plug-in for it, or it cannot be used.
+    """
+    if is_store(out):
+        return StoredDocuments(stores.open_store(out))
+    return FolderDocuments(root / out)
+
+
+@contextmanager
+def holding(root: Path, out: str, own: Path) -> Iterator[DocumentStore]:
+    """Return the same to write to: while the block runs, no other machine publishes there.
+
+    A folder needs no holding: its catalogue is held.
+
+    Args:
+        root: What ``out`` is relative to.
+        out: As ``Settings.out`` says it.
+        own: The folder of the catalogue.
+
+    Raises:
+        LockedError: Somebody publishes there, or keeps a mirror there.
+        StorageError: It cannot be asked.
+    """
+    if not is_store(out):
+        yield FolderDocuments(root / out)
+        return
+    store = stores.open_store(out)
+    with stores.held(store, own / _NAME):
+        yield StoredDocuments(store)

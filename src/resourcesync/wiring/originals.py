@@ -1,0 +1,215 @@
+"""What a Source publishes: the files of a tree, or the originals that a plug-in opens."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+from urllib.parse import unquote
+
+from resourcesync.adapters.files import FileTreeOriginals, Judge, Selection
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.model.resources import Resource
+from resourcesync.ports import Clock, Omission, Original
+from resourcesync.ports.originals import OpenOriginals, OriginalsOptions
+from resourcesync.source.link_rules import LinkedOriginals, ReadableOriginals, parse_rule
+from resourcesync.wiring import documents, plugins, robots, stores
+from resourcesync.wiring.publish_settings import Settings
+
+if TYPE_CHECKING:
+    from resourcesync.ports.originals import OriginalsFactory
+
+_METHODS: Final = ("scan", "measure", "omissions", "open")
+
+Opening = Callable[[str], BinaryIO | None]
+
+
+class Found(NamedTuple):
+    """The originals of a Source.
+
+    Attributes:
+        originals: They, with the links that rules give them.
+        reading: Gives what opens them one after the other.
+    """
+
+    originals: ReadableOriginals
+    reading: Callable[[], AbstractContextManager[Opening]]
+
+
+def is_address(text: str) -> bool:
+    """Whether what is to be published is named by the address of originals, and is no folder."""
+    scheme, colon, _ = text.partition("://")
+    return bool(colon) and scheme in plugins.names(plugins.ORIGINALS)
+
+
+@contextmanager
+def opened(root: Path, settings: Settings, clock: Clock) -> Iterator[Found]:
+    """Open the originals that settings tell of.
+
+    Args:
+        root: The tree, or the folder of a catalogue whose originals are elsewhere.
+        settings: How they are published.
+        clock: Time.
+
+    Raises:
+        ConfigurationError: No plug-in is for them, or it cannot be used; or a rule is none.
+    """
+    if not settings.originals:
+        tree = FileTreeOriginals(
+            root,
+            settings.url,
+            clock=clock,
+            selection=selection_of(settings),
+            algorithms=settings.algorithms,
+        )
+        yield Found(_linked(tree, settings), tree.reading)
+        return
+    with _opened(settings) as originals:
+        selected = _Selected(originals, settings)
+        yield Found(_linked(selected, settings), selected.reading)
+
+
+def _linked(originals: ReadableOriginals, settings: Settings) -> ReadableOriginals:
+    if not settings.links:
+        return originals
+    rules = [parse_rule(text) for text in settings.links]
+    return LinkedOriginals(originals, rules, settings.url)
+
+
+def selection_of(settings: Settings) -> Selection:
+    """Return what of a tree is published: never the documents themselves."""
+    outs = [it for it in (settings.out, *settings.earlier) if not documents.is_store(it)]
+    skip = frozenset(
+        "resourcesync" if out == "." else out
+        for out in map(os.path.normpath, outs)
+        if not out.startswith("..")
+    )
+    if settings.robots and settings.out == ".":
+        skip |= {robots.NAME}
+    return Selection(include=settings.include, exclude=settings.exclude, skip=skip)
+
+
+def check(settings: Settings, known: Settings) -> None:
+    """Refuse what originals of a plug-in cannot be, or cannot be any more.
+
+    Raises:
+        ConfigurationError: It is one of these.
+    """
+    if not settings.originals and not known.originals:
+        return
+    if known.url and settings.originals != known.originals:
+        raise ConfigurationError(
+            "the resources of a Source cannot come from elsewhere all at once",
+            evidence=(
+                ("known", known.originals or "the files of the folder"),
+                ("asked", settings.originals or "the files of the folder"),
+                ("kept", "what was published before"),
+            ),
+            hint="publish into another folder: --out DIR, or --state DIR",
+        )
+    stores.check_address(settings.originals, plugins.ORIGINALS)
+    if settings.past.is_public or settings.patches:
+        raise ConfigurationError("versions and patches are kept of files in a folder only")
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator[OpenOriginals]:
+    scheme = settings.originals.partition(":")[0]
+    factory: OriginalsFactory = plugins.load(plugins.ORIGINALS, scheme)
+    url = settings.url
+    try:
+        manager = factory(
+            OriginalsOptions(
+                address=settings.originals,
+                base_uri=url if url.endswith("/") else f"{url}/",
+                algorithms=settings.algorithms,
+                values=dict(settings.originals_with),
+            )
+        )
+        originals = manager.__enter__()
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise _bad(scheme, f"{type(error).__name__}: {error}") from error
+    try:
+        missing = [name for name in _METHODS if not callable(getattr(originals, name, None))]
+        if missing:
+            raise _bad(scheme, f"it has no {', '.join(missing)}")
+        yield originals
+    finally:
+        manager.__exit__(None, None, None)
+
+
+def _bad(scheme: str, got: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the plug-in for originals at {scheme}: cannot be used",
+        evidence=(("got", got[:500]),),
+        hint="resourcesync plugins says which package brings it",
+        code="bad-plugin",
+    )
+
+
+class _Selected:
+    """Originals of a plug-in, without those that are not to be published; their order is held."""
+
+    def __init__(self, originals: OpenOriginals, settings: Settings) -> None:
+        self._originals = originals
+        url = settings.url
+        self._base = url if url.endswith("/") else f"{url}/"
+        self._judge = Judge(
+            Selection(
+                include=settings.include, exclude=settings.exclude, skip=_documents_in(settings)
+            )
+        )
+
+    def scan(self) -> Iterator[Original]:
+        last = ""
+        for original in self._originals.scan():
+            uri = original.uri
+            if uri <= last or not uri.startswith(self._base):
+                raise ConfigurationError(
+                    f"the plug-in for {self._base} tells of originals in no order, or elsewhere",
+                    evidence=(("got", uri[:300]), ("after", last[:300])),
+                    code="bad-plugin",
+                )
+            last = uri
+            if self._is_published(uri):
+                yield original
+
+    def _is_published(self, uri: str) -> bool:
+        names = tuple(map(unquote, uri.removeprefix(self._base).split("/")))
+        # An empty name, as in "a//b", cannot be judged by how it begins.
+        whole = tuple(filter(None, names))
+        return bool(whole) and self._judge.of_path(whole) is None
+
+    def omissions(self) -> Sequence[Omission]:
+        return self._originals.omissions()
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        return self._originals.measure(original)
+
+    def open(self, uri: str) -> BinaryIO | None:
+        if not (uri.startswith(self._base) and self._is_published(uri)):
+            return None
+        return self._originals.open(uri)
+
+    @contextmanager
+    def reading(self) -> Iterator[Opening]:
+        yield self.open
+
+
+def _documents_in(settings: Settings) -> frozenset[str]:
+    """Return the places among the originals that hold documents of ours."""
+    home = settings.originals.rstrip("/")
+    found = set()
+    for out in (settings.out, *settings.earlier):
+        if out == home:
+            found.add("resourcesync")
+        elif out.startswith(f"{home}/"):
+            found.add(out.removeprefix(f"{home}/"))
+    return frozenset(found)
+
+
+def values_of(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return what a plug-in is told, in a form that can be remembered."""
+    return tuple(sorted(given.items()))

@@ -1,0 +1,212 @@
+"""Documents into a bucket, originals out of one: published, followed, and never half."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.objects import store as objects
+from resourcesync.adapters.objects.store import BucketStore, open_store
+from resourcesync.cli.main import run
+from tests.support.command_line import FILES, MIRRORED, Said, rows
+from tests.support.interposed import Answer, Interposed, interposed
+from tests.support.object_server import ObjectServer
+
+
+@pytest.fixture
+def web(object_server: ObjectServer, bucket: str) -> str:
+    """Return the address under which the server gives the objects away."""
+    return f"http://127.0.0.1:{object_server.filer}/buckets/{bucket.removeprefix('s3://')}/"
+
+
+@pytest.fixture
+def objects_of(bucket: str) -> BucketStore:
+    """Put the files into the bucket as somebody else does."""
+    found = open_store(bucket)
+    for target, body in FILES.items():
+        found._bucket.put(target.removeprefix("/"), body, attributes={"Content-Type": "text/plain"})
+    return found
+
+
+@pytest.fixture
+def between(
+    object_server: ObjectServer, objects_of: BucketStore, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Interposed]:
+    monkeypatch.setattr(objects, "PATIENCE", 1.0)
+    with interposed(object_server.port) as found:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", found.url)
+        yield found
+
+
+def copies(folder: str) -> dict[str, bytes]:
+    paths = [path for path in Path(folder).rglob("*") if path.is_file()]
+    found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    return {path: body for path, body in found.items() if not path.startswith(".resourcesync/")}
+
+
+def mirrored(bucket: str) -> dict[str, bytes]:
+    """Return the copies by key: a mirror has its files as the whole host has them."""
+    place = f"buckets/{bucket.removeprefix('s3://')}/"
+    return {path.removeprefix(place): body for path, body in copies("mirror").items()}
+
+
+def end(said: Said, *command: str) -> dict[str, object]:
+    said.readouterr()
+    assert run([*command, "--json"]) == 0
+    return rows(said)[-1]
+
+
+def test_a_bucket_becomes_a_source_in_itself_and_is_followed(
+    bucket: str, objects_of: BucketStore, web: str, said: Said
+) -> None:
+    publish = ("publish", bucket, "--url", web, "--out", bucket, "--state", "kept")
+    first = end(said, *publish)
+    assert (first["hashed"], first["resources"]) == (12, 12)
+    found = objects_of._bucket.attributes("resourcesync/resourcelist.xml")
+    assert found is not None
+    assert found[1]["Content-Type"] == "application/xml; charset=utf-8"
+    assert found[1]["Cache-Control"] == "no-cache"
+    assert run(["pull", f"{web}resourcesync/capabilitylist.xml", "mirror"]) == 0
+    assert mirrored(bucket) == MIRRORED
+
+    objects_of._bucket.put("objects/0001.txt", b"newer than that\n")
+    objects_of._bucket.put("objects/with blank & ü.txt", b"odd name\n")
+    objects_of.remove("objects/0002.txt")
+    second = end(said, *publish)
+    counts = {name: second[name] for name in ("hashed", "created", "updated", "deleted")}
+    assert counts == {"hashed": 2, "created": 1, "updated": 1, "deleted": 1}
+    assert end(said, *publish)["hashed"] == 0
+    assert run(["publish", "kept"]) == 0
+    assert run(["pull", "mirror", "--max-delete", "50%"]) == 0
+    expected = {**MIRRORED, "objects/0001.txt": b"newer than that\n"}
+    del expected["objects/0002.txt"]
+    expected["objects/with%20blank%20%26%20%C3%BC.txt"] = b"odd name\n"
+    assert mirrored(bucket) == expected
+
+
+def test_the_documents_of_a_folder_go_into_a_bucket(
+    tree: Path, bucket: str, web: str, said: Said
+) -> None:
+    assert run(["publish", str(tree), "--url", web, "--out", bucket]) == 0
+    assert f"{bucket}/resourcesync/resourcelist.xml" in said.readouterr().out
+    store = open_store(bucket)
+    names = sorted(store.keys(""))
+    assert ".well-known/resourcesync" in names
+    assert [path.name for path in tree.iterdir()] != ["resourcesync"]
+    for target, body in FILES.items():
+        store._bucket.put(target.removeprefix("/"), body)
+    (tree / "objects/0001.txt").write_bytes(b"newer than that\n")
+    assert end(said, "publish", str(tree))["updated"] == 1
+    store._bucket.put("objects/0001.txt", b"newer than that\n")
+    assert run(["validate", f"{web}resourcesync/capabilitylist.xml"]) == 0
+    assert run(["pull", f"{web}resourcesync/capabilitylist.xml", "mirror"]) == 0
+    assert mirrored(bucket)["objects/0001.txt"] == b"newer than that\n"
+    assert run(["dump", str(tree)]) == 0
+    assert any(name.endswith(".zip") for name in store.keys("resourcesync/"))
+
+
+def test_a_listing_that_breaks_off_publishes_nothing(
+    bucket: str, web: str, between: Interposed, said: Said
+) -> None:
+    publish = ["publish", bucket, "--url", web, "--out", "out"]
+    assert run(publish) == 0
+    before = copies("out")
+
+    def cut(method: str, target: str, body: bytes) -> Answer | None:
+        listing = method == "GET" and "list-type=2" in target
+        return Answer(200, body[: len(body) // 2], len(body)) if listing else None
+
+    between.spoil_answer = cut
+    assert run(publish) == 8
+    between.spoil_answer = lambda method, target, body: (
+        Answer(403, b"<Error><Code>AccessDenied</Code></Error>") if method == "GET" else None
+    )
+    assert run(publish) == 8
+    assert "AccessDenied" in said.readouterr().err
+    assert copies("out") == before
+    between.spoil_answer = lambda method, target, body: None
+    assert end(said, *publish)["deleted"] == 0
+
+
+def test_an_object_that_changes_while_it_is_read_is_left_for_the_next_run(
+    bucket: str, web: str, objects_of: BucketStore, between: Interposed, said: Said
+) -> None:
+    def changes(method: str, target: str) -> Answer | None:
+        if method == "GET" and target.endswith("/objects/0003.txt"):
+            between.spoil = lambda method, target: None
+            objects_of._bucket.put("objects/0003.txt", b"other bytes\n")
+        return None
+
+    between.spoil = changes
+    publish = ["publish", bucket, "--url", web, "--out", "out"]
+    assert run(publish) == 3
+    assert "no longer what was listed" in said.readouterr().err
+    assert end(said, *publish)["created"] == 1
+
+
+def test_a_folder_mark_and_a_document_of_ours_are_no_resources(
+    bucket: str, web: str, between: Interposed, said: Said
+) -> None:
+    prefix = bucket.rpartition("/")[2]
+    mark = (
+        f"<Contents><Key>{prefix}/folder/</Key><LastModified>2026-01-01T00:00:00.000Z"
+        '</LastModified><ETag>"d41d8cd98f00b204e9800998ecf8427e"</ETag><Size>0</Size></Contents>'
+    ).encode()
+
+    def marked(method: str, target: str, body: bytes) -> Answer | None:
+        if method != "GET" or "list-type=2" not in target:
+            return None
+        return Answer(200, body.replace(b"<Contents>", mark + b"<Contents>", 1))
+
+    between.spoil_answer = marked
+    publish = ["publish", bucket, "--url", web, "--out", f"{bucket}/lists", "--state", "kept"]
+    assert run(publish) == 0
+    assert "folder is not published: the mark of a folder" in said.readouterr().err
+    assert end(said, *publish)["resources"] == 12
+
+
+def test_the_etag_is_a_digest_when_the_operator_says_so(
+    bucket: str, web: str, between: Interposed, said: Said
+) -> None:
+    publish = ["publish", bucket, "--url", web, "--out", "out", "--hash", "md5"]
+    assert end(said, *publish, "--with", "etag=md5")["resources"] == 12
+    assert not [target for method, target in between.asked if target.endswith(".txt")]
+    assert 'hash="md5:' in Path("out/resourcesync/resourcelist.xml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ([], "where the catalogue"),
+        (["--out", "s3://other/x"], "where the catalogue"),
+        (["--out", "out", "--watch"], "--watch is for folders"),
+        (["--out", "out", "--versions"], "versions and patches"),
+        (["--out", "out", "--with", "x=y"], "know no --with x="),
+        (["--out", "out", "--auth", "x"], "--auth is for other systems"),
+        (["--out", "s3://other/x", "--state", "kept", "--robots"], "robots.txt is written into"),
+    ],
+)
+def test_what_cannot_be_is_refused(bucket: str, words: list[str], error: str, said: Said) -> None:
+    assert run(["publish", bucket, "--url", "https://museum.example/", *words]) == 2
+    assert error in said.readouterr().err
+
+
+def test_originals_do_not_become_others(
+    bucket: str, objects_of: BucketStore, tree: Path, said: Said
+) -> None:
+    url = "https://museum.example/"
+    assert run(["publish", bucket, "--url", url, "--out", "out"]) == 0
+    assert run(["publish", f"{bucket}/objects", "--out", "out"]) == 2
+    assert "cannot come from elsewhere" in said.readouterr().err
+    assert run(["publish", str(tree), "--url", url]) == 0
+    assert run(["publish", bucket, "--out", str(tree)]) == 2
+    assert end(said, "publish", "out")["resources"] == 12
+
+
+def test_two_who_publish_into_one_place_do_not_meet(
+    tree: Path, bucket: str, web: str, said: Said
+) -> None:
+    with open_store(bucket).hold("another machine"):
+        assert run(["publish", str(tree), "--url", web, "--out", bucket]) == 9
+        assert "another machine" in said.readouterr().err
+    assert run(["publish", str(tree), "--url", web, "--out", bucket]) == 0

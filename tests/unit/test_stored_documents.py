@@ -1,0 +1,113 @@
+"""Documents in a store: whole or not there, looked over, read back, never over another's."""
+
+from collections.abc import Iterable
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from resourcesync.adapters.stored_documents import StoredDocuments
+from resourcesync.errors import StorageError
+from resourcesync.ports.storing import Content
+from tests.support.storing import ShelfStore
+
+NAME = "resourcesync/resourcelist.xml"
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> ShelfStore:
+    return ShelfStore(tmp_path)
+
+
+@pytest.fixture
+def documents(shelf: ShelfStore) -> StoredDocuments:
+    return StoredDocuments(shelf)
+
+
+def passed(stream: BinaryIO) -> None:
+    assert stream.read() in (b"<one/>", b"<two/>")
+
+
+def read(documents: StoredDocuments, name: str = NAME) -> bytes | None:
+    stream = documents.open(name)
+    if stream is None:
+        return None
+    with stream:
+        assert stream.seek(1) == 1
+        stream.seek(0)
+        return stream.read()
+
+
+def test_a_document_is_written_replaced_listed_and_removed(
+    documents: StoredDocuments, shelf: ShelfStore
+) -> None:
+    assert (read(documents), documents.signature(NAME)) == (None, None)
+    assert documents.write(NAME, [b"<one", b"/>"], passed) == 6
+    first = documents.signature(NAME)
+    assert documents.write(NAME, [b"<two/>"], passed) == 6
+    assert read(documents) == b"<two/>"
+    assert first is not None
+    assert documents.signature(NAME) != first
+    documents.write(".well-known/resourcesync", [b"<two/>"])
+    for other in ("resourcesync/deep/er.xml", "mine.xml"):
+        shelf.spoil(other, b"x")
+    assert list(documents.names()) == [".well-known/resourcesync", NAME]
+    documents.delete(NAME)
+    documents.delete(NAME)
+    assert (read(documents), list(documents.names())) == (None, [".well-known/resourcesync"])
+
+
+def test_what_cannot_be_made_or_passed_leaves_what_was_there(documents: StoredDocuments) -> None:
+    def breaks() -> Iterable[bytes]:
+        yield b"<two"
+        raise ValueError("no more")
+
+    documents.write(NAME, [b"<one/>"], passed)
+    with pytest.raises(ValueError, match="no more"):
+        documents.write(NAME, breaks(), passed)
+    with pytest.raises(AssertionError):
+        documents.write(NAME, [b"<three/>"], passed)
+    assert read(documents) == b"<one/>"
+
+
+def test_who_writes_at_the_same_time_is_not_overwritten(
+    documents: StoredDocuments, shelf: ShelfStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents.write(NAME, [b"<one/>"], passed)
+    put = ShelfStore.put
+
+    def after_another(self: ShelfStore, key: str, content: Content, replaces: str | None) -> object:
+        self.spoil(key, b"<another/>")
+        return put(self, key, content, replaces)
+
+    monkeypatch.setattr(ShelfStore, "put", after_another)
+    with pytest.raises(StorageError, match="somebody else writes"):
+        documents.write(NAME, [b"<two/>"], passed)
+    assert read(documents) == b"<another/>"
+
+
+def test_what_is_not_there_as_it_was_put_is_an_error(
+    documents: StoredDocuments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ShelfStore, "open", lambda self, key: BytesIO(b"<onE/>"))
+    with pytest.raises(StorageError) as caught:
+        documents.write(NAME, [b"<one/>"], passed)
+    assert caught.value.code == "read-back"
+
+
+def test_what_a_store_raises_is_an_error_of_storage(
+    documents: StoredDocuments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(self: ShelfStore, key: str) -> object:
+        raise RuntimeError("the line is dead")
+
+    monkeypatch.setattr(ShelfStore, "look", breaks)
+    with pytest.raises(StorageError, match="RuntimeError: the line is dead"):
+        documents.write(NAME, [b"<one/>"])
+
+
+@pytest.mark.parametrize("name", ["x.xml", "resourcesync/", "resourcesync/..", "resourcesync/a\0"])
+def test_there_are_no_documents_elsewhere(documents: StoredDocuments, name: str) -> None:
+    with pytest.raises(StorageError, match="no place for a document"):
+        documents.write(name, [b"x"])
