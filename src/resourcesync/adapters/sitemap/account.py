@@ -1,0 +1,231 @@
+"""The account of a site: all that its sitemaps list, read whole before anything of it is told."""
+
+import logging
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+from resourcesync.adapters.sitemap.listing import Listed, Listing
+from resourcesync.adapters.sitemap.measuring import HOW, Measurer
+from resourcesync.adapters.sitemap.memory import Memory
+from resourcesync.discovery import DocumentFetcher, offered_sets
+from resourcesync.discovery.addresses import origin_of
+from resourcesync.discovery.pages import MAX_SITEMAPS, named_sitemaps
+from resourcesync.documents.reading import Document
+from resourcesync.errors import (
+    ConfigurationError,
+    DocumentLimitError,
+    ResourceMissingError,
+    UnexpectedDocumentError,
+)
+from resourcesync.model.capabilities import Part
+from resourcesync.model.digests import format_digests, parse_digests
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import from_microseconds, known_microseconds
+from resourcesync.model.vocabulary import Capability
+from resourcesync.ports import Fetcher
+from resourcesync.ports.accounts import AccountOptions, Told
+
+SCHEME: Final = "sitemap:"
+_LISTS: Final = frozenset({None, Capability.RESOURCE_LIST})
+_ENDINGS: Final = (".xml", ".xml.gz", ".gz")
+_MAX_DOCUMENTS: Final = 50_000
+_AT_ONCE: Final = 1_000
+
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def open_account(options: AccountOptions) -> Iterator["SitemapAccount"]:
+    """Open the account of ``sitemap:URL``: a sitemap, its index, or the address of a site.
+
+    ``--with measure=head`` asks for the length and type of each resource, ``measure=get`` for a
+    digest too.
+
+    Raises:
+        ConfigurationError: The address is none, or a value cannot work.
+    """
+    address = options.address.removeprefix(SCHEME)
+    if origin_of(address) is None:
+        raise ConfigurationError(
+            f"{address[:200]!r} is no address of a sitemap", hint="sitemap:https://HOST/sitemap.xml"
+        )
+    unknown = sorted(options.values.keys() - {"measure"})
+    how = options.values.get("measure", "")
+    if unknown or how not in ("", *HOW):
+        told = unknown[0] if unknown else f"measure={how}"
+        raise ConfigurationError(
+            f"--with {told}: a sitemap knows no such thing", hint="measure=head or measure=get"
+        )
+    yield SitemapAccount(options, address, how)
+
+
+class SitemapAccount:
+    """What a site tells search engines of itself (``Account``). It tells no changes.
+
+    Args:
+        options: What it is opened with.
+        address: The address of a sitemap, or of a site.
+        how: How resources are measured; empty for not.
+    """
+
+    tells_all = True
+
+    def __init__(self, options: AccountOptions, address: str, how: str) -> None:
+        self._options = options
+        self._address = address
+        self._how = how
+
+    def position(self) -> str:
+        """Return nothing: sitemaps are no log."""
+        return ""
+
+    def changes(self, after: str, wait: float) -> Iterator[Told]:
+        """Yield nothing."""
+        del after, wait
+        return iter(())
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield what all sitemaps of the site list, each URI once; nothing before all is read.
+
+        Raises:
+            SourceError: A sitemap cannot be had, or the site gives nothing that is to be measured.
+            DocumentError: One cannot be used: it was cut, or is a page.
+            StorageError: No room is left for temporary files.
+        """
+        with self._options.fetcher(self._address) as fetcher, Listing() as listing:
+            _Reader(fetcher, listing, self._address).read()
+            for row in self._measured(listing, fetcher):
+                yield _resource(row)
+
+    def _measured(self, listing: Listing, fetcher: Fetcher) -> Iterator[Listed]:
+        if not self._how:
+            for page in listing.pages():
+                yield from page
+            return
+        with Memory(Path(self._options.memory)) as memory:
+            measurer = Measurer(fetcher, memory, self._how, self._address)
+            for page in listing.pages():
+                yield from measurer.page(page)
+            measurer.end()
+        if measurer.gone:
+            _log.warning("%d resources are listed and not there", measurer.gone)
+
+
+def _resource(row: Listed) -> Resource:
+    return Resource(
+        uri=row.uri,
+        lastmod=None if row.lastmod is None else from_microseconds(row.lastmod),
+        length=row.length,
+        digests=parse_digests(row.hash),
+        media_type=row.media_type,
+        changefreq=row.changefreq,
+    )
+
+
+class _Reader:
+    """Reads sitemaps and their indexes, each once."""
+
+    def __init__(self, fetcher: Fetcher, listing: Listing, address: str) -> None:
+        self._address = address
+        self._documents = DocumentFetcher(fetcher, tempfile.TemporaryFile)
+        self._listing = listing
+        self._read: set[str] = set()
+
+    def read(self) -> None:
+        """Read all sitemaps of the address."""
+        for uri in self._roots(self._address):
+            if uri in self._read:  # named by robots.txt, and listed by an index, too
+                continue
+            self._note([uri])
+            fetched = self._documents.get(uri)
+            assert fetched is not None, "an unconditional request is never answered with 304"
+            with fetched:
+                document = fetched.open()
+                parts = self._take(document, may_be_index=True)
+            self._read_parts(parts)
+
+    def _roots(self, address: str) -> list[str]:
+        """Return the sitemaps to read: the address itself, or all those of the site.
+
+        Each that ``robots.txt`` names counts: that one of them is missing is an error.
+        """
+        if urlsplit(address).path.lower().endswith(_ENDINGS):
+            return [address]
+        named = self._named(urljoin(address, "/robots.txt"))
+        if named:
+            return list(dict.fromkeys(named))
+        offered = offered_sets(self._documents, address)
+        if not all(one.is_sitemap for one in offered):
+            raise ConfigurationError(
+                f"{address} is a ResourceSync Source already",
+                evidence=(("found", offered[0].uri),),
+                hint=f"make a mirror of it: resourcesync pull {address} FOLDER",
+            )
+        return [one.uri for one in offered]
+
+    def _named(self, robots: str) -> tuple[str, ...]:
+        try:
+            fetched = self._documents.get(robots)
+        except ResourceMissingError:
+            return ()
+        assert fetched is not None, "an unconditional request is never answered with 304"
+        with fetched:
+            named = named_sitemaps(fetched.stream, fetched.final_uri)
+        if len(named) >= MAX_SITEMAPS:
+            raise _too_many(robots, MAX_SITEMAPS)
+        return named
+
+    def _read_parts(self, parts: list[str]) -> None:
+        new = [uri for uri in dict.fromkeys(parts) if uri not in self._read]
+        self._note(new)
+        for fetched in self._documents.get_all(new):
+            with fetched:
+                self._take(fetched.open(), may_be_index=False)
+
+    def _note(self, uris: Sequence[str]) -> None:
+        self._read.update(uris)
+        if len(self._read) > _MAX_DOCUMENTS:
+            raise _too_many(self._address, _MAX_DOCUMENTS)
+
+    def _take(self, document: Document, *, may_be_index: bool) -> list[str]:
+        """Take what a document lists; return the parts of an index."""
+        header = document.header
+        if header.capability not in _LISTS or (header.is_index and not may_be_index):
+            raise UnexpectedDocumentError(
+                f"expected a sitemap, got a {header.phrase}",
+                uri=document.uri,
+                hint="give the address of the sitemap itself: sitemap:https://HOST/sitemap.xml",
+            )
+        entries = iter(document.entries())
+        if header.is_index:
+            return [entry.uri for entry in entries if isinstance(entry, Part)]
+        while batch := list(islice(entries, _AT_ONCE)):
+            self._listing.add(_listed(entry) for entry in batch if isinstance(entry, Resource))
+        if document.refused:
+            _log.warning("%d entries of %s cannot be used", document.refused, document.uri)
+        return []
+
+
+def _too_many(uri: str, limit: int) -> DocumentLimitError:
+    return DocumentLimitError(
+        "too many sitemaps",
+        uri=uri,
+        evidence=(("limit", f"{limit}"),),
+        hint="publish them one by one: sitemap:https://HOST/sitemap.xml",
+    )
+
+
+def _listed(entry: Resource) -> Listed:
+    return Listed(
+        uri=entry.uri,
+        lastmod=known_microseconds(entry.lastmod),
+        length=entry.length,
+        hash=format_digests(entry.digests),
+        media_type=entry.media_type,
+        changefreq=entry.changefreq,
+    )

@@ -1,0 +1,178 @@
+"""Ask a site for what its sitemap does not tell: lengths, types and digests.
+
+What the sitemap dates as before is not asked again; what has no date is asked with a condition.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from resourcesync.adapters.sitemap.listing import Listed
+from resourcesync.adapters.sitemap.memory import Measured, Memory
+from resourcesync.discovery.addresses import is_at_home
+from resourcesync.errors import ResourceMissingError, SourceError, StorageError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response
+
+HOW: Final = ("head", "get")
+_NOT_MODIFIED: Final = 304
+_MOST_FAILED: Final = 20
+
+
+class _Digest:
+    """Takes a body, and keeps nothing of it but its length and its digest."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def write(self, chunk: bytes) -> None:
+        self.length += len(chunk)
+        self._sha256.update(chunk)
+
+    def restart(self) -> None:
+        self.length = 0
+        self._sha256 = hashlib.sha256()
+
+    @property
+    def hash(self) -> str:
+        return f"sha-256:{self._sha256.hexdigest()}"
+
+
+class Measurer:
+    """Measures what is listed, page by page.
+
+    Args:
+        fetcher: Asks the site.
+        memory: What was measured before.
+        how: One of `HOW`.
+        home: An address of the site; what lies elsewhere is told as it is listed.
+
+    Attributes:
+        gone: How many resources are listed and not there; they are left out.
+    """
+
+    def __init__(self, fetcher: Fetcher, memory: Memory, how: str, home: str) -> None:
+        self._fetcher = fetcher
+        self._memory = memory
+        self._how = how
+        self._home = home
+        self._answered = False
+        self._failed = 0
+        self._last = ""
+        self.gone = 0
+
+    def page(self, rows: list[Listed]) -> Iterator[Listed]:
+        """Yield what there is of a page, with what could be measured.
+
+        Raises:
+            SourceError: The site gives nothing at all.
+            StorageError: What was measured cannot be remembered.
+        """
+        known = self._memory.of([row.uri for row in rows])
+        asked = [row for row in rows if self._is_asked(row, known.get(row.uri))]
+        found: dict[str, Measured | None] = {**known, **self._ask(asked, known)}
+        kept = [it for row in rows if (it := found.get(row.uri)) is not None]
+        self._memory.put(kept, (self._last, rows[-1].uri))
+        self._last = rows[-1].uri
+        for row in rows:
+            measured = found.get(row.uri)
+            if measured is not None:
+                yield _with(row, measured)
+            elif row.uri in found:
+                self.gone += 1
+            else:
+                yield row
+
+    def end(self) -> None:
+        """Forget what comes after the last page."""
+        self._memory.put([], (self._last, None))
+
+    def _is_asked(self, row: Listed, known: Measured | None) -> bool:
+        if row.hash or not is_at_home(row.uri, (self._home,)):
+            return False
+        is_as_before = (
+            known is not None and row.lastmod is not None and row.lastmod == known.lastmod
+        )
+        return not (is_as_before and known is not None and self._tells_enough(known))
+
+    def _tells_enough(self, known: Measured) -> bool:
+        return self._how == "head" or known.how == "get"
+
+    def _ask(self, rows: list[Listed], known: Mapping[str, Measured]) -> dict[str, Measured | None]:
+        """Return what is known of each now; ``None`` for what is not there."""
+        listed = {row.uri: row for row in rows}
+        found: dict[str, Measured | None] = {}
+        for outcome in self._fetcher.fetch(self._request(row, known) for row in rows):
+            row = listed[outcome.request.uri]
+            before = known.get(row.uri)
+            if isinstance(outcome, Response):
+                self._answered = True
+                found[row.uri] = self._measured(row, outcome, before)
+            elif isinstance(outcome.error, ResourceMissingError):
+                self._answered = True
+                found[row.uri] = None
+            else:
+                self._fail(outcome)
+                if before is not None and before.lastmod != row.lastmod:
+                    found[row.uri] = Measured(row.uri, None, "", "", None, "", "", self._how)
+        return found
+
+    def _request(self, row: Listed, known: Mapping[str, Measured]) -> Request:
+        before = known.get(row.uri)
+        is_known = before is not None and self._tells_enough(before)
+        return Request(
+            uri=row.uri,
+            sink=_Digest(),
+            purpose=Purpose.RESOURCE,
+            etag=before.etag if before is not None and is_known else "",
+            last_modified=before.last_modified if before is not None and is_known else "",
+            is_head=self._how == "head",
+        )
+
+    def _measured(self, row: Listed, answer: Response, before: Measured | None) -> Measured:
+        if answer.status == _NOT_MODIFIED and before is not None:
+            return before._replace(lastmod=row.lastmod)
+        fields, sink = answer.headers, answer.request.sink
+        assert isinstance(sink, _Digest)
+        is_read = self._how == "get"
+        return Measured(
+            uri=row.uri,
+            lastmod=row.lastmod,
+            etag=fields.get("etag", ""),
+            last_modified=fields.get("last-modified", ""),
+            length=sink.length if is_read else _length(fields),
+            hash=sink.hash if is_read else "",
+            media_type=fields.get("content-type", "").partition(";")[0].strip().lower(),
+            how=self._how,
+        )
+
+    def _fail(self, outcome: Failure) -> None:
+        """Count a failure; a site that gives nothing at all is down."""
+        self._failed += 1
+        if isinstance(outcome.error, StorageError):
+            raise outcome.error
+        if self._failed > _MOST_FAILED and not self._answered:
+            assert isinstance(outcome.error, SourceError)
+            raise outcome.error
+
+
+def _length(fields: Mapping[str, str]) -> int | None:
+    text = fields.get("content-length", "")
+    is_plain = fields.get("content-encoding", "identity").lower() == "identity"
+    return int(text) if is_plain and text.isdecimal() and len(text) < 19 else None  # noqa: PLR2004 - of 64 bits
+
+
+def _with(row: Listed, measured: Measured) -> Listed:
+    lastmod = row.lastmod
+    if lastmod is None and measured.last_modified:
+        try:
+            lastmod = to_microseconds(parsedate_to_datetime(measured.last_modified))
+        except (ValueError, OverflowError):
+            lastmod = None
+    return row._replace(
+        lastmod=lastmod,
+        length=row.length if row.length is not None else measured.length,
+        hash=row.hash or measured.hash,
+        media_type=row.media_type or measured.media_type,
+    )

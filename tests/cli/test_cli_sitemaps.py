@@ -1,0 +1,110 @@
+"""Any site with a sitemap gets a ResourceSync twin, which a mirror follows."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.cli.main import run
+from resourcesync.documents import reading
+from resourcesync.model.resources import Change, Resource
+from resourcesync.server.running import ServerThread
+from resourcesync.wiring.serving import LateApplication, find_tree
+from tests.support.command_line import Said
+from tests.support.commands import files_of
+from tests.support.site_maps import index, urlset
+from tests.support.tiny_source import Answer, TinySource
+
+BODIES = {"/a.html": b"<p>a</p>", "/b": b"b" * 50}
+
+
+def offer(site: TinySource, **dates: str) -> str:
+    """Let the site list its pages; return the address of its sitemap."""
+    uris = [(f"{site.url}{path}", dates.get(path.strip("/")[:1], "")) for path in BODIES]
+    site.answers["/sitemap.xml"] = Answer(body=index(f"{site.url}/pages.xml"))
+    site.answers["/pages.xml"] = Answer(body=urlset(*uris))
+    for path, body in BODIES.items():
+        fields = {"Content-Type": "text/html; charset=utf-8"} if path.endswith("html") else {}
+        site.answers[path] = Answer(body=body, headers=fields)
+    return f"sitemap:{site.url}/sitemap.xml"
+
+
+def entries(name: str) -> list[Resource | Change]:
+    path = Path("twin/resourcesync") / name
+    with path.open("rb") as stream:
+        found = list(reading.read(stream, uri=path.name).entries())
+    return [it for it in found if isinstance(it, Resource | Change)]
+
+
+@pytest.fixture
+def site() -> TinySource:
+    return TinySource()
+
+
+def test_a_twin_is_followed_by_a_mirror_and_asks_only_what_changed(site: TinySource) -> None:
+    late = LateApplication()
+    with site, ServerThread(late) as server:
+        address = offer(site, a="2026-01-01", b="2026-01-01")
+        publish = ["publish", address, "--url", server.uri, "--out", "twin"]
+        assert run([*publish, "--with", "measure=head"]) == 0
+        late.application = find_tree(Path("twin")).application(SystemClock())
+        told = {it.uri.removeprefix(site.url): it for it in entries("resourcelist.xml")}
+        assert {uri: getattr(it, "length", 0) for uri, it in told.items()} == {
+            "/a.html": 8,
+            "/b": 50,
+        }
+        assert getattr(told["/a.html"], "media_type", "") == "text/html"
+        pull = ["pull", server.uri, "copy", "--allow-origin", site.url]
+        assert run(pull) == 0
+        assert sorted(files_of(Path("copy")).values()) == sorted(BODIES.values())
+
+        site.asked.clear()
+        offer(site, a="2026-01-02", b="2026-01-01")
+        site.answers["/a.html"] = Answer(body=b"<p>new</p>")
+        assert run([*publish, "--with", "measure=head"]) == 0
+        asked = [(it.method, it.target) for it in site.asked if it.target in BODIES]
+        assert asked == [("HEAD", "/a.html")]
+        assert [it.uri for it in entries("changelist.xml")] == [f"{site.url}/a.html"]
+        assert run(pull) == 0
+        assert b"<p>new</p>" in files_of(Path("copy")).values()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"/pages.xml": Answer(body=urlset(("http://h/", ""))[:-9])},
+        {"/pages.xml": Answer(body=b"<html><body>log in</body></html>")},
+        {"/sitemap.xml": Answer(body=urlset())},
+        {"/pages.xml": Answer(status=404)},
+    ],
+    ids=["cut", "page", "empty", "gone"],
+)
+def test_a_sitemap_that_is_not_whole_deletes_nothing(
+    site: TinySource, bad: dict[str, Answer], said: Said
+) -> None:
+    with site:
+        address = offer(site)
+        publish = ["publish", address, "--url", "https://mine.example/", "--out", "twin"]
+        assert run(publish) == 0
+        before = files_of(Path("twin")), sorted(Path("twin/resourcesync").iterdir())
+        lists = [it.read_bytes() for it in before[1]]
+        site.answers |= bad
+        said.readouterr()
+        assert run(publish) != 0
+        assert "error[" in said.readouterr().err
+        assert [it.read_bytes() for it in before[1]] == lists
+
+
+def test_the_twin_of_the_plain_sitemap_of_a_twin_lists_the_same(site: TinySource) -> None:
+    with site:
+        address = offer(site, a="2026-01-01")
+        publish = ["publish", address, "--url", site.url, "--out", "twin", "--sitemap"]
+        assert run(publish) == 0
+        (plain,) = Path("twin").rglob("sitemap*.xml")
+        assert b"openarchives" not in plain.read_bytes()
+        site.answers["/clean.xml"] = Answer(body=plain.read_bytes())
+        words = ["--url", "https://mine.example/", "--out", "again"]
+        assert run(["publish", f"sitemap:{site.url}/clean.xml", *words]) == 0
+        listed = Path("again/resourcesync/resourcelist.xml").read_text()
+        assert listed.count("<url>") == len(BODIES)
+        assert "2026-01-01" in listed

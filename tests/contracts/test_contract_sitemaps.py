@@ -1,0 +1,187 @@
+"""The account of sitemaps keeps what every account must, and measures what it is told to."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.sitemap import open_account
+from resourcesync.errors import (
+    ConfigurationError,
+    DocumentError,
+    ResourceSyncError,
+    StateError,
+)
+from resourcesync.ports.accounts import Account, AccountOptions
+from resourcesync.testing import AccountSuite
+from tests.support.memory_fetcher import Answer, MemoryFetcher
+from tests.support.site_maps import HOME, MappedSite, index, urlset
+
+
+def options(
+    folder: Path, fetcher: MemoryFetcher, address: str = f"{HOME}sitemap.xml", **values: str
+) -> AccountOptions:
+    return AccountOptions(
+        address=f"sitemap:{address}",
+        base_uri="https://mine.example/",
+        memory=str(folder / "memory"),
+        out=str(folder / "out"),
+        clock=SystemClock(),
+        fetcher=lambda _: nullcontext(fetcher),
+        values=values,
+    )
+
+
+class TestSitemapAccount(AccountSuite):
+    has_changes = False
+    tells_lengths = False
+    tells_digests = False
+    measure = ""
+    site: MappedSite
+
+    @pytest.fixture
+    def account(self, tmp_path: Path) -> Iterator[Account]:
+        self.site = MappedSite()
+        values = {"measure": self.measure} if self.measure else {}
+        with open_account(options(tmp_path, self.site.fetcher, **values)) as account:
+            yield account
+
+    def put(self, name: str, content: bytes) -> str:
+        self.site.pages[name] = content
+        return HOME + name
+
+    def remove(self, name: str) -> None:
+        del self.site.pages[name]
+
+    def down(self) -> AbstractContextManager[None]:
+        return self.site.fails(after=0)
+
+    def cut_short(self) -> AbstractContextManager[None]:
+        return self.site.fails(after=2)
+
+
+class TestMeasuredSitemapAccount(TestSitemapAccount):
+    tells_lengths = True
+    tells_digests = True
+    measure = "get"
+
+    def cut_short(self) -> AbstractContextManager[None]:
+        return self.site.fails(after=7)  # all sitemaps were read, no page was
+
+    def test_only_what_is_dated_anew_or_not_at_all_is_asked_again(self, account: Account) -> None:
+        for name in ("dated", "changed", "undated", "gone"):
+            self.put(name, b"first")
+            self.site.dates[name] = "" if name == "undated" else "2026-01-01"
+        first = {it.uri: it.digests for it in account.resources()}
+        self.site.dates["changed"] = "2026-01-02"
+        for name in ("dated", "changed", "undated"):
+            self.put(name, b"second")
+        del self.site.pages["gone"]
+        self.site.fetcher.asked.clear()
+        second = {it.uri: it.digests for it in account.resources()}
+        asked = self.site.fetcher.asked
+        assert asked[-2:] == [f"{HOME}changed", f"{HOME}undated"]
+        assert len(asked) == 4
+        assert first.keys() - second.keys() == {f"{HOME}gone"}
+        assert [uri for uri in second if second[uri] != first[uri]] == asked[-2:]
+        assert list(account.resources()) == list(account.resources())
+
+    def test_a_page_that_fails_alone_is_told_as_far_as_it_is_known(self, account: Account) -> None:
+        for number in range(30):
+            self.put(f"{number:02}", b"page")
+        told = list(account.resources())
+        self.site.dates["07"] = "2026-02-02"
+        serve = self.site.fetcher.serve
+        self.site.fetcher.serve = lambda it: (
+            Answer(status=503) if it.uri.endswith(("/07", "/08", "/09")) else serve(it)
+        )
+        again = list(account.resources())
+        assert [it.uri for it in again] == [it.uri for it in told]
+        assert [it.uri for it in again if not it.digests] == [f"{HOME}07"]
+
+    def test_a_page_that_is_listed_and_not_there_is_left_out(self, account: Account) -> None:
+        self.put("here", b"1")
+        self.put("gone", b"1")
+        serve = self.site.fetcher.serve
+        self.site.fetcher.serve = lambda it: (
+            Answer(status=404) if it.uri.endswith("/gone") else serve(it)
+        )
+        assert [it.uri for it in account.resources()] == [f"{HOME}here"]
+
+    def test_a_damaged_memory_is_told(self, account: Account, tmp_path: Path) -> None:
+        self.put("here", b"1")
+        (tmp_path / "memory").mkdir()
+        (tmp_path / "memory" / "measured.db").write_bytes(b"no database" * 1_000)
+        with pytest.raises(StateError, match="damaged"):
+            list(account.resources())
+
+
+PAGE = b"<!DOCTYPE html><html><body>Sorry</body></html>"
+GOOD = urlset((f"{HOME}a", "2026-01-01"), (f"{HOME}b", ""))
+
+
+def told(tmp_path: Path, answers: dict[str, bytes], address: str) -> list[str]:
+    def serve(request: object) -> Answer:
+        name = getattr(request, "uri", "").removeprefix(HOME)
+        return Answer(body=answers[name]) if name in answers else Answer(status=404)
+
+    with open_account(options(tmp_path, MemoryFetcher(serve), address)) as account:
+        return [it.uri for it in account.resources()]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"sitemap.xml": GOOD[:-12]},
+        {"sitemap.xml": PAGE},
+        {"sitemap.xml": b""},
+        {},
+        {"sitemap.xml": index(f"{HOME}1.xml", f"{HOME}2.xml"), "1.xml": GOOD},
+        {"sitemap.xml": index(f"{HOME}1.xml", f"{HOME}2.xml"), "1.xml": GOOD, "2.xml": PAGE},
+        {"sitemap.xml": index(f"{HOME}1.xml"), "1.xml": index(f"{HOME}2.xml")},
+    ],
+    ids=["cut", "page", "empty", "missing", "part-missing", "part-page", "index-of-indexes"],
+)
+def test_a_sitemap_that_is_not_whole_is_an_error_before_anything_is_told(
+    tmp_path: Path, answers: dict[str, bytes]
+) -> None:
+    with pytest.raises(ResourceSyncError) as raised:
+        told(tmp_path, answers, f"{HOME}sitemap.xml")
+    assert raised.value.message
+
+
+def test_all_sitemaps_that_robots_txt_names_count_and_each_uri_once(tmp_path: Path) -> None:
+    other = urlset((f"{HOME}c", ""), (f"{HOME}a", "2026-01-03"))
+    robots = f"Sitemap: {HOME}1.xml\nSitemap: {HOME}2.xml\nSitemap: {HOME}all.xml".encode()
+    listed = index(f"{HOME}1.xml", f"{HOME}2.xml")
+    answers = {"robots.txt": robots, "1.xml": GOOD, "2.xml": other, "all.xml": listed}
+    assert told(tmp_path, answers, HOME) == [f"{HOME}a", f"{HOME}b", f"{HOME}c"]
+    del answers["2.xml"]
+    with pytest.raises(ResourceSyncError):
+        told(tmp_path, answers, HOME)
+    assert told(tmp_path, {"sitemap.xml": GOOD}, HOME) == [f"{HOME}a", f"{HOME}b"]
+
+
+def test_a_list_of_another_kind_is_refused(tmp_path: Path) -> None:
+    changes = GOOD.replace(
+        b"<url>",
+        b'<rs:md xmlns:rs="http://www.openarchives.org/rs/terms/" capability="changelist"/><url>',
+        1,
+    )
+    with pytest.raises(DocumentError, match="Change List"):
+        told(tmp_path, {"sitemap.xml": changes}, f"{HOME}sitemap.xml")
+
+
+@pytest.mark.parametrize(
+    ("address", "values"),
+    [("site.example", {}), (HOME, {"measure": "all"}), (HOME, {"colour": "red"})],
+)
+def test_what_cannot_work_is_refused_at_once(
+    tmp_path: Path, address: str, values: dict[str, str]
+) -> None:
+    fetcher = MemoryFetcher(lambda _: Answer(status=404))
+    with pytest.raises(ConfigurationError):
+        open_account(options(tmp_path, fetcher, address, **values)).__enter__()
+    assert fetcher.asked == []
