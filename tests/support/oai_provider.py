@@ -85,6 +85,7 @@ class Quirks:
     junk_before: bytes = b""
     junk_after: bytes = b""
     doctype: str = ""
+    namespace: str = "repo.example"
 
 
 class Provider:
@@ -162,7 +163,7 @@ class Provider:
             f"<deletedRecord>{quirks.deletions}</deletedRecord>"
             f"<granularity>{quirks.granularity}</granularity>"
             '<description><oai-identifier xmlns="http://www.openarchives.org/OAI/2.0/oai-identifier">'
-            "<scheme>oai</scheme><repositoryIdentifier>repo.example</repositoryIdentifier>"
+            f"<scheme>oai</scheme><repositoryIdentifier>{quirks.namespace}</repositoryIdentifier>"
             "</oai-identifier></description></Identify>"
         )
 

@@ -1,0 +1,48 @@
+"""A repository behind OAI-PMH keeps what every account promises."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.oai import OaiAccount
+from resourcesync.testing import AccountSuite
+from tests.support.oai_provider import Item, Quirks
+from tests.support.oai_world import BASE, OaiWorld
+
+
+class TestOaiAccount(AccountSuite):
+    """Lengths and digests are of the metadata, and are looked at elsewhere."""
+
+    tells_lengths = False
+    tells_digests = False
+
+    @pytest.fixture
+    def account(self, tmp_path: Path) -> Iterator[OaiAccount]:
+        self.world = OaiWorld(tmp_path, Quirks(page=20))
+        with self.world.open() as account:
+            yield account
+
+    def put(self, name: str, content: bytes) -> str:
+        self.world.provider.put(Item(local=name, title=content.decode()))
+        return f"{BASE}resource/{name}/oai_dc.xml"
+
+    def remove(self, name: str) -> None:
+        self.world.provider.remove(name)
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        self.world.provider.quirks.down = True
+        yield
+        self.world.provider.quirks.down = False
+
+    @contextmanager
+    def cut_short(self) -> Iterator[None]:
+        self.world.provider.quirks.always_truncated = True
+        yield
+        self.world.provider.quirks.always_truncated = False
+
+    def forget(self) -> bool:
+        self.world.provider.quirks.namespace = "other.example"  # all addresses become others
+        return True

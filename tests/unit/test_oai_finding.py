@@ -1,0 +1,200 @@
+"""What metadata says of the files of an item, and what an operator chooses of it."""
+
+import hashlib
+
+import pytest
+
+from resourcesync.adapters.oai.naming import file_name, path_of, uri_of
+from resourcesync.adapters.oai.options import Choice, parse
+from resourcesync.documents.oai.finding import Findings, FoundFile, find
+from resourcesync.errors import ConfigurationError, DocumentError
+from resourcesync.model.digests import Digest
+from tests.support.oai_provider import Bitstream, Item, Provider
+
+BODY = b"a thesis"
+THESIS = Bitstream(name="my thesis é.pdf", body=BODY)
+LICENCE = Bitstream(name="license.txt", body=b"yes", bundle="LICENSE", media_type="text/plain")
+ITEM = Item(local="10673/5", bitstreams=(THESIS, LICENCE), rights="embargo")
+
+
+def provider() -> Provider:
+    made = Provider()
+    made.url = "https://repo.example"
+    return made
+
+
+def metadata(prefix: str, item: Item = ITEM) -> bytes:
+    text = provider()._metadata(prefix, item)
+    xsi = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+    return text.replace(" ", f" {xsi} ", 1).encode()
+
+
+@pytest.mark.parametrize("prefix", ["mets", "ore", "xoai"])
+def test_files_that_metadata_lists_are_found(prefix: str) -> None:
+    thesis, licence = find(metadata(prefix)).files
+
+    assert thesis.uri == "https://repo.example/bitstream/10673/5/my%20thesis%20%C3%A9.pdf"
+    assert (thesis.bundle, thesis.length, thesis.media_type) == ("ORIGINAL", 8, "application/pdf")
+    assert (licence.bundle, licence.is_listed) == ("LICENSE", True)
+    assert thesis.digests == (() if prefix == "ore" else (_md5(BODY),))
+
+
+def _md5(body: bytes) -> Digest:
+    return Digest("md5", hashlib.md5(body, usedforsecurity=False).hexdigest())
+
+
+def test_addresses_in_dublin_core_are_mentions() -> None:
+    found = find(metadata("oai_dc"))
+
+    assert [(it.uri.rpartition("/")[2], it.is_listed) for it in found.files] == [
+        ("5", False),
+        ("my%20thesis%20%C3%A9.pdf", False),
+        ("license.txt", False),
+    ]
+    assert found.rights == ("embargo",)
+
+
+def test_what_xoai_says_of_access_is_found() -> None:
+    closed = Bitstream(name="a.pdf", body=b"", embargo="2099-01-01")
+    found = find(metadata("xoai", Item(local="1", bitstreams=(closed,), rights="restricted")))
+
+    assert found.rights == ("restricted",)
+    assert found.files[0].embargo == "2099-01-01"
+
+
+def test_what_is_no_address_of_the_web_is_not_found() -> None:
+    rows = "".join(
+        f"<dc:identifier>{it}</dc:identifier>"
+        for it in (
+            "10.1/x",
+            "urn:isbn:1",
+            "file:///etc/passwd",
+            "ftp://x/y",
+            "http://",
+            "https://a b/c",
+        )
+    )
+    text = f'<r xmlns:dc="http://purl.org/dc/elements/1.1/">{rows}</r>'
+
+    assert [it.uri for it in find(text.encode()).files] == ["https://a%20b/c"]
+
+
+@pytest.mark.parametrize("text", [b"", b"<a>", b"<!DOCTYPE a><a/>"])
+def test_metadata_that_is_no_xml_is_refused(text: bytes) -> None:
+    with pytest.raises(DocumentError):
+        find(text)
+
+
+def chosen(*files: FoundFile, **values: str) -> list[str]:
+    choice = parse("oai:https://r.example/oai", {k.replace("_", "-"): v for k, v in values.items()})
+    return [it.uri for it in choice.chosen(Findings(files=files))]
+
+
+def test_files_are_chosen_by_bundle_and_pattern() -> None:
+    thesis = FoundFile(uri="https://r.example/1/a.pdf", bundle="ORIGINAL")
+    text = FoundFile(uri="https://r.example/1/a.txt", bundle="TEXT")
+    plain = FoundFile(uri="https://r.example/2/b.pdf")
+    page = FoundFile(uri="https://r.example/1", is_listed=False)
+    everything = (thesis, text, plain, page)
+
+    assert chosen(*everything) == [thesis.uri, plain.uri]
+    assert chosen(*everything, bundles="text") == [text.uri, plain.uri]
+    assert chosen(*everything, bundles="*") == [thesis.uri, text.uri, plain.uri]
+    assert chosen(*everything, files="*.pdf,*/1") == [thesis.uri, plain.uri, page.uri]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_restricted"),
+    [
+        ("info:eu-repo/semantics/restrictedAccess", True),
+        ("info:eu-repo/semantics/openAccess", False),
+        ("http://purl.org/coar/access_right/c_16ec", True),
+        ("https://purl.org/coar/access_right/c_abf2", False),
+        ("metadata.only", True),
+        ("open.access", False),
+        ("restricted", True),
+        ("This work may be restricted in Utah", False),
+    ],
+)
+def test_who_may_have_the_files_is_told_by_known_words(text: str, is_restricted: bool) -> None:
+    choice = Choice(endpoint="https://r.example/oai")
+
+    assert choice.is_restricted(Findings(rights=("Somebody", text))) is is_restricted
+
+
+def test_what_restricts_can_be_chosen() -> None:
+    told = Findings(rights=("info:eu-repo/semantics/closedAccess", "Campus only"))
+    address = "oai:https://r.example/oai"
+
+    assert not parse(address, {"restricted": "no"}).is_restricted(told)
+    assert parse(address, {"restricted": "Campus*"}).is_restricted(told)
+    assert not parse(address, {"restricted": "campus"}).is_restricted(told)
+
+
+def test_sets_have_addresses() -> None:
+    address = "oai:https://r.example/oai?x=1"
+    plain = parse(address, {"prefixes": "mods,oai_dc"})
+    dspace = parse(address, {"collections": "https://r.example/handle/{handle}"})
+
+    assert plain.collection("a:b c") == (
+        "https://r.example/oai?x=1&verb=ListRecords&metadataPrefix=mods&set=a%3Ab%20c"
+    )
+    assert dspace.collection("col_10673_2") == "https://r.example/handle/10673/2"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"prefix": "oai_dc"},
+        {"prefixes": " , "},
+        {"measure": "maybe"},
+        {"overlap": "2"},
+        {"names": "handles"},
+        {"collections": "https://r.example/"},
+        {"from": "yesterday"},
+        {"changefreq": "seldom"},
+    ],
+)
+def test_a_value_that_cannot_work_is_refused(values: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError):
+        parse("oai:https://r.example/oai", values)
+
+
+@pytest.mark.parametrize(
+    "address", ["oai:", "oai:repo.example", "oai:ftp://x/", "oai:https://u:p@x/"]
+)
+def test_an_address_that_is_no_base_url_is_refused(address: str) -> None:
+    with pytest.raises(ConfigurationError):
+        parse(address, {})
+
+
+NAMES = frozenset({file_name("oai_dc", ".xml"), file_name("mods", ".xml")})
+
+
+def test_places_are_those_of_the_handle() -> None:
+    assert path_of("oai:r.example:10673/5", "oai_dc.xml", "r.example", NAMES) == (
+        "resource/10673/5/oai_dc.xml"
+    )
+    assert path_of("oai:r.example:10673/5", "oai_dc", "r.example", {"oai_dc"}) == (
+        "resource/10673/5/oai_dc"
+    )
+
+
+@pytest.mark.parametrize(
+    ("identifier", "place"),
+    [
+        ("oai:other:1", "~id/oai~3Aother~3A1"),
+        ("oai:r.example:", "~id/oai~3Ar.example~3A"),
+        ("oai:r.example:../../etc", "~2E~2E/~2E~2E/etc"),
+        ("oai:r.example:a//b", "a/~-/b"),
+        ("oai:r.example:/a", "~-/a"),
+        ("oai:r.example:é b%2F~", "~C3~A9~20b~252F~7E"),
+        ("oai:r.example:1/oai_dc.xml", "1/oai_dc.xml~d"),
+        ("oai:r.example:.rs", "~2Ers"),
+    ],
+)
+def test_identifiers_that_are_odd_have_safe_places(identifier: str, place: str) -> None:
+    found = path_of(identifier, "oai_dc.xml", "r.example", NAMES)
+
+    assert found == f"resource/{place}/oai_dc.xml"
+    assert uri_of("https://x/", found).count("//") == 1

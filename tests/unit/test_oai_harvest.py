@@ -1,0 +1,464 @@
+"""Harvesting repositories, those that break the rules too: what is listed is told, and no less."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from resourcesync.errors import (
+    BadResponseError,
+    ConfigurationError,
+    DiscontinuityError,
+    ResourceSyncError,
+    SourceError,
+    SourceUnavailableError,
+)
+from tests.support.oai_provider import Item, Quirks, changed
+from tests.support.oai_world import BASE, OaiWorld
+
+MANY: Final = 15
+
+
+def world(
+    root: Path, quirks: Quirks | None = None, *, count: int = MANY, **values: str
+) -> OaiWorld:
+    made = OaiWorld(root, quirks, **values)
+    for number in range(count):
+        made.provider.put(Item(local=f"10673/{number}", title=f"Title {number}"))
+    return made
+
+
+def named(value: object) -> str | None:
+    """Return what is wrong with a repository, for the name of a test."""
+    if not isinstance(value, Quirks):
+        return None
+    usual = vars(Quirks())
+    return "+".join(key for key, it in vars(value).items() if it != usual[key]) or "sound"
+
+
+def lists(made: OaiWorld) -> list[dict[str, str]]:
+    return [it for it in made.provider.asked if it["verb"] == "ListRecords"]
+
+
+@pytest.mark.parametrize(
+    "quirks",
+    [
+        Quirks(),
+        Quirks(page=4, empty_token=False),
+        Quirks(page=4, complete_size="3"),
+        Quirks(page=4, complete_size="many"),
+        Quirks(page=4, same_token=True),
+        Quirks(page=4, twice=True),
+        Quirks(page=4, empty_pages=True),
+        Quirks(page=4, circles=True),
+        Quirks(page=4, dying_tokens=[1, 3]),
+        Quirks(page=4, truncated=[1, 2, 4]),
+        Quirks(page=4, busy=[5, 0, 300]),
+        Quirks(granularity="YYYY-MM-DD"),
+        Quirks(deletions="no"),
+        Quirks(deletions="transient"),
+        Quirks(ignores_from=True),
+        Quirks(refuses_seconds=True),
+        Quirks(junk_before=b"\n\n", junk_after=b"<b>Notice</b>"),
+        Quirks(earliest="long ago"),
+        Quirks(earliest="2030-01-01T00:00:00Z"),
+    ],
+    ids=named,
+)
+def test_a_repository_is_harvested_and_followed(tmp_path: Path, quirks: Quirks) -> None:
+    made = world(tmp_path, quirks)
+    made.fill()
+    expected = {f"{BASE}resource/10673/{at}/oai_dc.xml": f"Title {at}" for at in range(MANY)}
+    assert made.titles() == expected
+    assert made.metadata() == set(expected)
+
+    made.provider.tick(90_000)
+    changed(made.provider, "10673/3", title="Another title")
+    made.provider.put(Item(local="10673/new", title="New"))
+    made.provider.remove("10673/7")
+    quirks.earliest = "2020-01-01T00:00:00Z"
+    made.follow()
+    expected[f"{BASE}resource/10673/3/oai_dc.xml"] = "Another title"
+    expected[f"{BASE}resource/10673/new/oai_dc.xml"] = "New"
+    if quirks.deletions == "no":
+        made.fill()  # only a whole list tells that a record is not there
+    del expected[f"{BASE}resource/10673/7/oai_dc.xml"]
+
+    assert made.titles() == expected
+    assert made.metadata() == set(expected)
+
+
+def test_only_what_changed_is_asked_for_again_and_told(tmp_path: Path) -> None:
+    made = world(tmp_path, overlap="1h")
+    made.provider.tick(86_400)
+    made.fill()
+    made.provider.tick(600)
+    changed(made.provider, "10673/3", title="Another title")
+    del made.provider.asked[:]
+
+    news = made.follow()
+
+    assert list(news) == [f"{BASE}resource/10673/3/oai_dc.xml"]
+    assert lists(made) == [
+        {"verb": "ListRecords", "metadataPrefix": "oai_dc", "from": "2026-01-01T23:00:15Z"}
+    ]
+    assert made.follow() == {}
+
+
+def test_a_record_with_another_datestamp_and_the_same_bytes_is_no_change(tmp_path: Path) -> None:
+    made = world(tmp_path)
+    made.fill()
+    changed(made.provider, "10673/3")
+
+    assert made.follow() == {}
+
+
+def test_records_that_are_published_late_are_found_by_the_overlap(tmp_path: Path) -> None:
+    made = world(tmp_path)
+    made.fill()
+    late = made.provider.now
+    made.provider.tick(86_400)
+    made.fill()
+    made.provider.put(Item(local="10673/late"), at=late)
+
+    assert list(made.follow()) == [f"{BASE}resource/10673/late/oai_dc.xml"]
+
+
+def test_days_are_asked_for_where_the_repository_knows_no_seconds(tmp_path: Path) -> None:
+    made = world(tmp_path, Quirks(granularity="YYYY-MM-DD"), window="30d")
+    made.fill()
+    made.follow()
+
+    times = [it[key] for it in lists(made) for key in ("from", "until") if key in it]
+    assert times
+    assert {len(it) for it in times} == {10}
+
+
+def test_windows_cover_everything_once(tmp_path: Path) -> None:
+    made = world(tmp_path, Quirks(earliest="2025-11-20T10:00:00Z"), window="20d")
+    made.provider.tick(86_400)
+    made.fill()
+
+    windows = [
+        (it.get("from", ""), it.get("until", ""))
+        for it in lists(made)
+        if "until" in it or "from" in it
+    ]
+    assert windows[:3] == [
+        ("", "2025-12-10T09:59:59Z"),
+        ("2025-12-10T10:00:00Z", "2025-12-30T09:59:59Z"),
+        ("2025-12-30T10:00:00Z", ""),
+    ]
+    assert len(made.metadata()) == MANY
+
+
+@pytest.mark.parametrize("deletions", ["persistent", "no"])
+def test_what_is_withdrawn_is_removed_after_publication(tmp_path: Path, deletions: str) -> None:
+    made = world(tmp_path, Quirks(deletions=deletions))
+    made.fill()
+    made.provider.remove("10673/7")
+    gone = made.out / "resource/10673/7/oai_dc.xml"
+    with made.open() as account:
+        if deletions == "no":
+            made.position = account.position()
+            list(account.resources())
+        else:
+            list(account.changes(made.position, 0))
+        assert gone.exists(), "what is published may still tell of it"
+        account.published()
+    assert not gone.exists()
+    assert not gone.parent.exists()
+    assert gone.parent.parent.exists()
+
+
+def test_a_file_is_kept_while_its_end_is_not_recorded(tmp_path: Path) -> None:
+    made = world(tmp_path)
+    made.fill()
+    made.provider.remove("10673/7")
+    gone = made.out / "resource/10673/7/oai_dc.xml"
+    with made.open() as account:
+        next(iter(account.changes(made.position, 0)))
+        account.published()
+    assert gone.exists()
+
+    made.follow()
+    assert not gone.exists()
+
+
+def test_a_record_that_comes_back_is_told_again(tmp_path: Path) -> None:
+    made = world(tmp_path)
+    made.fill()
+    made.provider.remove("10673/7")
+    made.follow()
+    made.provider.put(Item(local="10673/7", title="Title 7"))
+
+    [(uri, resource)] = made.follow().items()
+
+    assert resource is not None
+    assert made.files()[uri]
+
+
+@pytest.mark.parametrize("bad", ["\x0b", "&nbsp;", "</oai_dc:dc>"])
+def test_a_record_that_is_no_xml_costs_no_other(tmp_path: Path, bad: str) -> None:
+    made = world(tmp_path, count=3)
+    made.fill()
+    changed(made.provider, "10673/1", raw=bad, title="Spoilt")
+    changed(made.provider, "10673/2", title="Changed")
+
+    news = made.follow()
+    made.fill()
+
+    assert list(news) == [f"{BASE}resource/10673/2/oai_dc.xml"]
+    assert sorted(made.titles().values()) == ["Changed", "Title 0", "Title 1"]
+
+
+def test_what_cannot_be_told_from_what_is_gone_is_kept(tmp_path: Path) -> None:
+    made = world(tmp_path, Quirks(deletions="no"), count=3)
+    made.fill()
+    made.provider.remove("10673/2")
+    made.provider.put(Item(local="10673/\x02", title="Nameless"))
+    made.fill()
+    assert len(made.metadata()) == 3, "the record without a name may be any"
+
+    made.provider.remove("10673/\x02")
+    made.fill()
+    assert len(made.metadata()) == 2
+
+
+def test_formats_are_told_with_links_to_each_other(tmp_path: Path) -> None:
+    made = world(tmp_path, count=1, prefixes="oai_dc,mods", changefreq="never")
+    made.fill()
+    dc, mods = (f"{BASE}resource/10673/0/{it}.xml" for it in ("oai_dc", "mods"))
+
+    told = made.told[dc]
+    assert [it.href for it in told.profiles] == ["http://www.openarchives.org/OAI/2.0/oai_dc/"]
+    assert [(it.href, it.media_type) for it in told.alternates] == [(mods, "application/xml")]
+    assert [it.href for it in made.told[mods].alternates] == [dc]
+    assert [it.href for it in told.collections] == [
+        "https://repo.example/oai/request?verb=ListRecords&metadataPrefix=oai_dc&set=col_10673_2"
+    ]
+    assert (told.media_type, told.changefreq) == ("application/xml", "never")
+    assert (told.length, str(told.digests[0]).partition(":")[0]) == (
+        len(made.files()[dc]),
+        "sha-256",
+    )
+
+
+def test_all_formats_are_published_when_that_is_asked(tmp_path: Path) -> None:
+    made = world(tmp_path, count=1, prefixes="*", files_from="xoai")
+    made.fill()
+
+    names = {it.rpartition("/")[2] for it in made.files()}
+    assert names == {"oai_dc.xml", "mods.xml", "mets.xml", "ore.xml"}
+
+
+def test_one_format_of_an_item_may_be_withdrawn(tmp_path: Path) -> None:
+    made = world(tmp_path, count=1, prefixes="oai_dc,mods")
+    made.fill()
+    answer = made.provider._record
+    made.provider._record = (  # type: ignore[method-assign] # a provider with a change of mind
+        lambda prefix, local, moment, item: answer(
+            prefix, local, moment, None if prefix == "mods" else item
+        )
+    )
+
+    news = made.follow()
+
+    dc, mods = (f"{BASE}resource/10673/0/{it}.xml" for it in ("oai_dc", "mods"))
+    assert news[mods] is None
+    assert set(news) == {dc, mods}
+    assert made.told[dc].alternates == ()
+
+
+def test_sets_choose_and_are_told(tmp_path: Path) -> None:
+    made = world(tmp_path, count=2, sets="a,b", collections="https://repo.example/c/{set}")
+    made.provider.put(Item(local="both", sets=("a", "b")))
+    made.provider.put(Item(local="one", sets=("a", "c")))
+    made.fill()
+
+    told = {
+        uri.rpartition("/oai_dc")[0].rpartition("/")[2]: [it.href for it in resource.collections]
+        for uri, resource in made.told.items()
+    }
+    address = "https://repo.example/c/"
+    assert told == {"both": [f"{address}a", f"{address}b"], "one": [f"{address}a", f"{address}c"]}
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [({"prefixes": "marc21"}, "marc21"), ({"sets": "nothing"}, "nothing")],
+)
+def test_what_the_repository_does_not_have_is_a_mistake(
+    tmp_path: Path, values: dict[str, str], word: str
+) -> None:
+    made = world(tmp_path, None, count=2, **values)
+
+    with pytest.raises(ConfigurationError, match=word):
+        made.fill()
+
+
+def test_sets_of_a_repository_that_has_none_are_a_mistake(tmp_path: Path) -> None:
+    made = world(tmp_path, Quirks(no_sets=True), sets="a")
+
+    with pytest.raises(ConfigurationError, match="no set a"):
+        made.fill()
+
+
+@pytest.mark.parametrize(
+    ("quirks", "kind", "code"),
+    [
+        (Quirks(page=4, circles=True, complete_size="900"), BadResponseError, "oai-endless"),
+        (Quirks(page=4, dying_tokens=[2] * 9), BadResponseError, "oai-error"),
+        (Quirks(page=4, always_truncated=True), SourceUnavailableError, "truncated"),
+        (Quirks(busy=[9_999]), SourceUnavailableError, "unavailable"),
+        (Quirks(busy=[1] * 99), SourceUnavailableError, "unavailable"),
+        (Quirks(down=True), SourceUnavailableError, "unavailable"),
+        (Quirks(doctype="<!DOCTYPE OAI-PMH SYSTEM 'x'>\n"), BadResponseError, "xml-dtd"),
+        (Quirks(junk_before=b"Fatal error "), BadResponseError, "xml"),
+    ],
+    ids=named,
+)
+def test_a_list_that_cannot_be_had_whole_is_an_error_and_nothing_is_gone(
+    tmp_path: Path, quirks: Quirks, kind: type[SourceError], code: str
+) -> None:
+    made = world(tmp_path)
+    made.fill()
+    before = made.files()
+    made.provider.quirks = quirks
+
+    with pytest.raises(kind) as caught:
+        made.fill()
+
+    assert caught.value.code == code
+    assert made.files() == before
+    made.provider.quirks = Quirks()
+    assert made.follow() == {}
+
+
+def test_a_harvest_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    made = world(tmp_path, Quirks(page=2))
+    made.killed_after = 6  # Identify, the formats, and four pages of nine
+    with pytest.raises(KeyboardInterrupt):
+        made.fill()
+    made.killed_after = None
+    del made.provider.asked[:]
+
+    made.fill()
+
+    assert lists(made)[0]["resumptionToken"].endswith("|4")
+    assert len(made.metadata()) == MANY
+
+
+def test_a_harvest_that_was_killed_long_ago_begins_anew(tmp_path: Path) -> None:
+    made = world(tmp_path, Quirks(page=2))
+    made.killed_after = 6
+    with pytest.raises(KeyboardInterrupt):
+        made.fill()
+    made.killed_after = None
+    del made.provider.asked[:]
+    made.clock.sleep(90_000)
+
+    made.fill()
+
+    assert "resumptionToken" not in lists(made)[0]
+
+
+def test_killed_at_any_request_the_next_run_is_right(tmp_path: Path) -> None:
+    quirks = Quirks(page=3, deletions="no")
+    made = world(tmp_path, quirks, count=8, prefixes="oai_dc,mods")
+    made.fill()
+    for number in range(12):
+        changed(made.provider, "10673/2", title=f"Turn {number}")
+        made.provider.put(Item(local=f"new/{number}", title=f"New {number}"))
+        if number % 3 == 2:
+            made.provider.remove(f"new/{number - 1}")
+        made.killed_after = number
+        with suppress(KeyboardInterrupt):
+            made.fill() if number % 2 else made.follow()
+        made.killed_after = None
+        if number % 4 == 3:
+            made.fill()
+        else:
+            made.follow()
+            continue
+        expected = {
+            f"{BASE}resource/{local}/{prefix}.xml"
+            for local in made.provider.items
+            for prefix in ("oai_dc", "mods")
+        }
+        assert made.metadata() == expected == set(made.files())
+        for uri, body in made.files().items():
+            assert made.told[uri].length == len(body)
+
+
+def test_a_memory_that_is_another_one_is_noticed(tmp_path: Path) -> None:
+    made = world(tmp_path, count=2)
+    made.fill()
+    (tmp_path / "memory/oai/oai.db").unlink()
+
+    with pytest.raises(DiscontinuityError):
+        made.follow()
+    made.fill()
+    assert len(made.files()) == 2
+
+
+def test_another_choice_is_told_anew_and_leaves_no_old_files(tmp_path: Path) -> None:
+    made = world(tmp_path, count=2)
+    made.fill()
+    made.values = {"prefixes": "mods", "names": "dspace"}
+
+    with pytest.raises(DiscontinuityError):
+        made.follow()
+    made.fill()
+
+    assert set(made.files()) == made.metadata()
+    assert made.metadata() == {f"{BASE}resource/10673/{at}/mods" for at in range(2)}
+
+
+def test_files_that_somebody_removed_come_back(tmp_path: Path) -> None:
+    made = world(tmp_path, count=3)
+    made.fill()
+    before = made.files()
+    (made.out / "resource/10673/1/oai_dc.xml").unlink()
+    (made.out / "resource/10673/2/oai_dc.xml").write_text("spoilt")
+
+    told = dict(made.told)
+    made.fill()
+
+    assert made.files() == before
+    assert made.told == told
+
+
+def test_a_second_run_at_a_time_is_refused(tmp_path: Path) -> None:
+    made = world(tmp_path, count=2)
+
+    with made.open(), pytest.raises(ResourceSyncError) as caught, made.open():
+        pass
+
+    assert caught.value.code == "locked"
+
+
+@pytest.mark.parametrize(
+    "content", [b"no database at all, but long enough" * 100, b"SQLite format 3\x00"]
+)
+def test_a_damaged_memory_says_what_to_do(tmp_path: Path, content: bytes) -> None:
+    made = world(tmp_path, count=2)
+    made.fill()
+    (tmp_path / "memory/oai/oai.db").write_bytes(content)
+
+    with pytest.raises(ResourceSyncError) as caught, made.open():
+        pass
+
+    assert "remove it" in caught.value.hint
+
+
+def test_a_page_that_is_no_provider_is_refused_by_name(tmp_path: Path) -> None:
+    made = world(tmp_path)
+    made.provider.quirks.junk_before = b"<!DOCTYPE html><html/>"
+
+    with pytest.raises(BadResponseError) as caught:
+        made.fill()
+
+    assert caught.value.code == "not-oai"
+    assert "base URL" in caught.value.hint
