@@ -150,6 +150,18 @@ def test_in_a_rewritten_list_what_is_near_t_or_later_is_new() -> None:
     assert new(None)
 
 
+def test_an_old_lastmod_says_of_no_change_that_it_is_known_already() -> None:
+    long_ago = from_microseconds(NOON - DAY)
+    moved_in = Resource(uri="x", lastmod=long_ago)
+
+    def new(time: datetime | None) -> bool:
+        told = Change(kind=ChangeKind.UPDATED, time=time, resource=moved_in)
+        return is_new(told, 0, seen=None, intact=True, through=NOON)
+
+    assert new(long_ago), "its only time is that of the resource"
+    assert not new(from_microseconds(NOON - DAY + 1)), "it has a time of its own, before T"
+
+
 def test_t_is_the_end_of_a_closed_list_and_the_last_change_of_an_open_one() -> None:
     assert advance(0, until=HOUR, last=5, now=NOON) == HOUR
     assert advance(0, until=None, last=5, now=NOON) == 5

@@ -27,6 +27,7 @@ from resourcesync.destination.cursor import (
     check_announced,
     is_believed,
     is_new,
+    is_undated,
     span_of,
     without_borrowed_time,
 )
@@ -301,7 +302,7 @@ class ChangeListReader:
             if history.undated or is_new(
                 change, position, seen=seen, intact=intact, through=history.since
             ):
-                history.undated = history.undated or change.time is None
+                history.undated = history.undated or is_undated(change, history.since)
                 history.changes += 1
                 row = self._selection.change(change)
                 if row is not None:

@@ -171,9 +171,24 @@ def is_new(
     """
     if seen is not None and intact:
         return position >= seen.entries
+    return is_undated(change, through) or is_since(change, through)
+
+
+def is_since(change: Change, through: int) -> bool:
+    """Whether a change tells that it happened at ``through`` or later, or shortly before."""
+    return change.time is not None and to_microseconds(change.time) >= through - OVERLAP
+
+
+def is_undated(change: Change, through: int) -> bool:
+    """Whether nothing tells that a change happened before ``through``.
+
+    It has no time, or one that may be its resource's: a file that came from elsewhere was last
+    modified long before it came here, and a Source may have two clocks. So an old ``lastmod`` says
+    of no change that it is known already.
+    """
     if change.time is None:
         return True
-    return to_microseconds(change.time) >= through - OVERLAP
+    return change.time == change.resource.lastmod and not is_since(change, through)
 
 
 def advance(through: int, *, until: int | None, last: int | None, now: int) -> int:

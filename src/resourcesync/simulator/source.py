@@ -159,6 +159,9 @@ class SimulatedSource:
             self._moments.append((to_microseconds(latest), self._true.elapsed))
         self.origin.set_back(saved.versions)
         names = before.keys() | saved.versions.keys()
+        digests = {name: it.digest for name, it in saved.versions.items()}
+        unlisted = digests.items() ^ self._listed.items()
+        self._pending = dict.fromkeys(sorted({name for name, _ in unlisted}))
         return sorted(it for it in names if before.get(it) != saved.versions.get(it))
 
     def answer(self, path: str, *, stale: bool = False) -> Answer | None:

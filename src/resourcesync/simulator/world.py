@@ -26,7 +26,8 @@ _POINTS: Final = 200
 _DELIVERY: Final = 0.1
 _MICROSECOND: Final = 1e-6
 """What is nearer than this is now: the clock has nothing between."""
-_LAST_PULLS: Final = 5
+_LAST_PULLS: Final = 10
+"""A Source that was set back is believed after a day; deletions wait for a later list."""
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system in memory, where there is one
 
 
@@ -143,20 +144,21 @@ class _World:
         while until - self._clock.elapsed > _MICROSECOND and not self._is_told:
             self._clock.pass_to_next(until)
 
-    def _pull(self) -> None:
+    def _pull(self) -> "RunReport | ResourceSyncError | None":
         before = self._network.requests
         began = self._clock.elapsed
         ended = self.follower.pull()
         fields: dict[str, object] = {"requests": self._network.requests - before}
         if isinstance(ended, RunReport):
+            self._compared.begin(self._clock.elapsed)
             fields |= {"state": ended.state.value, "mode": ended.mode.value}
             if ended.state is MirrorState.IN_SYNC:
                 self._check_claim(ended)
                 self._first = self._first or self._clock.elapsed - began
-                self._compared.begin(self._clock.elapsed)
         else:
             fields["error"] = ended.code if isinstance(ended, ResourceSyncError) else "died"
         self._event("pull", consistency=round(self._compared.share, 6), **fields)
+        return ended
 
     def _check_claim(self, report: RunReport) -> None:
         """Count a lie when what is called in sync is not what was listed, then or later."""
@@ -173,9 +175,9 @@ class _World:
         self._network.is_well = True
         self._source.heal()
         for _ in range(_LAST_PULLS):
-            self._clock.sleep(2 * HOUR)
-            self._source.publish()
-            ended = self.follower.pull()
+            self._clock.sleep(4 * HOUR)
+            self._source.publish(Step.REBASE)
+            ended = self._pull()
             if not isinstance(ended, RunReport) or ended.state is not MirrorState.IN_SYNC:
                 continue
             if self._claimed.wrong:

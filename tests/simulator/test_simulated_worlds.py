@@ -1,0 +1,185 @@
+"""Simulated worlds: the same seed is the same life, nobody lies, and all ends in step."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.errors import ConfigurationError
+from resourcesync.simulator.scenario import (
+    DAY,
+    HOUR,
+    Burst,
+    DestinationSettings,
+    Faults,
+    OriginSettings,
+    PublishSettings,
+    Scenario,
+)
+from resourcesync.simulator.world import simulate
+
+ALL_FAULTS = Faults(
+    lost=0.02,
+    refused=0.02,
+    failed=0.02,
+    late=0.02,
+    cut=0.02,
+    altered=0.02,
+    stale=0.05,
+    wrong_hash=0.01,
+    undated=0.05,
+    changed_while_listed=0.03,
+    crash=0.002,
+    outages=((DAY / 2, DAY / 2 + 2 * HOUR),),
+    clock_steps=((DAY * 0.3, -3_000.0), (DAY * 0.4, 6_000.0)),
+    restarts=(DAY * 0.5,),
+    rollbacks=((DAY * 0.8, 5 * HOUR),),
+    push_lost=0.1,
+    push_doubled=0.1,
+    push_forged=0.1,
+)
+SMALL = Scenario(
+    duration=DAY,
+    origin=OriginSettings(resources=60, per_second=15 / HOUR),
+    publish=PublishSettings(
+        every=HOUR / 2, rotate=2 * HOUR, rebase=DAY / 2, keep=DAY / 2, max_entries=50
+    ),
+)
+Event = tuple[float, str, Mapping[str, object]]
+
+
+def lived(scenario: Scenario) -> list[Event]:
+    events: list[Event] = []
+    simulate(
+        scenario, scenario.destinations[0], lambda at, name, more: events.append((at, name, more))
+    )
+    return events
+
+
+def test_the_same_seed_is_the_same_life_and_another_seed_another_one() -> None:
+    scenario = replace(SMALL, duration=DAY / 3, faults=ALL_FAULTS)
+
+    assert lived(scenario) == lived(scenario)
+    assert lived(scenario) != lived(replace(scenario, seed=2))
+
+
+def test_what_happens_at_the_source_does_not_depend_on_who_follows() -> None:
+    def origin(scenario: Scenario) -> list[Event]:
+        return [it for it in lived(scenario) if it[1] == "change"]
+
+    quick, slow = DestinationSettings(every=600), DestinationSettings(every=6 * HOUR, latency=2)
+
+    scenario = replace(SMALL, duration=DAY / 2)
+
+    assert origin(replace(scenario, destinations=(quick,))) == origin(
+        replace(scenario, destinations=(slow,))
+    )
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_whatever_goes_wrong_nobody_lies_and_all_ends_in_step(seed: int) -> None:
+    scenario = replace(SMALL, seed=seed, faults=ALL_FAULTS)
+
+    measured = simulate(scenario, scenario.destinations[0])
+
+    assert measured.lies == 0
+    assert measured.outcome == "converged"
+
+
+def test_a_change_without_a_time_behind_the_clock_of_its_source_is_not_lost() -> None:
+    """The life in which this was found (a ``lastmod`` earlier than T hid the change)."""
+    faults = replace(
+        ALL_FAULTS,
+        outages=((DAY, DAY + 2 * HOUR),),
+        clock_steps=((DAY * 0.5, -3_000.0), (DAY * 0.7, 6_000.0)),
+        restarts=(DAY * 0.8,),
+        rollbacks=((DAY * 1.3, 5 * HOUR),),
+    )
+    scenario = replace(
+        SMALL,
+        seed=4,
+        duration=2 * DAY,
+        origin=OriginSettings(resources=100, per_second=20 / HOUR),
+        publish=replace(SMALL.publish, rebase=DAY, keep=DAY),
+        faults=faults,
+    )
+
+    measured = simulate(scenario, scenario.destinations[0])
+
+    assert (measured.lies, measured.outcome) == (0, "converged")
+
+
+def test_without_faults_latency_is_the_time_to_publish_and_to_pull() -> None:
+    measured = simulate(SMALL, DestinationSettings(every=600))
+
+    assert HOUR / 6 < measured.latency < HOUR / 2
+    assert measured.latency_95 < HOUR / 2 + 600 + 60
+    assert measured.failed == measured.lies == measured.crashes == 0
+    assert measured.synchronized >= measured.changes * 0.95
+    assert 0.9 < measured.consistency < 1
+    assert 0 < measured.efficiency < 1
+    assert measured.outcome == "converged"
+
+
+def test_notifications_bring_changes_at_once() -> None:
+    publish = replace(SMALL.publish, every=60.0, push=True)
+    scenario = replace(SMALL, duration=DAY / 6, publish=publish)
+
+    pushed = simulate(scenario, DestinationSettings(every=2 * HOUR))
+    polled = simulate(
+        replace(scenario, publish=replace(publish, push=False)), DestinationSettings()
+    )
+
+    assert pushed.latency < 90 < polled.latency
+    assert pushed.consistency > polled.consistency
+
+
+def test_daily_lists_are_read_whole_and_bursts_come_at_their_hour() -> None:
+    burst = Burst(at=20 * HOUR, zone="America/New_York", days=frozenset({6, 0, 1}), changes=7)
+    scenario = replace(
+        SMALL,
+        duration=3 * DAY,
+        origin=OriginSettings(resources=40, bursts=(burst,)),
+        publish=PublishSettings(strategy="lists", every=DAY),
+    )
+    events = lived(scenario)
+    changes = [at for at, name, _ in events if name == "change"]
+
+    # The first day is a Sunday; 20:00 in New York is 01:00 UTC of the next day, 13 hours later.
+    assert sorted(set(changes)) == [13 * HOUR, 37 * HOUR, 61 * HOUR]
+    assert len(changes) == 21
+    pulls = [more for _, name, more in events if name == "pull"]
+    assert {it["mode"] for it in pulls} <= {"baseline", "unchanged"}
+
+
+@settings(max_examples=7, deadline=None)
+@given(st.sampled_from(["lost", "cut", "altered", "stale", "undated", "wrong_hash", "crash"]))
+def test_any_one_fault_alone_leaves_no_lie(fault: str) -> None:
+    rate = 0.05 if fault == "crash" else 0.3
+    faults = msgspec.convert({fault: rate}, Faults)
+    scenario = replace(SMALL, duration=DAY / 4, faults=faults)
+
+    measured = simulate(scenario, scenario.destinations[0])
+
+    assert measured.lies == 0
+    assert measured.outcome == "converged"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        replace(SMALL, origin=OriginSettings(resources=0)),
+        replace(SMALL, origin=OriginSettings(create=0, update=0, delete=0)),
+        replace(SMALL, publish=PublishSettings(every=0)),
+        replace(SMALL, destinations=()),
+        replace(SMALL, duration=-1),
+        replace(SMALL, faults=Faults(lost=1.5)),
+        replace(SMALL, origin=OriginSettings(bursts=(Burst(at=1, changes=1, zone="No/Where"),))),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(wrong: Scenario) -> None:
+    with pytest.raises(ConfigurationError):
+        simulate(wrong, DestinationSettings())
