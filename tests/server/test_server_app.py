@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from email import message_from_bytes
+from email.message import Message as EmailMessage
 from pathlib import Path
 
 import pytest
@@ -234,6 +236,56 @@ def test_a_range_of_a_file_is_the_slice_of_its_bytes(app: ASGIApp, start: int, l
     else:
         assert (answer.status, answer.body) == (416, b"")
         assert answer.fields["content-range"] == f"bytes */{len(BIG)}"
+
+
+def parts(answer: Answer) -> list[tuple[str, str, bytes]]:
+    """Return the parts of a body: their types, their places, their bytes."""
+    kind = answer.fields["content-type"]
+    message = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + answer.body)
+    found = []
+    for it in message.get_payload():
+        assert isinstance(it, EmailMessage)
+        body = it.get_payload(decode=True)
+        assert isinstance(body, bytes)
+        found.append((it.get_content_type(), str(it["content-range"]), body))
+    return found
+
+
+def test_several_ranges_are_parts_of_one_body(app: ASGIApp) -> None:
+    size = len(BIG)
+    spans = [(0, 99), (1_000, 1_099), (size - 300_000, size - 1)]
+    asked = f"bytes=1000-1099,-300000,0-49,40-99,{size}-"
+
+    answer = ask(app, "/a/big.bin", fields={"range": asked})
+
+    assert answer.status == 206
+    assert answer.fields["content-length"] == str(len(answer.body))
+    assert answer.fields["etag"] == ask(app, "/a/big.bin").fields["etag"]
+    assert "content-range" not in answer.fields
+    boundary = answer.fields["content-type"].partition("boundary=")[2].encode()
+    heads = answer.body.split(b"--" + boundary)
+    assert len(heads) == 5
+    for head, (first, last) in zip(heads[1:4], spans, strict=True):
+        fields, _, body = head.partition(b"\r\n\r\n")
+        assert fields == b"\r\ncontent-range: bytes %d-%d/%d" % (first, last, size)
+        assert body == BIG[first : last + 1] + b"\r\n"
+    assert heads[4] == b"--\r\n"
+    assert answer.chunks > 3
+
+
+def test_each_part_says_its_type_and_one_part_is_no_list(app: ASGIApp) -> None:
+    name = "/a/one.txt"
+    assert (
+        ask(app, name, fields={"range": "bytes=0-1,3-4"}).fields["content-range"] == "bytes 0-4/10"
+    )
+    none = ask(app, name, fields={"range": "bytes=10-,20-"})
+    assert (none.status, none.fields["content-range"]) == (416, "bytes */10")
+    page = ask(app, "/", fields={"range": "bytes=0-4,200-209"})
+    whole = ask(app, "/").body
+    assert parts(page) == [
+        ("text/html", f"bytes 0-4/{len(whole)}", whole[:5]),
+        ("text/html", f"bytes 200-209/{len(whole)}", whole[200:210]),
+    ]
 
 
 def test_a_range_means_nothing_to_head(app: ASGIApp) -> None:

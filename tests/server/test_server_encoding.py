@@ -102,6 +102,10 @@ def test_a_range_is_one_of_the_coded_bytes_and_never_mixes(
     assert (same.status, same.body) == (206, whole.body[100:])
     assert same.fields["content-encoding"] == "gzip"
     assert (plain.status, plain.body) == (200, XML)
+    several = ask(app, LIST, fields={**takes, "range": "bytes=0-9,200-209"})
+    assert (several.status, several.body) == (200, whole.body)  # no field could say what is coded
+    parts = ask(app, LIST, fields={"range": "bytes=0-9,200-209"})
+    assert (parts.status, XML[200:210] in parts.body) == (206, True)
 
 
 def test_only_documents_are_coded_and_only_where_it_pays(root: Path, app: ASGIApp) -> None:

@@ -1,12 +1,13 @@
-"""One range of bytes, or the whole."""
+"""Ranges of bytes, or the whole."""
 
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resourcesync.server.ranges import Span, select
+from resourcesync.server.ranges import Span, select, steps_of
 
 
 @given(size=st.integers(0, 300), first=st.integers(0, 320), more=st.none() | st.integers(0, 320))
@@ -18,9 +19,10 @@ def test_a_range_selects_what_slicing_selects(size: int, first: int, more: int |
     part = select(f"bytes={first}-{'' if last is None else last}", size)
 
     if first < size:
-        assert isinstance(part, Span)
-        assert whole[part.start : part.stop] == expected
-        assert part.length == len(expected) > 0
+        assert isinstance(part, tuple)
+        [span] = part
+        assert whole[span.start : span.stop] == expected
+        assert span.length == len(expected) > 0
     else:
         assert part == "unsatisfiable"
 
@@ -29,7 +31,7 @@ def test_a_range_selects_what_slicing_selects(size: int, first: int, more: int |
 def test_a_suffix_selects_what_slicing_from_the_end_selects(size: int, length: int) -> None:
     part = select(f"bytes=-{length}", size)
 
-    assert part == Span(start=max(0, size - length), stop=size)
+    assert part == (Span(start=max(0, size - length), stop=size),)
 
 
 @given(field=st.text(max_size=60) | st.text("bytes=-, 0159", max_size=40).map("bytes=".__add__))
@@ -38,11 +40,68 @@ def test_a_suffix_selects_what_slicing_from_the_end_selects(size: int, length: i
 def test_any_field_selects_a_true_part_or_none(field: str) -> None:
     part = select(field, 100)
 
-    if isinstance(part, Span):
-        assert 0 <= part.start < part.stop <= 100
+    if isinstance(part, tuple):
+        assert part
+        assert all(0 <= it.start < it.stop <= 100 for it in part)
         assert field.isascii()
     else:
         assert part in {"whole", "unsatisfiable"}
+
+
+RANGE = st.tuples(st.integers(0, 2_000), st.none() | st.integers(0, 400)) | st.integers(0, 2_000)
+
+
+def written(it: tuple[int, int | None] | int) -> str:
+    if isinstance(it, int):
+        return f"-{it}"
+    first, more = it
+    return f"{first}-{'' if more is None else first + more}"
+
+
+def chosen(it: tuple[int, int | None] | int, size: int) -> range:
+    if isinstance(it, int):
+        return range(max(size - it, 0), size)
+    first, more = it
+    return range(first, size if more is None else min(first + more + 1, size))
+
+
+@given(st.integers(1, 1_000), st.lists(RANGE, min_size=1, max_size=16))
+def test_several_ranges_select_every_byte_that_was_asked_for_once_and_in_order(
+    size: int, asked: list[tuple[int, int | None] | int]
+) -> None:
+    wanted = {place for it in asked for place in chosen(it, size)}
+
+    part = select("bytes=" + ",".join(map(written, asked)), size)
+
+    if not wanted:
+        assert part == "unsatisfiable"
+        return
+    assert isinstance(part, tuple)
+    places = [place for span in part for place in range(span.start, span.stop)]
+    assert places == sorted(set(places))
+    assert wanted <= set(places)
+    assert {span.start for span in part} <= wanted
+    for before, after in pairwise(part):
+        assert after.start - before.stop > 80
+
+
+def test_ranges_that_lie_near_each_other_are_one() -> None:
+    assert select("bytes=200-,0-9,5-12,13-14", 300) == (
+        Span(start=0, stop=15),
+        Span(start=200, stop=300),
+    )
+    assert select("bytes=0-9,90-99", 300) == (Span(start=0, stop=100),)
+    assert len(select("bytes=0-9,91-99", 300)) == 2
+
+
+def test_steps_are_short_and_lose_nothing() -> None:
+    pieces = (b"head", Span(start=5, stop=25), b"tail", Span(start=30, stop=30))
+    assert list(steps_of(pieces, 8)) == [
+        b"head",
+        *(Span(start=it, stop=min(it + 8, 25)) for it in (5, 13, 21)),
+        b"tail",
+        Span(start=30, stop=30),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -60,18 +119,17 @@ def test_any_field_selects_a_true_part_or_none(field: str) -> None:
         "bytes= 1 - 2",
         "items=0-1",
         "bytes 0-1",
-        "bytes=0-1,3-4",
         "bytes=0-1,3-4,x",
-        "bytes=-0,0-1",
+        "bytes=0-1,5-4",
     ],
 )
-def test_what_is_no_single_range_is_answered_with_the_whole(field: str) -> None:
+def test_what_is_no_range_is_answered_with_the_whole(field: str) -> None:
     assert select(field, 100) == "whole"
 
 
 @pytest.mark.parametrize("field", ["Bytes=1-2", " bytes = 1-2", "bytes=,1-2,", "bytes=\t1-2 "])
 def test_a_single_range_is_found_in_all_its_spellings(field: str) -> None:
-    assert select(field, 100) == Span(start=1, stop=3)
+    assert select(field, 100) == (Span(start=1, stop=3),)
 
 
 @pytest.mark.parametrize("field", ["bytes=100-", "bytes=100-200", "bytes=-0", "bytes=9999-99999"])
@@ -85,14 +143,15 @@ def test_an_empty_file_has_no_first_byte_but_a_whole() -> None:
 
 
 def test_numbers_of_any_length_are_read() -> None:
-    assert select("bytes=0-" + "9" * 9000, 100) == Span(start=0, stop=100)
+    assert select("bytes=0-" + "9" * 9000, 100) == (Span(start=0, stop=100),)
     assert select("bytes=" + "9" * 9000 + "-", 100) == "unsatisfiable"
-    assert select("bytes=-" + "9" * 9000, 100) == Span(start=0, stop=100)
-    assert select("bytes=" + "0" * 9000 + "1-2", 100) == Span(start=1, stop=3)
+    assert select("bytes=-" + "9" * 9000, 100) == (Span(start=0, stop=100),)
+    assert select("bytes=" + "0" * 9000 + "1-2", 100) == (Span(start=1, stop=3),)
 
 
 def test_seventeen_ranges_are_not_even_looked_at() -> None:
-    assert select("bytes=" + "," * 15 + "1-2", 100) == Span(start=1, stop=3)
+    assert select("bytes=-0," + "0-1," * 15, 100) == "whole"
+    assert select("bytes=" + "," * 15 + "1-2", 100) == (Span(start=1, stop=3),)
     assert select("bytes=" + "," * 16 + "1-2", 100) == "whole"
 
 

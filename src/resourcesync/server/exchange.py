@@ -85,13 +85,13 @@ class Reply:
         status: The HTTP status.
         headers: All the fields but ``Date``.
         body: The bytes; empty when they come from the file.
-        span: The part of the file to send.
+        pieces: What is sent then, one after the other: spans of the file, and bytes between them.
     """
 
     status: int
     headers: Headers
     body: bytes = b""
-    span: Span | None = None
+    pieces: tuple[Span | bytes, ...] = ()
 
 
 def refuse(status: int, reason: str, *extra: tuple[bytes, bytes]) -> Reply:

@@ -28,6 +28,7 @@ from resourcesync.server.exchange import Exchange, Headers, Reply, Request, refu
 from resourcesync.server.files import Folder, OpenFile
 from resourcesync.server.mounting import path_within
 from resourcesync.server.paths import Names, is_hidden, read_path
+from resourcesync.server.ranges import Span, is_whole, steps_of
 from resourcesync.server.representations import answer
 from resourcesync.source.versions import VersionNames, parse_stamp
 
@@ -226,7 +227,7 @@ class Mementos:
         with opened:
             validators = Validators(etag=f'"{sha256}"')
             reply = answer(exchange.request, opened.found.size, validators, headers)
-            if reply.span is None or exchange.request.method == "HEAD":
+            if not reply.pieces or exchange.request.method == "HEAD":
                 await exchange.send(reply)
             else:
                 await _stream(exchange, reply, opened, sha256)
@@ -234,23 +235,24 @@ class Mementos:
 
 
 async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, sha256: str) -> None:
-    """Send a span; of the whole content the last bytes only if all of it is what was kept."""
-    assert reply.span is not None, "asked only when something is to be sent"
-    start, stop = reply.span.start, reply.span.stop
-    is_whole = (start, stop) == (0, opened.found.size)
+    """Send a content; of the whole of it the last bytes only if it is what was kept."""
+    is_all = reply.pieces == (Span(start=0, stop=opened.found.size),)
     running = hashlib.sha256()
+    steps = steps_of(reply.pieces, _CHUNK)
     async with exchange.watched() as gone:
         await exchange.start(reply)
-        while not gone.done():
-            chunk = await to_thread.run_sync(opened.read, start, min(_CHUNK, stop - start))
-            start += len(chunk)
+        step = next(steps, None)
+        while step is not None and not gone.done():
+            following = next(steps, None)
+            chunk = step
+            if not isinstance(chunk, bytes):
+                chunk = await to_thread.run_sync(opened.read, chunk.start, chunk.length)
             running.update(chunk)
-            is_harmed = start >= stop and is_whole and running.hexdigest() != sha256
-            if is_harmed or (not chunk and start < stop):
+            is_harmed = following is None and is_all and running.hexdigest() != sha256
+            if is_harmed or not is_whole(step, chunk):
                 raise OriginalChangedError("a version is not what was kept")
-            await exchange.go_on(chunk, more=start < stop)
-            if start >= stop:
-                return
+            await exchange.go_on(chunk, more=following is not None)
+            step = following
 
 
 def _ends(link: Callable[[Version, str], str], first: Version, last: Version) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
-"""``Range`` requests: one range of bytes, or the whole (RFC 9110 §14)."""
+"""``Range`` requests: some ranges of bytes, or the whole (RFC 9110 §14)."""
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -8,6 +9,8 @@ _MAX_RANGES: Final = 16
 _BYTES: Final = re.compile(r"[ \t]*bytes[ \t]*=", re.IGNORECASE)
 _SPEC: Final = re.compile(r"([0-9]*)-([0-9]*)", re.ASCII)
 _MOST_DIGITS: Final = 18
+_NEAR: Final = 80
+"""Bytes that the head of a part takes, about."""
 _BEYOND: Final = 10**_MOST_DIGITS
 """Past the end of any file: what a longer number is read as."""
 
@@ -25,19 +28,24 @@ class Span:
         return self.stop - self.start
 
 
-def select(field: str, size: int) -> Span | Literal["whole", "unsatisfiable"]:
+Selected = tuple[Span, ...] | Literal["whole", "unsatisfiable"]
+"""What a ``Range`` field selects: spans in their order with gaps between them, or none."""
+
+
+def select(field: str, size: int) -> Selected:
     """Return which bytes of a representation a ``Range`` field selects.
 
-    A field of another unit, of wrong grammar or of several ranges selects the whole, as a server
-    may always answer (§14.2): a list of ranges costs more than it is worth here, and is the usual
-    way to attack one.
+    Spans that overlap, or lie so near each other that a part of its own would cost more than the
+    gap, become one (§15.3.7.2). So no byte is sent twice, whatever is asked. A field of another
+    unit, of wrong grammar or of more than 16 ranges selects the whole, as a server may always
+    answer (§14.2).
 
     Args:
         field: The field's value; empty when the request has none.
         size: Bytes of the representation.
 
     Returns:
-        One span for a 206, ``whole`` for a 200, or ``unsatisfiable`` for a 416.
+        Spans for a 206, ``whole`` for a 200, or ``unsatisfiable`` for a 416.
     """
     unit = _BYTES.match(field)
     if unit is None:
@@ -45,10 +53,38 @@ def select(field: str, size: int) -> Span | Literal["whole", "unsatisfiable"]:
     parts = field[unit.end() :].split(",", _MAX_RANGES)
     if len(parts) > _MAX_RANGES:
         return "whole"
-    specs = [part for part in (part.strip(" \t") for part in parts) if part]
-    if len(specs) != 1:
+    found = [_select_one(spec, size) for it in parts if (spec := it.strip(" \t"))]
+    if not found or "whole" in found:
         return "whole"
-    return _select_one(specs[0], size)
+    spans = sorted((it for it in found if isinstance(it, Span)), key=lambda it: it.start)
+    return _merged(spans) if spans else "unsatisfiable"
+
+
+def _merged(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Return spans, which come by their starts, as those that have gaps between them."""
+    merged = [spans[0]]
+    for span in spans[1:]:
+        last = merged[-1]
+        if span.start - last.stop > _NEAR:
+            merged.append(span)
+        elif span.stop > last.stop:
+            merged[-1] = Span(start=last.start, stop=span.stop)
+    return tuple(merged)
+
+
+def steps_of(pieces: Iterable[Span | bytes], most: int) -> Iterator[Span | bytes]:
+    """Yield what is sent one after the other, each span in steps of at most so many bytes."""
+    for piece in pieces:
+        if isinstance(piece, bytes) or piece.length <= most:
+            yield piece
+            continue
+        for start in range(piece.start, piece.stop, most):
+            yield Span(start=start, stop=min(start + most, piece.stop))
+
+
+def is_whole(step: Span | bytes, taken: bytes) -> bool:
+    """Whether all of a step was there to be taken."""
+    return isinstance(step, bytes) or len(taken) == step.length
 
 
 def _select_one(text: str, size: int) -> Span | Literal["whole", "unsatisfiable"]:

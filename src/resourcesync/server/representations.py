@@ -1,5 +1,7 @@
 """From a representation and a request to the answer: 200, 206, 304, 412 or 416."""
 
+import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +12,7 @@ from resourcesync.server.ranges import Span, select
 
 _SECOND_NS: Final = 1_000_000_000
 _OF_CONTENT: Final = {b"content-type", b"content-encoding"}
+_BOUNDARY: Final = 16
 _RANGES: Final = (b"accept-ranges", b"bytes")
 
 
@@ -24,9 +27,12 @@ class Representation:
     def answer(self, request: Request) -> Reply:
         """Return the answer to a GET or HEAD."""
         reply = answer(request, len(self.body), self.validators, self.headers)
-        if reply.span is None:
+        if not reply.pieces:
             return reply
-        return with_body(reply, self.body[reply.span.start : reply.span.stop])
+        taken = [
+            it if isinstance(it, bytes) else self.body[it.start : it.stop] for it in reply.pieces
+        ]
+        return with_body(reply, taken[0] if len(taken) == 1 else b"".join(taken))
 
 
 def describe(condition: Condition, now: int) -> Validators:
@@ -54,7 +60,7 @@ def describe(condition: Condition, now: int) -> Validators:
 
 
 def answer(request: Request, size: int, validators: Validators, headers: Headers) -> Reply:
-    """Return the answer to a GET or HEAD; a 200 or 206 has a span and no bytes yet.
+    """Return the answer to a GET or HEAD; a 200 or 206 has pieces and no bytes yet.
 
     Args:
         request: What is asked.
@@ -77,23 +83,48 @@ def _send(request: Request, size: int, validators: Validators, headers: Headers)
     field = request.fields.get("range", "") if request.method == "GET" else ""
     if field and not allows_range(request.fields, validators):
         field = ""
-    part = select(field, size)
-    if part == "whole":
-        return Reply(
-            status=200,
-            headers=(*headers, (b"content-length", b"%d" % size)),
-            span=Span(start=0, stop=size),
-        )
-    if part == "unsatisfiable":
+    found = select(field, size)
+    if found == "unsatisfiable":
         none = ((b"content-range", b"bytes */%d" % size), (b"content-length", b"0"))
         return Reply(status=416, headers=(*_without_type(headers), *none))
-    place = b"bytes %d-%d/%d" % (part.start, part.stop - 1, size)
-    fields = ((b"content-range", place), (b"content-length", b"%d" % part.length))
-    return Reply(status=206, headers=(*headers, *fields), span=part)
+    if found == "whole" or (len(found) > 1 and _is_coded(headers)):
+        length = (b"content-length", b"%d" % size)
+        return Reply(status=200, headers=(*headers, length), pieces=(Span(start=0, stop=size),))
+    if len(found) > 1:
+        return _parts(found, size, headers)
+    [span] = found
+    fields = ((b"content-range", _place(span, size)), (b"content-length", b"%d" % span.length))
+    return Reply(status=206, headers=(*headers, *fields), pieces=found)
+
+
+def _is_coded(headers: Headers) -> bool:
+    """Whether bytes are coded: no field could say that the parts are, and not what is around."""
+    return any(name == b"content-encoding" for name, _ in headers)
+
+
+def _parts(spans: Sequence[Span], size: int, headers: Headers) -> Reply:
+    """Return several spans as parts of one body (RFC 9110 §14.6)."""
+    boundary = secrets.token_hex(_BOUNDARY).encode()  # which no file can have foreseen
+    kind = b"".join(b"content-type: %s\r\n" % it for name, it in headers if name == b"content-type")
+    pieces: list[Span | bytes] = []
+    for span in spans:
+        head = b"\r\n--%s\r\n%scontent-range: %s\r\n\r\n" % (boundary, kind, _place(span, size))
+        pieces += (head, span)
+    pieces.append(b"\r\n--%s--\r\n" % boundary)
+    length = sum(len(it) if isinstance(it, bytes) else it.length for it in pieces)
+    fields = (
+        (b"content-type", b"multipart/byteranges; boundary=%s" % boundary),
+        (b"content-length", b"%d" % length),
+    )
+    return Reply(status=206, headers=(*_without_type(headers), *fields), pieces=tuple(pieces))
+
+
+def _place(span: Span, size: int) -> bytes:
+    return b"bytes %d-%d/%d" % (span.start, span.stop - 1, size)
 
 
 def with_body(reply: Reply, body: bytes) -> Reply:
-    """Return ``reply`` with the bytes of its span."""
+    """Return ``reply`` with the bytes of its pieces."""
     return Reply(status=reply.status, headers=reply.headers, body=body)
 
 

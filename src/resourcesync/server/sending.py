@@ -15,6 +15,7 @@ from resourcesync.server.encoding import Coding, Encoder
 from resourcesync.server.exchange import CHUNK, Exchange, Headers, Reply, Request, refuse
 from resourcesync.server.files import FORBIDDEN, Condition, Folder, OpenFile
 from resourcesync.server.paths import Names
+from resourcesync.server.ranges import Span, is_whole, steps_of
 from resourcesync.server.representations import Representation, answer, describe, with_body
 
 _LOG: Final = logging.getLogger(__name__)
@@ -137,39 +138,46 @@ async def _send_plain(
     exchange: Exchange, reply: Reply, opened: OpenFile, condition: Condition
 ) -> bool:
     """Send a file as it is; say whether it stayed as it was meanwhile."""
-    span = reply.span
-    if span is None or exchange.request.method == "HEAD":
+    pieces = reply.pieces
+    if not pieces or exchange.request.method == "HEAD":
         await exchange.send(reply)
         return True
-    if span.length > _INLINE:
+    if sum(it.length for it in pieces if isinstance(it, Span)) > _INLINE:
         await _stream(exchange, reply, opened, condition)
         return True
-    body = opened.read(span.start, span.length)
-    if len(body) != span.length or not _is_same(opened.look(), condition):
+    taken = [it if isinstance(it, bytes) else opened.read(it.start, it.length) for it in pieces]
+    is_all = all(map(is_whole, pieces, taken))
+    if not is_all or not _is_same(opened.look(), condition):
         return False
-    await exchange.send(with_body(reply, body))
+    await exchange.send(with_body(reply, taken[0] if len(taken) == 1 else b"".join(taken)))
     return True
 
 
 async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, condition: Condition) -> None:
-    """Send a long span in chunks.
+    """Send long pieces in chunks.
 
     Raises:
         OriginalChangedError: The file is not what it was; the last bytes were not sent.
     """
-    assert reply.span is not None
-    start, stop = reply.span.start, reply.span.stop
+    steps = steps_of(reply.pieces, CHUNK)
     async with exchange.watched() as gone:
-        chunk = await _read(opened, start, min(CHUNK, stop - start))
-        await exchange.start(reply)
-        while not gone.done():
-            start += len(chunk)
-            if not chunk or (start >= stop and not _is_same(opened.look(), condition)):
+        step = next(steps, None)
+        while step is not None:
+            following = next(steps, None)
+            chunk = await _take(opened, step)
+            is_last = following is None
+            if not is_whole(step, chunk) or (is_last and not _is_same(opened.look(), condition)):
                 raise OriginalChangedError("a file changed while it was sent")
-            await exchange.go_on(chunk, more=start < stop)
-            if start >= stop:
+            if not exchange.has_started:
+                await exchange.start(reply)
+            if gone.done():
                 return
-            chunk = await _read(opened, start, min(CHUNK, stop - start))
+            await exchange.go_on(chunk, more=not is_last)
+            step = following
+
+
+async def _take(opened: OpenFile, step: Span | bytes) -> bytes:
+    return step if isinstance(step, bytes) else await _read(opened, step.start, step.length)
 
 
 async def _read(opened: OpenFile, start: int, length: int) -> bytes:

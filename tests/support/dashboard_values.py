@@ -1,0 +1,176 @@
+"""What the pages for operators show, with one text everywhere; what a browser makes of it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+
+from resourcesync.destination.reports import (
+    FailedRun,
+    MirrorState,
+    MirrorStatus,
+    Mode,
+    RunReport,
+)
+from resourcesync.ports.subscriptions import Listening
+from resourcesync.server.dashboard.views import (
+    Awaited,
+    Brief,
+    Cause,
+    Change,
+    Detail,
+    Document,
+    Explored,
+    Found,
+    ListSpan,
+    Pushed,
+    Ran,
+    SourceView,
+    Validated,
+)
+from resourcesync.server.figures import Figure
+from resourcesync.server.pages import Overview
+from resourcesync.websub.standing import Fault, Standing, Subscribed
+
+NOW = datetime(2026, 11, 21, 15, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+class Seen(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.addresses: set[str] = set()
+        self.scripts: list[str | None] = []
+        self.texts: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            self.attributes.add(name)
+            if name in {"href", "action"} and value:
+                self.addresses.add(value)
+        if tag == "script":
+            self.scripts.append(dict(attrs).get("src"))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def ran(text: str, *, hours: float = 1, good: bool = True) -> Ran:
+    report = RunReport(
+        run=text,
+        mode=Mode.INCREMENTAL,
+        state=MirrorState.IN_SYNC,
+        resources=9,
+        listed=9,
+        created=1,
+        requests=2,
+        received=99,
+        useful=50,
+    )
+    failed = FailedRun(code=text, message=text, hint=text)
+    ended = NOW - hours * HOUR
+    return Ran(
+        run=text,
+        started=ended,
+        ended=ended,
+        outcome=text,
+        report=report if good else None,
+        failed=None if good else failed,
+    )
+
+
+def brief(text: str) -> Brief:
+    status = MirrorStatus(
+        folder=text, source=text, state=MirrorState.BEHIND, resources=9, pending=2, last_run=NOW
+    )
+    return Brief(
+        status=status,
+        lag=60.0,
+        right=7,
+        listed=9,
+        notes=(text, f"next   {text}"),
+        days=(1, 0, 5),
+        push=pushed(text),
+    )
+
+
+def pushed(text: str) -> Pushed:
+    return Pushed(
+        subscriptions=tuple(
+            Subscribed(
+                mirror=text,
+                topic=text,
+                hub=text,
+                standing=standing,
+                until=NOW,
+                why=text,
+                taken=3,
+                last=NOW - HOUR,
+                refusals=((Fault.SIGNATURE, 2),),
+            )
+            for standing in (Standing.VERIFIED, Standing.REFUSED)
+        )
+    )
+
+
+def detail(text: str) -> Detail:
+    change = Change(time=NOW - HOUR, kind="created", uri=text, dated=NOW - 3 * HOUR)
+    return Detail(
+        brief=brief(text),
+        since=NOW - 24 * HOUR,
+        until=NOW,
+        runs=(ran(text), ran(text, hours=2, good=False)),
+        changes=(change, replace(change, kind="deleted", dated=None)),
+        lists=(
+            ListSpan(uri=text, since=NOW - 9 * HOUR, until=NOW - 5 * HOUR),
+            ListSpan(uri=text, since=NOW - 9 * HOUR),
+        ),
+        awaited=(Awaited(uri=text, dated=NOW - HOUR),),
+        notices=(NOW - HOUR,),
+        causes=(Cause(code=text, count=3, uri=text, reason=text),),
+    )
+
+
+def explored(text: str) -> Explored:
+    depths = (1, 2, 3, 3, 4, 2)
+    found = [Found(depth=it, uri=text, said=(text, text), details=((text, text),)) for it in depths]
+    found += [replace(found[0], depth=2, is_bad=True), replace(found[0], depth=2, is_sum=True)]
+    return Explored(
+        name=text,
+        address=text,
+        depth=3,
+        read_at=NOW,
+        found=tuple(found),
+        said=text,
+        notes=(text,),
+    )
+
+
+def source(text: str) -> SourceView:
+    figure = Figure(name=text, kind="gauge", what=text, values=((((text, text),), 1.5), ((), 2)))
+    return SourceView(
+        now=NOW,
+        overview=Overview(address=text, lists=((text, text),), resources=3, changes=None),
+        documents=(Document(name=text, size=3, written=NOW - HOUR),),
+        figures=(figure,),
+        days=7,
+        since=NOW - 12 * HOUR,
+        changes=(("created", (0, 3, 1)), ("updated", (0, 0, 2)), ("deleted", (0, 0, 0))),
+        subscribers=(
+            Listening(topic=text, origin=text, expires=0, is_owed=True),
+            Listening(topic=text, origin=text, expires=0, attempts=3),
+            Listening(topic=f"{text}/channel", origin=text, expires=0),
+        ),
+        subscribed=7,
+        validated=validated(text),
+    )
+
+
+def validated(text: str) -> Validated:
+    return Validated(now=NOW, documents=3, ended=NOW, said=text, trouble=text)
