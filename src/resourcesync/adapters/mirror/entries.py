@@ -37,10 +37,7 @@ def write(db: sqlite3.Connection, step: Step) -> None:
         return
     while rows := db.execute(_UNTOLD, (step.outdated, _PAGE)).fetchall():
         _put(db, [EntryRow(row[0], "", step.outdated) for row in rows], step.now)
-    db.execute(
-        "DELETE FROM entry WHERE generation < ? AND uri NOT IN (SELECT uri FROM copy)",
-        (step.outdated,),
-    )
+    db.execute("DELETE FROM entry WHERE links = '' AND uri NOT IN (SELECT uri FROM copy)")
 
 
 def _put(db: sqlite3.Connection, entries: Sequence[EntryRow], now: int) -> None:

@@ -1,0 +1,98 @@
+"""What the memory of a mirror knows of the links of entries, and when it tells of others."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.mirror import schema
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.entries import entry_of, write_entries
+from resourcesync.destination.plan import FILTERED, Listed
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Resource
+from resourcesync.ports.linking import EntryRow
+from resourcesync.ports.mirror import Copy, Step
+
+ABOUT = '[["describedby","http://h/meta","","",null,null]]'
+
+
+def copy(uri: str) -> Copy:
+    return Copy(uri, uri, 3, "md5:x", "", None, "", "", "sig", "weak", 0)
+
+
+def row(uri: str, entry: str = ABOUT, change: str = "") -> Listed:
+    return Listed(uri, uri, uri, "", None, None, change, entry=entry)
+
+
+@pytest.fixture
+def state() -> SqliteMirrorState:
+    made = SqliteMirrorState(":memory:")
+    made.commit(Step(installed=[copy("a"), copy("b")]))
+    return made
+
+
+def kinds(state: SqliteMirrorState) -> list[tuple[str, str]]:
+    return [(it.kind, it.uri) for it in state.changes(2)]
+
+
+def test_links_that_are_new_or_gone_are_told_once_and_only_of_what_is_here(
+    state: SqliteMirrorState,
+) -> None:
+    for generation in (1, 2):
+        rows = [EntryRow("a", ABOUT, generation), EntryRow("not here", ABOUT, generation)]
+        state.commit(Step(entries=rows, now=7))
+    assert kinds(state) == [("touched", "a")]
+    assert (state.entry_links("a"), state.entry_changed("a")) == (ABOUT, 3)
+    state.commit(Step(outdated=3, now=8))
+    assert kinds(state) == [("touched", "a"), ("touched", "a")]
+    assert (state.entry_links("a"), state.entry_changed("a")) == ("", 4)
+    assert state.has_entries()
+    state.commit(Step(removed=["a"], now=9))
+    assert not state.has_entries()
+
+
+def test_who_links_to_a_thing_is_found(state: SqliteMirrorState) -> None:
+    other = ABOUT.replace("meta", "other")
+    state.commit(Step(entries=[EntryRow("b", ABOUT, 1), EntryRow("a", other, 1)], now=1))
+    assert state.entries_linking(["http://h/meta", "x"]) == ["b"]
+    assert state.entries_linking(["http://h/meta", "http://h/other"]) == ["a", "b"]
+    assert state.entries_linking(["describedby", ""]) == []
+
+
+def test_a_change_without_links_takes_them_back_and_a_filtered_one_says_nothing(
+    state: SqliteMirrorState,
+) -> None:
+    write_entries(state, [row("a"), row("b"), row("c", "")], generation=1, now=1, anew=True)
+    news = [row("a", "", "updated"), row("b", "", FILTERED), row("d", "", "created")]
+    write_entries(state, news, generation=2, now=2, anew=False)
+    assert [state.entry_links(uri) for uri in "abcd"] == ["", ABOUT, "", ""]
+    write_entries(state, [row("b", "", "deleted")], generation=3, now=3, anew=False)
+    assert state.entry_links("b") == ABOUT  # its copy is still here
+
+
+def test_only_links_that_may_be_true_of_a_copy_are_remembered() -> None:
+    links = (
+        Link(rel="Via up", href="HTTP://H:80/a"),
+        Link(rel="duplicate", href="http://h/b"),
+        Link(rel="collection", href="urn:x"),
+    )
+    assert entry_of(Resource(uri="http://h/x", links=links)) == (
+        '[["via","http://h/a","","",null,null],["collection","urn:x","","",null,null]]'
+    )
+    assert entry_of(Resource(uri="http://h/x", links=links[1:2])) == ""
+    far = (Link(rel="via", href=f"http://h/{'a' * 20_000}"),)
+    assert entry_of(Resource(uri="http://h/x", links=far)) == ""
+
+
+def test_a_memory_from_before_knows_none_and_learns_them(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    SqliteMirrorState(path).close()
+    before = schema.ENTRIES_SINCE - 1
+    with SqliteMirrorState(path) as state:
+        state._db.executescript(f"DROP TABLE entry; PRAGMA user_version = {before}")
+    with SqliteMirrorState(path, read_only=True) as old:
+        assert (old.has_entries(), old.entry_links("a"), old.entry_changed("a")) == (False, "", 0)
+        assert old.entries_linking(["a"]) == []
+    with SqliteMirrorState(path) as new:
+        new.commit(Step(entries=[EntryRow("a", ABOUT, 1)], now=1))
+        assert new.entry_links("a") == ABOUT
