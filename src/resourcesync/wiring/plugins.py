@@ -55,6 +55,8 @@ _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
         "opensearch": "resourcesync.adapters.elastic:open_opensearch",
         "postgres": "resourcesync.adapters.postgres:open_account",
         "postgresql": "resourcesync.adapters.postgres:open_account",
+        "redis": "resourcesync.adapters.feeds.redis_streams:open_stream",
+        "rediss": "resourcesync.adapters.feeds.redis_streams:open_stream",
         "sse": "resourcesync.adapters.feeds.streams:open_own",
     },
     ORIGINALS: {"s3": "resourcesync.adapters.objects.originals:open_originals"},

@@ -1,0 +1,277 @@
+"""``redis://HOST/DB``: a Redis stream whose entries tell of changes (extra ``redis``).
+
+An entry has one field ``json`` with a line as every feed has them, or the fields of such a line
+themselves: ``uri``, ``change``, ``lastmod``, ``length``, ``hash``, ``type``.
+
+The position is the id of the entry that was read last, and how many there were up to it: a stream
+that was trimmed is asked whether anything was among what it lost.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from resourcesync.adapters.feeds.telling import (
+    GAPS,
+    Lot,
+    accepts_gaps,
+    check_keys,
+    entry_of,
+    lost,
+)
+from resourcesync.errors import (
+    BadResponseError,
+    ConfigurationError,
+    SourceError,
+    SourceRefusedError,
+    SourceUnavailableError,
+    StateError,
+)
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.ports import Clock, Omission
+from resourcesync.ports.accounts import Account, AccountOptions, Told
+
+if TYPE_CHECKING:
+    from redis import Redis
+
+_KEYS: Final = frozenset({GAPS, "stream", "user", "password", "ca_file"})
+_FIELDS: Final = frozenset({"uri", "change", "lastmod", "datetime", "hash", "type", "encoding"})
+_ID: Final = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
+_AT_ONCE: Final = 200
+_LOOK: Final = 0.25
+_TIMEOUT: Final = 30.0
+_BEGINNING: Final = "0-0"
+_LATEST: Final = 253_402_300_799_000
+
+_Entry = tuple[bytes, Mapping[bytes, bytes]]
+
+
+class _Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where in the stream its reader stands: the last id, and how many entries there were."""
+
+    id: str = _BEGINNING
+    number: int = 0
+
+
+@contextmanager
+def open_stream(options: AccountOptions) -> Iterator[Account]:
+    """Open the account of a Redis stream.
+
+    Raises:
+        ConfigurationError: A value cannot work, or the extra ``redis`` is not installed.
+    """
+    values = options.values
+    check_keys("redis:", values, _KEYS)
+    if "@" in options.address:
+        raise ConfigurationError(
+            "the address of Redis has a user or a password in it",
+            hint="--with user=NAME --with password=env:NAME",
+        )
+    if not urlsplit(options.address).hostname or not values.get("stream"):
+        raise ConfigurationError(
+            "a stream of Redis is named by its server and its key",
+            hint="such as redis://HOST:6379/0 --with stream=changes",
+        )
+    with closing(_connected(options.address, values)) as client:
+        yield RedisStream(client, values["stream"], options.clock, accept_gaps=accepts_gaps(values))
+
+
+def _connected(address: str, values: Mapping[str, str]) -> "Redis":
+    try:
+        from redis import Redis  # noqa: PLC0415 - an extra
+        from redis.backoff import NoBackoff  # noqa: PLC0415
+        from redis.retry import Retry  # noqa: PLC0415
+    except ImportError:
+        raise ConfigurationError(
+            "Redis needs another package", hint="pip install 'resourcesync[redis]'"
+        ) from None
+    more: dict[str, Any] = {"ssl_ca_certs": values["ca_file"]} if "ca_file" in values else {}
+    try:
+        return Redis.from_url(
+            address,
+            username=values.get("user"),
+            password=values.get("password"),
+            socket_timeout=_TIMEOUT,
+            socket_connect_timeout=_TIMEOUT,
+            retry=Retry(NoBackoff(), 0),  # who follows tries again
+            **more,
+        )
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(f"{address} cannot be used: {error}") from error
+
+
+@contextmanager
+def _telling(name: str) -> Iterator[None]:
+    """Turn what the client raises into our errors."""
+    from redis import exceptions  # noqa: PLC0415 - an extra
+
+    refusals = (
+        exceptions.AuthenticationError,
+        exceptions.AuthorizationError,
+        exceptions.NoPermissionError,
+    )
+    kinds: tuple[tuple[tuple[type[Exception], ...], type[SourceError], str], ...] = (
+        (refusals, SourceRefusedError, "refuses"),
+        (
+            (exceptions.ConnectionError, exceptions.TimeoutError),
+            SourceUnavailableError,
+            "does not answer",
+        ),
+        ((exceptions.RedisError,), BadResponseError, "cannot be read"),
+    )
+    try:
+        yield
+    except exceptions.RedisError as error:
+        kind, words = next((one, said) for types, one, said in kinds if isinstance(error, types))
+        raise kind(
+            f"the stream {name} of Redis {words}", evidence=(("got", str(error)[:300]),)
+        ) from error
+
+
+class RedisStream:
+    """An account: the entries of a stream.
+
+    Args:
+        client: Asks the server.
+        name: The key of the stream.
+        clock: Time.
+        accept_gaps: Whether to go on where entries were lost.
+    """
+
+    tells_all = False
+
+    def __init__(
+        self, client: "Redis", name: str, clock: Clock, *, accept_gaps: bool = False
+    ) -> None:
+        self._client = client
+        self._name = name
+        self._clock = clock
+        self._accept_gaps = accept_gaps
+
+    def position(self) -> str:
+        """Return the beginning of the stream: all that is in it is told.
+
+        Raises:
+            SourceError: The server does not answer, or refuses.
+        """
+        return _written(_Place(number=self._state()[1]))
+
+    def resources(self) -> Iterator[Resource]:
+        """Refuse: a feed does not know what there is.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        raise ConfigurationError("a feed tells changes, not all resources")
+
+    def changes(self, after: str, wait: float) -> Iterator[Told]:
+        """Yield what the entries after a position tell.
+
+        Raises:
+            DiscontinuityError: Some of them were trimmed.
+            SourceError: The server does not answer, or refuses.
+        """
+        place = _read(after)
+        until = self._clock.monotonic() + wait
+        while True:
+            entries = self._entries(place)
+            before, place = place, self._checked(place)
+            if place.id != before.id:
+                continue  # gaps are accepted: it was begun anew
+            if entries:
+                lot = Lot(self._clock)
+                for number, fields in entries:
+                    size = sum(map(len, fields.values()))
+                    lot.add([self._said(number.decode("ascii", "replace"), fields)], size)
+                last = entries[-1][0].decode("ascii", "replace")
+                place = _Place(last, place.number + len(entries))
+                yield lot.take(_written(place))
+            elif self._clock.monotonic() >= until:
+                return
+            else:
+                self._clock.sleep(_LOOK)
+
+    def _entries(self, place: _Place) -> Sequence[_Entry]:
+        with _telling(self._name):
+            found: Any = self._client.xrange(self._name, min=f"({place.id}", count=_AT_ONCE)
+        return found or ()
+
+    def _checked(self, place: _Place) -> _Place:
+        """Return the place, counted as the stream counts, if nothing after it was lost.
+
+        To be called when what is after it was read: a stream loses its oldest entries first.
+
+        Raises:
+            DiscontinuityError: Something was lost.
+        """
+        last, gone, first = self._state()
+        is_other = _key(last) < _key(place.id)
+        if last == place.id or (first and not is_other and _key(first) <= _key(place.id)):
+            return place
+        if not is_other and gone == place.number:  # exactly what was read
+            return place
+        if not self._accept_gaps:
+            raise lost(
+                f"the stream {self._name} was {'trimmed' if gone > place.number else 'begun anew'}:"
+                " not all that came after what was read last is there",
+                ("read", f"{place.id}, entry {place.number:,}"),
+                ("first", first or "none"),
+            )
+        return _Place(_BEGINNING if is_other else place.id, gone)
+
+    def _state(self) -> tuple[str, int, str]:
+        """Return the last id there was, how many entries are gone, and the first that is there."""
+        with _telling(self._name):
+            if not self._client.exists(self._name):
+                return _BEGINNING, 0, ""
+            told: Any = self._client.xinfo_stream(self._name)
+        first = told["first-entry"]
+        added = int(told.get("entries-added", 0))  # Redis before 7 does not count
+        last = told["last-generated-id"].decode("ascii", "replace")
+        gone = added - int(told["length"])
+        return last, gone, "" if first is None else first[0].decode("ascii", "replace")
+
+    def _said(self, number: str, fields: Mapping[bytes, bytes]) -> Change | Omission:
+        if b"json" in fields:
+            return _timed(entry_of(fields[b"json"], self._name), number)
+        texts = {key.decode("utf-8", "replace"): value for key, value in fields.items()}
+        line: dict[str, object] = {
+            key: value.decode("utf-8", "replace") for key, value in texts.items() if key in _FIELDS
+        }
+        length = texts.get("length", b"")
+        if length.isdigit():
+            line["length"] = int(length[:20])
+        return _timed(entry_of(msgspec.json.encode(line), self._name), number)
+
+
+def _timed(entry: Change | Omission, number: str) -> Change | Omission:
+    """Return a change with the time of its id, if it has none of its own."""
+    if isinstance(entry, Omission) or entry.time is not None:
+        return entry
+    return replace(entry, time=from_microseconds(min(_key(number)[0], _LATEST) * 1000))
+
+
+def _key(number: str) -> tuple[int, int]:
+    found = _ID.fullmatch(number)
+    if found is None:
+        raise BadResponseError("an id is none of a stream of Redis", evidence=(("got", number),))
+    return int(found[1]), int(found[2])
+
+
+def _written(place: _Place) -> str:
+    return msgspec.json.encode(place).decode()
+
+
+def _read(text: str) -> _Place:
+    try:
+        return msgspec.json.decode(text, type=_Place)
+    except msgspec.MsgspecError as error:
+        raise StateError(
+            "the position of the stream that was noted is none", evidence=(("got", text[:200]),)
+        ) from error
