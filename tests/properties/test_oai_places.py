@@ -1,6 +1,6 @@
 """No two records have one place, whatever their identifiers are."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.oai.naming import file_name, path_of
@@ -12,12 +12,13 @@ parts = st.text("/:.~%é aAdx_-oi2EmODS", max_size=12) | st.sampled_from(
 identifiers = st.builds(
     lambda begin, rest: begin + "/".join(rest),
     st.sampled_from(["oai:r:", "oai:s:", "", "oai:r"]),
-    st.lists(parts, max_size=20),
+    st.lists(parts, max_size=18),
 )
 records = st.tuples(identifiers, st.sampled_from(PREFIXES))
 
 
-@given(told=st.lists(records, min_size=2, max_size=12, unique=True), has_suffix=st.booleans())
+@settings(max_examples=40)
+@given(told=st.lists(records, min_size=2, max_size=6, unique=True), has_suffix=st.booleans())
 def test_every_record_has_a_file_of_its_own(told: list[tuple[str, str]], has_suffix: bool) -> None:
     names = {prefix: file_name(prefix, ".xml" if has_suffix else "") for prefix in PREFIXES}
     taken = frozenset(names.values())

@@ -3,7 +3,6 @@
 It is driven directly: ``provider.put(Item(...))``, ``provider.remove(...)``; files are served too.
 """
 
-import hashlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,45 +10,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 from xml.sax.saxutils import escape, quoteattr
 
-OAI = "http://www.openarchives.org/OAI/2.0/"
-FORMATS: Final = {
-    "oai_dc": "http://www.openarchives.org/OAI/2.0/oai_dc/",
-    "mods": "http://www.loc.gov/mods/v3",
-    "mets": "http://www.loc.gov/METS/",
-    "ore": "http://www.w3.org/2005/Atom",
-    "xoai": "http://www.lyncode.com/xoai",
-}
-BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+from tests.support.oai_metadata import FORMATS, Bitstream, Item, address, metadata
 
+__all__ = ["Bitstream", "Item", "Provider", "Quirks", "changed", "providing"]
 
-@dataclass(frozen=True, kw_only=True)
-class Bitstream:
-    """A file of an item."""
-
-    name: str
-    body: bytes
-    bundle: str = "ORIGINAL"
-    media_type: str = "application/pdf"
-    status: int = 200
-    embargo: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Item:
-    """An item; its identifier is ``oai:repo.example:`` and ``local``."""
-
-    local: str
-    title: str = "A title"
-    sets: tuple[str, ...] = ("col_10673_2",)
-    bitstreams: tuple[Bitstream, ...] = ()
-    rights: str = ""
-    raw: str = ""
-    """Put into the metadata as it is, well-formed or not."""
-    mentions: bool = True
-    """Whether Dublin Core has the addresses of the files."""
+OAI: Final = "http://www.openarchives.org/OAI/2.0/"
+BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass
@@ -88,6 +57,9 @@ class Quirks:
     namespace: str = "repo.example"
 
 
+Listed = tuple[str, datetime, Item | None]
+
+
 class Provider:
     """What the repository has, and what it was asked."""
 
@@ -123,9 +95,6 @@ class Provider:
                 del self.items[local]
             else:
                 self.items[local] = (self.tick(), None)
-
-    def file_uri(self, local: str, bitstream: Bitstream) -> str:
-        return f"{self.url}/bitstream/{quote(local)}/{quote(bitstream.name)}"
 
     # --- answers ---
 
@@ -201,38 +170,34 @@ class Provider:
             if quirks.refuses_seconds and "T" in begin + end:
                 return _error("badArgument", "from is not of the granularity")
             self._counters.clear()
-        begin = "" if quirks.ignores_from else begin
-        found = self._found(spec, begin, end)
+        found = self._found(spec, "" if quirks.ignores_from else begin, end)
         if not found:
             return _error("noRecordsMatch", "")
-        first = at * quirks.page
-        rows = found[max(0, first - 1) if quirks.twice else first : first + quirks.page]
+        rows, is_more = self._rows(found, at)
         listed = "".join(self._record(prefix, *row) for row in rows)
-        if quirks.empty_pages and at % 2:
-            listed = ""
-        more = first + quirks.page < len(found) or (quirks.empty_pages and at % 2)
-        size = quirks.complete_size or str(len(found))
-        if quirks.empty_pages:
-            more = at < 2 * (len(found) // quirks.page + 1)
-            first, rows = 0, []
-            listed = (
-                ""
-                if at % 2
-                else "".join(
-                    self._record(prefix, *row)
-                    for row in found[at // 2 * quirks.page : (at // 2 + 1) * quirks.page]
-                )
-            )
-        following = at + 1 if more else at if quirks.circles else None
-        if following is None:
-            tail = f'<resumptionToken completeListSize="{size}"/>' if quirks.empty_token else ""
-        else:
-            number = 0 if quirks.same_token else following
-            tail = (
-                f'<resumptionToken completeListSize="{size}" cursor="{first}">'
-                f"{prefix}|{spec}|{begin}|{end}|{number}</resumptionToken>"
-            )
+        tail = self._tail(f"{prefix}|{spec}|{begin}|{end}", at, len(found), is_more=is_more)
         return f"<ListRecords>{listed}{tail}</ListRecords>"
+
+    def _rows(self, found: list[Listed], at: int) -> tuple[list[Listed], bool]:
+        """Return what a page has, and whether there is another one."""
+        size = self.quirks.page
+        if self.quirks.empty_pages:
+            rows = [] if at % 2 else found[at // 2 * size : (at // 2 + 1) * size]
+            return rows, at < 2 * (len(found) // size + 1)
+        first = at * size
+        begin = max(0, first - 1) if self.quirks.twice else first
+        return found[begin : first + size], first + size < len(found)
+
+    def _tail(self, arguments: str, at: int, count: int, *, is_more: bool) -> str:
+        quirks = self.quirks
+        size = quirks.complete_size or str(count)
+        if not is_more and not quirks.circles:
+            return f'<resumptionToken completeListSize="{size}"/>' if quirks.empty_token else ""
+        number = 0 if quirks.same_token else at + 1 if is_more else at
+        return (
+            f'<resumptionToken completeListSize="{size}" cursor="{at * quirks.page}">'
+            f"{escape(arguments)}|{number}</resumptionToken>"
+        )
 
     def _place(self, token: str, number: int) -> int:
         if not self.quirks.same_token:
@@ -240,7 +205,7 @@ class Provider:
         self._counters[token] = self._counters.get(token, 0) + 1
         return self._counters[token]
 
-    def _found(self, spec: str, begin: str, end: str) -> list[tuple[str, datetime, Item | None]]:
+    def _found(self, spec: str, begin: str, end: str) -> list[Listed]:
         def within(moment: datetime) -> bool:
             told = f"{moment:%Y-%m-%dT%H:%M:%SZ}"
             return (not begin or told[: len(begin)] >= begin) and (
@@ -263,109 +228,14 @@ class Provider:
         )
         if item is None:
             return f"<record>{header}</record>"
-        return f"<record>{header}<metadata>{self._metadata(prefix, item)}</metadata></record>"
-
-    # --- metadata ---
-
-    def _metadata(self, prefix: str, item: Item) -> str:
-        made = getattr(self, f"_{prefix}")(item)
-        assert isinstance(made, str)
-        return made
-
-    def _oai_dc(self, item: Item) -> str:
-        files = "".join(
-            f"<dc:identifier>{escape(self.file_uri(item.local, it))}</dc:identifier>"
-            for it in item.bitstreams
-            if item.mentions
-        )
-        rights = f"<dc:rights>{escape(item.rights)}</dc:rights>" if item.rights else ""
-        return (
-            f'<oai_dc:dc xmlns:oai_dc="{FORMATS["oai_dc"]}" '
-            'xmlns:dc="http://purl.org/dc/elements/1.1/" '
-            f'xsi:schemaLocation="{FORMATS["oai_dc"]} http://x.example/oai_dc.xsd">'
-            f"<dc:title>{escape(item.title)}</dc:title>"
-            f"<dc:identifier>https://hdl.example/{escape(item.local)}</dc:identifier>"
-            f"{files}{rights}{item.raw}</oai_dc:dc>"
-        )
-
-    def _mods(self, item: Item) -> str:
-        return (
-            f'<mods xmlns="{FORMATS["mods"]}"><titleInfo><title>{escape(item.title)}</title>'
-            "</titleInfo></mods>"
-        )
-
-    def _mets(self, item: Item) -> str:
-        groups = "".join(
-            f"<fileGrp USE={quoteattr(it.bundle)}><file MIMETYPE={quoteattr(it.media_type)} "
-            f'SIZE="{len(it.body)}" CHECKSUM="{hashlib.md5(it.body).hexdigest()}" '
-            f'CHECKSUMTYPE="MD5"><FLocat LOCTYPE="URL" xlink:href='
-            f"{quoteattr(self.file_uri(item.local, it))}/></file></fileGrp>"
-            for it in item.bitstreams
-        )
-        return (
-            f'<mets xmlns="{FORMATS["mets"]}" xmlns:xlink="http://www.w3.org/1999/xlink">'
-            f"<fileSec>{groups}</fileSec></mets>"
-        )
-
-    def _ore(self, item: Item) -> str:
-        links = "".join(
-            '<atom:link rel="http://www.openarchives.org/ore/terms/aggregates" '
-            f"href={quoteattr(self.file_uri(item.local, it))} type={quoteattr(it.media_type)} "
-            f'length="{len(it.body)}"/>'
-            for it in item.bitstreams
-        )
-        told = "".join(
-            f"<rdf:Description rdf:about={quoteattr(self.file_uri(item.local, it))}>"
-            f"<dcterms:description>{it.bundle}</dcterms:description></rdf:Description>"
-            for it in item.bitstreams
-        )
-        return (
-            f'<atom:entry xmlns:atom="{FORMATS["ore"]}">{links}'
-            '<oreatom:triples xmlns:oreatom="http://www.openarchives.org/ore/atom/" '
-            'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
-            f'xmlns:dcterms="http://purl.org/dc/terms/">{told}</oreatom:triples></atom:entry>'
-        )
-
-    def _xoai(self, item: Item) -> str:
-        def named(name: str, inner: str) -> str:
-            return f"<element name={quoteattr(name)}>{inner}</element>"
-
-        def said(name: str, value: str) -> str:
-            return f"<field name={quoteattr(name)}>{escape(value)}</field>"
-
-        bundles = "".join(
-            named(
-                "bundle",
-                said("name", it.bundle)
-                + named(
-                    "bitstreams",
-                    named(
-                        "bitstream",
-                        said("name", it.name)
-                        + said("format", it.media_type)
-                        + said("size", str(len(it.body)))
-                        + said("url", self.file_uri(item.local, it))
-                        + said("checksum", hashlib.md5(it.body).hexdigest())
-                        + said("checksumAlgorithm", "MD5")
-                        + (said("embargo", it.embargo) if it.embargo else ""),
-                    ),
-                ),
-            )
-            for it in item.bitstreams
-        )
-        status = named("access-status", said("value", item.rights)) if item.rights else ""
-        return (
-            f'<metadata xmlns="{FORMATS["xoai"]}">'
-            f"{named('dc', named('title', named('none', said('value', item.title))))}"
-            f"{named('bundles', bundles)}{named('others', status)}</metadata>"
-        )
+        return f"<record>{header}<metadata>{metadata(prefix, item, self.url)}</metadata></record>"
 
     def file(self, path: str) -> tuple[int, bytes, str]:
         """Return status, bytes and type of what is at a path."""
         with self.lock:
             for local, (_, item) in self.items.items():
                 for it in item.bitstreams if item else ():
-                    if urlsplit(self.file_uri(local, it)).path == path:
+                    if urlsplit(address(self.url, local, it)).path == path:
                         return it.status, it.body, it.media_type
         return 404, b"", "text/plain"
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from resourcesync.adapters.oai import OaiAccount, open_account
@@ -13,9 +14,10 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Fetcher, Request
 from resourcesync.ports.accounts import AccountOptions
 from tests.support.memory_fetcher import Answer, MemoryFetcher
-from tests.support.oai_provider import Provider, Quirks
+from tests.support.oai_provider import Item, Provider, Quirks
 
-BASE = "https://rs.example/"
+BASE: Final = "https://rs.example/"
+MANY: Final = 15
 
 
 class StandingClock:
@@ -132,3 +134,26 @@ class OaiWorld:
             for uri, body in self.files().items()
             if "oai_dc" in uri
         }
+
+
+def titled(
+    root: Path, quirks: Quirks | None = None, *, count: int = MANY, **values: str
+) -> OaiWorld:
+    """Return a repository of items with titles."""
+    made = OaiWorld(root, quirks, **values)
+    for number in range(count):
+        made.provider.put(Item(local=f"10673/{number}", title=f"Title {number}"))
+    return made
+
+
+def lists(made: OaiWorld) -> list[dict[str, str]]:
+    """Return what was asked for records."""
+    return [it for it in made.provider.asked if it["verb"] == "ListRecords"]
+
+
+def named(value: object) -> str | None:
+    """Return what is wrong with a repository, for the name of a test."""
+    if not isinstance(value, Quirks):
+        return None
+    usual = vars(Quirks())
+    return "+".join(key for key, it in vars(value).items() if it != usual[key]) or "sound"

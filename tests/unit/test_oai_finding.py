@@ -9,7 +9,8 @@ from resourcesync.adapters.oai.options import Choice, parse
 from resourcesync.documents.oai.finding import Findings, FoundFile, find
 from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.digests import Digest
-from tests.support.oai_provider import Bitstream, Item, Provider
+from tests.support import oai_metadata
+from tests.support.oai_metadata import Bitstream, Item
 
 BODY = b"a thesis"
 THESIS = Bitstream(name="my thesis é.pdf", body=BODY)
@@ -17,14 +18,8 @@ LICENCE = Bitstream(name="license.txt", body=b"yes", bundle="LICENSE", media_typ
 ITEM = Item(local="10673/5", bitstreams=(THESIS, LICENCE), rights="embargo")
 
 
-def provider() -> Provider:
-    made = Provider()
-    made.url = "https://repo.example"
-    return made
-
-
 def metadata(prefix: str, item: Item = ITEM) -> bytes:
-    text = provider()._metadata(prefix, item)
+    text = oai_metadata.metadata(prefix, item, "https://repo.example")
     xsi = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
     return text.replace(" ", f" {xsi} ", 1).encode()
 

@@ -1,44 +1,14 @@
 """Harvesting repositories, those that break the rules too: what is listed is told, and no less."""
 
-from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 import pytest
 
 from resourcesync.errors import (
-    BadResponseError,
     ConfigurationError,
-    DiscontinuityError,
-    ResourceSyncError,
-    SourceError,
-    SourceUnavailableError,
 )
 from tests.support.oai_provider import Item, Quirks, changed
-from tests.support.oai_world import BASE, OaiWorld
-
-MANY: Final = 15
-
-
-def world(
-    root: Path, quirks: Quirks | None = None, *, count: int = MANY, **values: str
-) -> OaiWorld:
-    made = OaiWorld(root, quirks, **values)
-    for number in range(count):
-        made.provider.put(Item(local=f"10673/{number}", title=f"Title {number}"))
-    return made
-
-
-def named(value: object) -> str | None:
-    """Return what is wrong with a repository, for the name of a test."""
-    if not isinstance(value, Quirks):
-        return None
-    usual = vars(Quirks())
-    return "+".join(key for key, it in vars(value).items() if it != usual[key]) or "sound"
-
-
-def lists(made: OaiWorld) -> list[dict[str, str]]:
-    return [it for it in made.provider.asked if it["verb"] == "ListRecords"]
+from tests.support.oai_world import BASE, MANY, lists, named, titled
 
 
 @pytest.mark.parametrize(
@@ -67,7 +37,7 @@ def lists(made: OaiWorld) -> list[dict[str, str]]:
     ids=named,
 )
 def test_a_repository_is_harvested_and_followed(tmp_path: Path, quirks: Quirks) -> None:
-    made = world(tmp_path, quirks)
+    made = titled(tmp_path, quirks)
     made.fill()
     expected = {f"{BASE}resource/10673/{at}/oai_dc.xml": f"Title {at}" for at in range(MANY)}
     assert made.titles() == expected
@@ -90,7 +60,7 @@ def test_a_repository_is_harvested_and_followed(tmp_path: Path, quirks: Quirks) 
 
 
 def test_only_what_changed_is_asked_for_again_and_told(tmp_path: Path) -> None:
-    made = world(tmp_path, overlap="1h")
+    made = titled(tmp_path, overlap="1h")
     made.provider.tick(86_400)
     made.fill()
     made.provider.tick(600)
@@ -107,7 +77,7 @@ def test_only_what_changed_is_asked_for_again_and_told(tmp_path: Path) -> None:
 
 
 def test_a_record_with_another_datestamp_and_the_same_bytes_is_no_change(tmp_path: Path) -> None:
-    made = world(tmp_path)
+    made = titled(tmp_path)
     made.fill()
     changed(made.provider, "10673/3")
 
@@ -115,7 +85,7 @@ def test_a_record_with_another_datestamp_and_the_same_bytes_is_no_change(tmp_pat
 
 
 def test_records_that_are_published_late_are_found_by_the_overlap(tmp_path: Path) -> None:
-    made = world(tmp_path)
+    made = titled(tmp_path)
     made.fill()
     late = made.provider.now
     made.provider.tick(86_400)
@@ -126,7 +96,7 @@ def test_records_that_are_published_late_are_found_by_the_overlap(tmp_path: Path
 
 
 def test_days_are_asked_for_where_the_repository_knows_no_seconds(tmp_path: Path) -> None:
-    made = world(tmp_path, Quirks(granularity="YYYY-MM-DD"), window="30d")
+    made = titled(tmp_path, Quirks(granularity="YYYY-MM-DD"), window="30d")
     made.fill()
     made.follow()
 
@@ -136,7 +106,7 @@ def test_days_are_asked_for_where_the_repository_knows_no_seconds(tmp_path: Path
 
 
 def test_windows_cover_everything_once(tmp_path: Path) -> None:
-    made = world(tmp_path, Quirks(earliest="2025-11-20T10:00:00Z"), window="20d")
+    made = titled(tmp_path, Quirks(earliest="2025-11-20T10:00:00Z"), window="20d")
     made.provider.tick(86_400)
     made.fill()
 
@@ -155,7 +125,7 @@ def test_windows_cover_everything_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("deletions", ["persistent", "no"])
 def test_what_is_withdrawn_is_removed_after_publication(tmp_path: Path, deletions: str) -> None:
-    made = world(tmp_path, Quirks(deletions=deletions))
+    made = titled(tmp_path, Quirks(deletions=deletions))
     made.fill()
     made.provider.remove("10673/7")
     gone = made.out / "resource/10673/7/oai_dc.xml"
@@ -173,7 +143,7 @@ def test_what_is_withdrawn_is_removed_after_publication(tmp_path: Path, deletion
 
 
 def test_a_file_is_kept_while_its_end_is_not_recorded(tmp_path: Path) -> None:
-    made = world(tmp_path)
+    made = titled(tmp_path)
     made.fill()
     made.provider.remove("10673/7")
     gone = made.out / "resource/10673/7/oai_dc.xml"
@@ -187,7 +157,7 @@ def test_a_file_is_kept_while_its_end_is_not_recorded(tmp_path: Path) -> None:
 
 
 def test_a_record_that_comes_back_is_told_again(tmp_path: Path) -> None:
-    made = world(tmp_path)
+    made = titled(tmp_path)
     made.fill()
     made.provider.remove("10673/7")
     made.follow()
@@ -201,7 +171,7 @@ def test_a_record_that_comes_back_is_told_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bad", ["\x0b", "&nbsp;", "</oai_dc:dc>"])
 def test_a_record_that_is_no_xml_costs_no_other(tmp_path: Path, bad: str) -> None:
-    made = world(tmp_path, count=3)
+    made = titled(tmp_path, count=3)
     made.fill()
     changed(made.provider, "10673/1", raw=bad, title="Spoilt")
     changed(made.provider, "10673/2", title="Changed")
@@ -214,7 +184,7 @@ def test_a_record_that_is_no_xml_costs_no_other(tmp_path: Path, bad: str) -> Non
 
 
 def test_what_cannot_be_told_from_what_is_gone_is_kept(tmp_path: Path) -> None:
-    made = world(tmp_path, Quirks(deletions="no"), count=3)
+    made = titled(tmp_path, Quirks(deletions="no"), count=3)
     made.fill()
     made.provider.remove("10673/2")
     made.provider.put(Item(local="10673/\x02", title="Nameless"))
@@ -227,7 +197,7 @@ def test_what_cannot_be_told_from_what_is_gone_is_kept(tmp_path: Path) -> None:
 
 
 def test_formats_are_told_with_links_to_each_other(tmp_path: Path) -> None:
-    made = world(tmp_path, count=1, prefixes="oai_dc,mods", changefreq="never")
+    made = titled(tmp_path, count=1, prefixes="oai_dc,mods", changefreq="never")
     made.fill()
     dc, mods = (f"{BASE}resource/10673/0/{it}.xml" for it in ("oai_dc", "mods"))
 
@@ -246,7 +216,7 @@ def test_formats_are_told_with_links_to_each_other(tmp_path: Path) -> None:
 
 
 def test_all_formats_are_published_when_that_is_asked(tmp_path: Path) -> None:
-    made = world(tmp_path, count=1, prefixes="*", files_from="xoai")
+    made = titled(tmp_path, count=1, prefixes="*", files_from="xoai")
     made.fill()
 
     names = {it.rpartition("/")[2] for it in made.files()}
@@ -254,7 +224,7 @@ def test_all_formats_are_published_when_that_is_asked(tmp_path: Path) -> None:
 
 
 def test_one_format_of_an_item_may_be_withdrawn(tmp_path: Path) -> None:
-    made = world(tmp_path, count=1, prefixes="oai_dc,mods")
+    made = titled(tmp_path, count=1, prefixes="oai_dc,mods")
     made.fill()
     answer = made.provider._record
     made.provider._record = (  # type: ignore[method-assign] # a provider with a change of mind
@@ -272,7 +242,7 @@ def test_one_format_of_an_item_may_be_withdrawn(tmp_path: Path) -> None:
 
 
 def test_sets_choose_and_are_told(tmp_path: Path) -> None:
-    made = world(tmp_path, count=2, sets="a,b", collections="https://repo.example/c/{set}")
+    made = titled(tmp_path, count=2, sets="a,b", collections="https://repo.example/c/{set}")
     made.provider.put(Item(local="both", sets=("a", "b")))
     made.provider.put(Item(local="one", sets=("a", "c")))
     made.fill()
@@ -292,173 +262,14 @@ def test_sets_choose_and_are_told(tmp_path: Path) -> None:
 def test_what_the_repository_does_not_have_is_a_mistake(
     tmp_path: Path, values: dict[str, str], word: str
 ) -> None:
-    made = world(tmp_path, None, count=2, **values)
+    made = titled(tmp_path, None, count=2, **values)
 
     with pytest.raises(ConfigurationError, match=word):
         made.fill()
 
 
 def test_sets_of_a_repository_that_has_none_are_a_mistake(tmp_path: Path) -> None:
-    made = world(tmp_path, Quirks(no_sets=True), sets="a")
+    made = titled(tmp_path, Quirks(no_sets=True), sets="a")
 
     with pytest.raises(ConfigurationError, match="no set a"):
         made.fill()
-
-
-@pytest.mark.parametrize(
-    ("quirks", "kind", "code"),
-    [
-        (Quirks(page=4, circles=True, complete_size="900"), BadResponseError, "oai-endless"),
-        (Quirks(page=4, dying_tokens=[2] * 9), BadResponseError, "oai-error"),
-        (Quirks(page=4, always_truncated=True), SourceUnavailableError, "truncated"),
-        (Quirks(busy=[9_999]), SourceUnavailableError, "unavailable"),
-        (Quirks(busy=[1] * 99), SourceUnavailableError, "unavailable"),
-        (Quirks(down=True), SourceUnavailableError, "unavailable"),
-        (Quirks(doctype="<!DOCTYPE OAI-PMH SYSTEM 'x'>\n"), BadResponseError, "xml-dtd"),
-        (Quirks(junk_before=b"Fatal error "), BadResponseError, "xml"),
-    ],
-    ids=named,
-)
-def test_a_list_that_cannot_be_had_whole_is_an_error_and_nothing_is_gone(
-    tmp_path: Path, quirks: Quirks, kind: type[SourceError], code: str
-) -> None:
-    made = world(tmp_path)
-    made.fill()
-    before = made.files()
-    made.provider.quirks = quirks
-
-    with pytest.raises(kind) as caught:
-        made.fill()
-
-    assert caught.value.code == code
-    assert made.files() == before
-    made.provider.quirks = Quirks()
-    assert made.follow() == {}
-
-
-def test_a_harvest_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    made = world(tmp_path, Quirks(page=2))
-    made.killed_after = 6  # Identify, the formats, and four pages of nine
-    with pytest.raises(KeyboardInterrupt):
-        made.fill()
-    made.killed_after = None
-    del made.provider.asked[:]
-
-    made.fill()
-
-    assert lists(made)[0]["resumptionToken"].endswith("|4")
-    assert len(made.metadata()) == MANY
-
-
-def test_a_harvest_that_was_killed_long_ago_begins_anew(tmp_path: Path) -> None:
-    made = world(tmp_path, Quirks(page=2))
-    made.killed_after = 6
-    with pytest.raises(KeyboardInterrupt):
-        made.fill()
-    made.killed_after = None
-    del made.provider.asked[:]
-    made.clock.sleep(90_000)
-
-    made.fill()
-
-    assert "resumptionToken" not in lists(made)[0]
-
-
-def test_killed_at_any_request_the_next_run_is_right(tmp_path: Path) -> None:
-    quirks = Quirks(page=3, deletions="no")
-    made = world(tmp_path, quirks, count=8, prefixes="oai_dc,mods")
-    made.fill()
-    for number in range(12):
-        changed(made.provider, "10673/2", title=f"Turn {number}")
-        made.provider.put(Item(local=f"new/{number}", title=f"New {number}"))
-        if number % 3 == 2:
-            made.provider.remove(f"new/{number - 1}")
-        made.killed_after = number
-        with suppress(KeyboardInterrupt):
-            made.fill() if number % 2 else made.follow()
-        made.killed_after = None
-        if number % 4 == 3:
-            made.fill()
-        else:
-            made.follow()
-            continue
-        expected = {
-            f"{BASE}resource/{local}/{prefix}.xml"
-            for local in made.provider.items
-            for prefix in ("oai_dc", "mods")
-        }
-        assert made.metadata() == expected == set(made.files())
-        for uri, body in made.files().items():
-            assert made.told[uri].length == len(body)
-
-
-def test_a_memory_that_is_another_one_is_noticed(tmp_path: Path) -> None:
-    made = world(tmp_path, count=2)
-    made.fill()
-    (tmp_path / "memory/oai/oai.db").unlink()
-
-    with pytest.raises(DiscontinuityError):
-        made.follow()
-    made.fill()
-    assert len(made.files()) == 2
-
-
-def test_another_choice_is_told_anew_and_leaves_no_old_files(tmp_path: Path) -> None:
-    made = world(tmp_path, count=2)
-    made.fill()
-    made.values = {"prefixes": "mods", "names": "dspace"}
-
-    with pytest.raises(DiscontinuityError):
-        made.follow()
-    made.fill()
-
-    assert set(made.files()) == made.metadata()
-    assert made.metadata() == {f"{BASE}resource/10673/{at}/mods" for at in range(2)}
-
-
-def test_files_that_somebody_removed_come_back(tmp_path: Path) -> None:
-    made = world(tmp_path, count=3)
-    made.fill()
-    before = made.files()
-    (made.out / "resource/10673/1/oai_dc.xml").unlink()
-    (made.out / "resource/10673/2/oai_dc.xml").write_text("spoilt")
-
-    told = dict(made.told)
-    made.fill()
-
-    assert made.files() == before
-    assert made.told == told
-
-
-def test_a_second_run_at_a_time_is_refused(tmp_path: Path) -> None:
-    made = world(tmp_path, count=2)
-
-    with made.open(), pytest.raises(ResourceSyncError) as caught, made.open():
-        pass
-
-    assert caught.value.code == "locked"
-
-
-@pytest.mark.parametrize(
-    "content", [b"no database at all, but long enough" * 100, b"SQLite format 3\x00"]
-)
-def test_a_damaged_memory_says_what_to_do(tmp_path: Path, content: bytes) -> None:
-    made = world(tmp_path, count=2)
-    made.fill()
-    (tmp_path / "memory/oai/oai.db").write_bytes(content)
-
-    with pytest.raises(ResourceSyncError) as caught, made.open():
-        pass
-
-    assert "remove it" in caught.value.hint
-
-
-def test_a_page_that_is_no_provider_is_refused_by_name(tmp_path: Path) -> None:
-    made = world(tmp_path)
-    made.provider.quirks.junk_before = b"<!DOCTYPE html><html/>"
-
-    with pytest.raises(BadResponseError) as caught:
-        made.fill()
-
-    assert caught.value.code == "not-oai"
-    assert "base URL" in caught.value.hint

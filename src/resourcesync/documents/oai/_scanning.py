@@ -1,5 +1,6 @@
 """One pass of expat over an answer: what it says becomes values as soon as it is whole."""
 
+import pyexpat
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -81,14 +82,7 @@ class Scan:
         self._has_header = self._is_deleted = False
         self._copy: Copying | None = None
         self._metadata, self._problem = b"", ""
-        parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
-        parser.ordered_attributes = True
-        parser.namespace_prefixes = True
-        parser.StartNamespaceDeclHandler = self._declares
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
-        self.parser = parser
+        self.parser = self._parser()
         self._ends: dict[str, Callable[[str], None]] = {
             "responseDate": self._end_date,
             "error": self._end_fault,
@@ -124,6 +118,16 @@ class Scan:
         )
 
     # --- what expat tells ---
+
+    def _parser(self) -> pyexpat.XMLParserType:
+        parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
+        parser.ordered_attributes = True
+        parser.namespace_prefixes = True
+        parser.StartNamespaceDeclHandler = self._declares
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        return parser
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
         if encoding is not None and encoding.lower() not in UTF:
