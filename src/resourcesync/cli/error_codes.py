@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 _TEXT: Final = """
 ConfigurationError
   usage              The command line cannot be understood; --help shows how it is written.
+  unknown-key        The other system takes no such key of --with; see which it takes.
   no-plugin          There is no plug-in of that name; `resourcesync plugins` lists them.
   ambiguous-plugin   Several plug-ins have that name; uninstall all but one.
   bad-plugin         A plug-in fails, or gives what cannot be used; mend or uninstall it.
@@ -15,6 +16,8 @@ ConfigurationError
   set-gone           The Source no longer offers the set that this mirror follows.
   own-publication    The mirror holds what is published at the same address; see the hint.
   links-unknown      The mirror does not know yet what entries link to; pull a whole list once.
+  empty-account      The other system tells of no resource at all; see the hint.
+  many-gone          The other system tells of less than half of what it had; see the hint.
   empty-tree         Nothing is left to publish, though there was something; see the hint.
   glob               A pattern of --include or --exclude cannot be understood.
   max-size           The largest size cannot be used.
@@ -43,6 +46,7 @@ StateError
   catalogue-row      A row of a catalogue cannot be published; `catalogue check` names it.
 DiscontinuityError
   changes-lost       The log of changes does not reach back to the cursor; begin anew.
+  feed-gap           A feed lost changes that were not read yet; see the hint.
   bad-position       What was noted of a log of changes is another program's; all is read again.
 SourceUnavailableError
   lost-view          The server lost the point in time that was being read; run again.
@@ -67,6 +71,9 @@ SourceRefusedError
 SourceNotFoundError
   no-index           The server has no such index; see the address, or make it by an import.
 BadResponseError
+  not-oai            The address is not the base URL of an OAI-PMH provider.
+  oai-error          An OAI-PMH provider refuses; what it says stands beside it.
+  oai-endless        The lists of an OAI-PMH provider have no end; try --with window=30d.
   cut-short          An index gave fewer documents than it said; run again.
   index-changed      An index was made anew while it was read; run again when it is filled.
   protocol           The server does not speak HTTP as it should.
