@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command("catalogue")
 @click.argument("action", type=click.Choice(["import", "post", "export", "check"]))
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", metavar="FILE|SYSTEM:…")
 @click.argument("lines", default="-", metavar="[LINES|-]")
 @option("--add", is_flag=True, help="For import: what is not told is not gone.")
 @option("--changes", is_flag=True, help="For export: the changes, not the resources.")
@@ -38,6 +38,13 @@ if TYPE_CHECKING:
     is_flag=True,
     help="For check: move the rows that it names away, so that the others can be published.",
 )
+@option(
+    "--with",
+    multiple=True,
+    type=options.PAIR,
+    metavar="KEY=VALUE",
+    help="For a SYSTEM: tell its adapter so, as with publish. Repeat for several.",
+)
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Read and write a catalogue that other programs fill, as lines of JSON.
@@ -51,6 +58,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     FILE is the catalogue; it is made when it is not there. A line is such as
     {"uri": "https://example.org/a", "length": 12, "hash": "md5:…", "change": "updated"}; the
     names are those of the specification. Then: resourcesync publish catalogue:FILE.
+
+    SYSTEM:… is another system that takes what became of resources, such as an index of
+    Elasticsearch; import and post write there. Then: resourcesync publish SYSTEM:….
     """  # noqa: D301 - click's mark for lines that are not to be filled
     action = values["action"]
     for flag, of in (
@@ -66,6 +76,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
         raise click.UsageError("export writes lines of JSON to standard output, and nothing else")
     if action == "check" and values["lines"] != "-":
         raise click.UsageError("check reads FILE alone")
+    values["file"] = _named(values["file"], action)
+    if values["with"] and isinstance(values["file"], Path):
+        raise click.UsageError("--with is for other systems")
 
     def work(screen: Screen) -> Outcome:
         return _ACTIONS[action](values, screen)
@@ -75,33 +88,55 @@ def command(output: OutputOptions, **values: Any) -> Job:
         output=output,
         work=work,
         words=_row_words,
-        subject=values["file"].name,
+        subject=Path(values["file"]).name,
         fields={"action": action, "catalogue": str(values["file"])},
     )
 
 
+def _named(text: str, action: str) -> Path | str:
+    """Return the file, or the address of another system."""
+    if ":" in text:
+        from resourcesync.wiring import accounts  # noqa: PLC0415 - help stays quick
+
+        if accounts.is_address(text):
+            if action not in {"import", "post"}:
+                raise click.UsageError(f"{action} is for a catalogue in a file")
+            return text
+    path = Path(text)
+    if path.is_dir():
+        raise click.UsageError(f"{text} is a folder")
+    return path
+
+
 def _import(values: dict[str, Any], screen: Screen) -> Outcome:
-    from resourcesync.wiring import catalogues, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import account_posting, catalogues, machine  # noqa: PLC0415 - quick
 
     del screen
-    done = catalogues.import_lines(
-        values["file"],
-        values["lines"],
-        clock=machine.system_clock(),
-        is_all=not values["add"],
-        allow_empty=values["allow_empty"],
-    )
+    file, lines, clock = values["file"], values["lines"], machine.system_clock()
+    is_all, allow_empty = not values["add"], values["allow_empty"]
+    if isinstance(file, Path):
+        done = catalogues.import_lines(
+            file, lines, clock=clock, is_all=is_all, allow_empty=allow_empty
+        )
+    else:
+        done = account_posting.import_lines(
+            file, dict(values["with"]), lines, clock=clock, is_all=is_all, allow_empty=allow_empty
+        )
     return _told(values["file"], [done])
 
 
 def _post(values: dict[str, Any], screen: Screen) -> Outcome:
-    from resourcesync.wiring import catalogues, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import account_posting, catalogues, machine  # noqa: PLC0415 - quick
 
     del screen
     done: list[Posted] = []
-    clock = machine.system_clock()
+    file, lines, clock = values["file"], values["lines"], machine.system_clock()
     try:
-        done.extend(catalogues.post_lines(values["file"], values["lines"], clock=clock))
+        if isinstance(file, Path):
+            done.extend(catalogues.post_lines(file, lines, clock=clock))
+        else:
+            given = dict(values["with"])
+            done.extend(account_posting.post_lines(file, given, lines, clock=clock))
     except ResourceSyncError as error:
         before = sum(_counts(done).values())
         error.evidence = (
@@ -171,10 +206,12 @@ def _counts(done: "list[Posted]") -> dict[str, int]:
     }
 
 
-def _told(file: Path, done: "list[Posted]") -> Outcome:
+def _told(file: Path | str, done: "list[Posted]") -> Outcome:
     counts = _counts(done)
     said = [f"{words.count(number)} {name}" for name, number in counts.items() if number]
     again = f"resourcesync publish catalogue:{file}"
+    if isinstance(file, str):
+        again = f"resourcesync publish {file} --url https://HOST/ --out FOLDER"
     return Outcome(
         closing=(
             Line(", ".join(said) or "nothing that was not known", "Recorded", QUIET),

@@ -10,7 +10,6 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from resourcesync import config
 from resourcesync.adapters.catalogue import PostedCatalogue
 from resourcesync.errors import ConfigurationError, DiscontinuityError, ResourceSyncError
 from resourcesync.model.resources import Change, Resource
@@ -20,6 +19,7 @@ from resourcesync.ports.accounts import Account, AccountOptions, PublishedAccoun
 from resourcesync.ports.catalogue import Posted
 from resourcesync.source.saying import fault_of
 from resourcesync.wiring import catalogues, plugins, publishing
+from resourcesync.wiring.account_values import revealed
 from resourcesync.wiring.exploring import open_named
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.publishing import Asked, Published
@@ -32,7 +32,6 @@ _POSITION: Final = "account.position"
 _READ: Final = "account.read"
 _SYSTEM: Final = "account.system"
 _MOST_GONE: Final = 0.5
-_MOST_SECRET: Final = 64 * 1024
 _AT_ONCE: Final = 500
 _MOST_OMITTED: Final = 100
 _SECOND: Final = 1_000_000
@@ -169,7 +168,7 @@ def _following(
     options = AccountOptions(
         address=followed.address,
         base_uri=url if url.endswith("/") else f"{url}/",
-        values={key: _revealed(key, value) for key, value in followed.values.items()},
+        values=revealed(followed.values),
         memory=str(path.parent / "account"),
         out=str(followed.out),
         clock=clock,
@@ -184,30 +183,6 @@ def _known_url(path: Path) -> str:
         return ""
     with PostedCatalogue(path) as catalogue:
         return publishing.decode_settings(catalogue.note(catalogues.NOTE)).url
-
-
-def _revealed(key: str, value: str) -> str:
-    """Return a value, or what it points to.
-
-    Raises:
-        ConfigurationError: There is nothing. The message never has the secret.
-    """
-    kind, colon, place = value.partition(":")
-    if not colon or kind not in {"env", "file"}:
-        return value
-    found = config.variable(place) if kind == "env" else _content(key, place)
-    if not found:
-        raise ConfigurationError(f"--with {key}={value}: there is nothing")
-    return found
-
-
-def _content(key: str, place: str) -> str:
-    try:
-        with Path(place).expanduser().open("rb") as stream:
-            return stream.read(_MOST_SECRET).decode().strip()
-    except (OSError, RuntimeError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-        raise ConfigurationError(f"--with {key}=file:{place} cannot be read: {reason}") from None
 
 
 class _Follower:

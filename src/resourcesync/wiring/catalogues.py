@@ -77,8 +77,8 @@ def import_lines(
             recorded.
     """
     now = clock.now()
-    is_enough = allow_empty or not is_all
-    with told_resources(lines, allow_empty=is_enough) as told, open_catalogue(path) as catalogue:
+    with _opened(lines) as stream, open_catalogue(path) as catalogue:
+        told = _some(_resources(stream, lines), lines, allow_empty=allow_empty or not is_all)
         return catalogue.fill(told, now, is_all=is_all)
 
 

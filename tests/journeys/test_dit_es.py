@@ -1,0 +1,248 @@
+"""Seed 001, DIT-ES: an index that a harvester fills becomes a Source, and a mirror follows it."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+import pytest
+
+from resourcesync.cli.main import run
+from resourcesync.documents import reading
+from resourcesync.model.capabilities import Entry
+from resourcesync.model.resources import Change, Resource
+from tests.support.dit_index import ROOT, DitIndex, abs_path, rel_path, url
+from tests.support.search_servers import (
+    ELASTICSEARCH,
+    OPENSEARCH,
+    Distribution,
+    NotHereError,
+    emulating,
+    running,
+    version_of,
+)
+from tests.support.tiny_source import TinySource
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module", params=["elasticsearch", "opensearch", "emulator"])
+def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
+    """Run a server; give its scheme and its address."""
+    known: dict[str, Distribution] = {"elasticsearch": ELASTICSEARCH, "opensearch": OPENSEARCH}
+    name = request.param
+    if name == "emulator":
+        with emulating() as address:
+            yield "opensearch", address
+        return
+    try:
+        with running(known[name]) as address:
+            print(f"{name} {version_of(address)}")
+            yield name, address
+    except NotHereError as error:
+        pytest.skip(str(error))
+
+
+class Harvester:
+    """The harvester of the seed, and the site that serves what it has downloaded."""
+
+    def __init__(self, index: DitIndex, site: TinySource) -> None:
+        self.index = index
+        self.site = site
+        self.files: dict[str, bytes] = {}
+
+    def put(self, name: str, body: bytes, **more: object) -> None:
+        """Download a file, new or again."""
+        self.files[name] = body
+        self.site.put(f"/data/{quote(name)}", body, "application/pdf")
+        self.index.put(self.location(name), body, mime="application/pdf", **more)
+
+    def remove(self, name: str) -> None:
+        del self.files[name]
+        del self.site.answers[f"/data/{quote(name)}"]
+        self.index.remove(self.location(name))
+
+    def location(self, name: str) -> dict[str, object]:
+        """Each file is told of in one of the three ways."""
+        kind = name.partition("/")[0]
+        if kind == "abs":
+            return abs_path(name)
+        return rel_path(name) if kind == "rel" else url(f"{self.site.url}/data/{quote(name)}")
+
+
+@pytest.fixture
+def harvester(server: tuple[str, str]) -> Iterator[Harvester]:
+    index = DitIndex(server[1])
+    index.make(number_of_shards=3)
+    with TinySource() as site:
+        yield Harvester(index, site)
+    index.drop()
+
+
+class Publication:
+    """The command of the operator, and what it leaves."""
+
+    def __init__(self, scheme: str, harvester: Harvester, folder: Path) -> None:
+        self._harvester = harvester
+        self.address = f"{scheme}:{harvester.index.url}/{harvester.index.name}"
+        self.out = folder / "out"
+        self.mirror = folder / "mirror"
+
+    def publish(self, *options: str) -> None:
+        self._harvester.index.refresh()
+        base = f"{self._harvester.site.url}/"
+        values = ("resource_set=pdf", f"res_root_dir={ROOT}", f"url_prefix={base}data")
+        given = [it for value in values for it in ("--with", value)]
+        command = ["publish", self.address, "--url", base, "--out", str(self.out), *given]
+        assert run([*command, "--max-entries", "20", "--quiet", *options]) == 0
+        for path in self.out.rglob("*"):
+            name = path.relative_to(self.out).as_posix()
+            if path.is_file() and not name.startswith(".resourcesync"):
+                self._harvester.site.put(f"/{name}", path.read_bytes(), "application/xml")
+
+    def check_mirror(self) -> None:
+        """Pull, and hold the copies against what the harvester has."""
+        assert run(["pull", self._harvester.site.url, str(self.mirror), "--quiet"]) == 0
+        copies = self.mirror / "data"
+        found = {
+            unquote(path.relative_to(copies).as_posix()): path.read_bytes()
+            for path in copies.rglob("*")
+            if path.is_file()
+        }
+        assert found == self._harvester.files
+
+    def entries(self, name: str) -> list[Entry]:
+        with (self.out / "resourcesync" / name).open("rb") as stream:
+            return list(reading.read(stream, uri=name).entries())
+
+    def changes(self) -> list[tuple[str, str]]:
+        """Return what the Change List says, without the prefix."""
+        prefix = f"{self._harvester.site.url}/data/"
+        return [
+            (it.kind.value, it.uri.removeprefix(prefix))
+            for it in self.entries("changelist.xml")
+            if isinstance(it, Change)
+        ]
+
+    def pages(self) -> list[list[Entry]]:
+        """Return the pages of the Resource List, in order."""
+        names = [part.uri.rpartition("/")[2] for part in self.entries("resourcelist.xml")]
+        return [self.entries(name) for name in names]
+
+    def written(self) -> dict[str, tuple[int, int]]:
+        """Return what tells for each document whether it was written again."""
+        found = (self.out / "resourcesync").glob("*.xml")
+        return {it.name: (it.stat().st_ino, it.stat().st_mtime_ns) for it in found}
+
+
+def _md5(body: bytes) -> str:
+    return hashlib.md5(body, usedforsecurity=False).hexdigest()
+
+
+def test_an_index_becomes_a_source_and_a_mirror_follows_it(
+    server: tuple[str, str],
+    harvester: Harvester,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    publication = Publication(server[0], harvester, tmp_path)
+
+    _begin(harvester, publication)
+    _follow(harvester, publication)
+    _touch_one_page(harvester, publication)
+    _post(harvester, publication, tmp_path / "lines", capsys)
+
+
+def _begin(harvester: Harvester, it: Publication) -> None:
+    """Strategy `resourcelist`: all three ways to tell where a file is, and links."""
+    for number in range(100):
+        harvester.put(f"rel/{number:03}.pdf", b"relative %d" % number)
+    for number in range(10):
+        body = b"absolute %d" % number
+        harvester.put(f"abs/{number}.pdf", body, md5=[f"md5:{_md5(body)}"])
+    link = {"rel": "describedby", "href": rel_path("meta/0.json"), "mime": "application/json"}
+    harvester.put("url/0.pdf", b"by its address", ln=[link])
+    other = DitIndex(harvester.index.url, resource_set="metadata")
+    other.name = harvester.index.name
+    other.put(rel_path("meta/0.json"), b"{}")
+
+    it.publish()
+
+    it.check_mirror()
+    parts = [part.uri.rpartition("/")[2] for part in it.entries("resourcelist.xml")]
+    assert len(parts) == 6
+    listed = [entry for name in parts for entry in it.entries(name)]
+    assert len(listed) == 111
+    (told,) = [it for it in listed if isinstance(it, Resource) and it.links]
+    assert told.uri == f"{harvester.site.url}/data/url/0.pdf"
+    assert [str(it) for it in told.digests] == [f"md5:{_md5(b'by its address')}"]
+    assert (told.length, told.media_type) == (14, "application/pdf")
+    (found,) = told.links
+    assert (found.rel, found.media_type) == ("describedby", "application/json")
+    assert found.href == f"{harvester.site.url}/data/meta/0.json"
+
+
+def _follow(harvester: Harvester, it: Publication) -> None:
+    """Strategy `inc_changelist`: what is new in the log, each resource as it is now."""
+    harvester.put("rel/050.pdf", b"another")
+    harvester.put("rel/a new one.pdf", b"new")
+    harvester.remove("abs/3.pdf")
+    harvester.put("rel/passing.pdf", b"soon gone")
+    harvester.remove("rel/passing.pdf")
+    it.publish("--update")
+
+    assert sorted(it.changes()) == [
+        ("created", "rel/a%20new%20one.pdf"),
+        ("deleted", "abs/3.pdf"),
+        ("updated", "rel/050.pdf"),
+    ]
+    it.check_mirror()
+    it.publish("--update")  # all of it is still in the window, and not told again
+    assert len(it.changes()) == 3
+
+
+def _touch_one_page(harvester: Harvester, it: Publication) -> None:
+    """One change: one document is written; then one page of a new Resource List differs."""
+    it.publish("--rebase")
+    before, pages = it.written(), it.pages()
+    harvester.put("rel/020.pdf", b"the only change")
+
+    it.publish("--update")
+
+    after = it.written()
+    assert {name for name in after if before.get(name) != after[name]} == {"changelist.xml"}
+    assert set(before) <= set(after)
+    it.publish("--rebase")
+    again = it.pages()
+    assert len(again) == len(pages) == 6
+    differing = [old != new for old, new in zip(pages, again, strict=True)]
+    assert differing.count(True) == 1
+    assert set(before) <= set(it.written())  # nothing is erased while a reader may be at it
+    it.check_mirror()
+
+
+def _post(
+    harvester: Harvester, it: Publication, lines: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Our own writer takes the place of the harvester."""
+    uri, digest = f"{harvester.site.url}/data/rel/", f"md5:{_md5(b'own')}"
+    told = [
+        {"uri": f"{uri}001.pdf", "change": "updated", "length": 3, "hash": digest},
+        {"uri": f"{uri}002.pdf", "change": "deleted"},
+        {"uri": f"{uri}own.pdf", "change": "created", "length": 3, "hash": digest},
+        {"uri": f"{uri}unknown.pdf", "change": "deleted"},
+    ]
+    lines.write_text("".join(json.dumps(line) + "\n" for line in told))
+    capsys.readouterr()
+
+    command = ["catalogue", "post", it.address, str(lines), "--with", "resource_set=pdf"]
+    assert run([*command, "--with", f"url_prefix={harvester.site.url}/data"]) == 0
+
+    assert "1 created, 1 updated, 1 deleted" in capsys.readouterr().out
+    harvester.files["rel/001.pdf"] = harvester.files["rel/own.pdf"] = b"own"
+    del harvester.files["rel/002.pdf"]
+    for name in ("001", "own"):
+        harvester.site.put(f"/data/rel/{name}.pdf", b"own")
+    it.publish()
+    it.check_mirror()
