@@ -12,11 +12,13 @@ from campaigns.outcome import Asked, Campaign, table
 
 NAMES: Final = (
     "arxiv",
+    "bucket",
     "faults",
     "http2",
     "large",
     "latency",
     "lists",
+    "oai",
     "push",
     "racer",
     "torture",

@@ -1,6 +1,8 @@
 """A mirror in a bucket of a real server: kept, lost with its machine, refused, interrupted."""
 
+import os
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,8 @@ from resourcesync.adapters.objects import store as objects
 from resourcesync.adapters.objects.store import BucketStore, open_store
 from resourcesync.cli.main import run
 from tests.support.command_line import MIRRORED, Said, rows
+from tests.support.commands import environment, script
+from tests.support.forking import Forked
 from tests.support.interposed import Answer, Interposed, interposed
 from tests.support.object_server import ObjectServer
 from tests.support.tiny_source import TinySource
@@ -199,3 +203,33 @@ def test_a_hold_that_was_lost_ends_the_run_and_the_next_one_goes_on(
     other._bucket.remove(".resourcesync/lease")
     assert run(["pull", "state"]) == 0
     assert contents(bucket) == MIRRORED
+
+
+def test_killed_in_the_middle_it_goes_on_at_once_and_another_machine_waits(
+    source: TinySource, bucket: str, between: Interposed, said: Said, here: Path
+) -> None:
+    words = ("pull", source.url, bucket, "--state", "state")
+    puts: list[str] = []
+
+    def kills(method: str, target: str) -> Answer | None:
+        if method == "PUT" and "/objects/" in target:
+            puts.append(target)
+            if len(puts) == 5:
+                process.signal(signal.SIGKILL)
+        return Answer(0, b"") if len(puts) >= 5 else None
+
+    between.spoil = kills
+    with open(os.devnull, "r+b") as nothing:
+        streams = (nothing.fileno(),) * 3
+        program, variables = script("resourcesync"), environment(here)
+        with Forked(program, *words, cwd=here, env=variables, streams=streams) as process:
+            assert process.wait(60) == -signal.SIGKILL
+    between.spoil = lambda method, target: None
+    there = contents(bucket)
+    assert there.items() <= MIRRORED.items()
+    assert len(there) < len(MIRRORED)
+    assert run(["pull", source.url, bucket, "--state", "elsewhere"]) == 9
+    assert "another run holds" in said.readouterr().err
+    assert run(words) == 0
+    assert contents(bucket) == MIRRORED
+    assert own(bucket, "quarantine/") == []

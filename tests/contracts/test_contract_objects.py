@@ -1,10 +1,13 @@
 """A bucket keeps what a store promises, against a real server; small bodies and those in parts."""
 
+from io import BytesIO
+
 import pytest
 
 from resourcesync.adapters.objects.bucket import Bucket
 from resourcesync.adapters.objects.store import BucketStore
-from resourcesync.ports.storing import Store
+from resourcesync.errors import StorageError
+from resourcesync.ports.storing import Content, Store
 from resourcesync.testing import StoreSuite
 
 _SECONDS = 1.0
@@ -37,7 +40,10 @@ class TestBucket(StoreSuite):
 class TestBucketInParts(TestBucket):
     """The same where each body is larger than what one request takes."""
 
-    many = 1
+    @pytest.fixture(autouse=True)
+    def only_of_bodies(self, request: pytest.FixtureRequest) -> None:
+        if not any(word in request.node.name for word in ("put", "replaced", "opened", "spoiled")):
+            pytest.skip("it does not depend on how bodies are put")
 
     @pytest.fixture
     def store(self, bucket: str) -> BucketStore:
@@ -50,5 +56,18 @@ class TestBucketInParts(TestBucket):
         other.largest_whole = -1
         return other
 
-    def die_holding(self, store: Store) -> float:
-        pytest.skip("the hold is the same")
+
+def test_what_a_server_does_not_copy_goes_through_this_machine(bucket: str) -> None:
+    store = opened(bucket)
+    store._bucket.largest_copy = 3
+    version = store.put("a.txt", Content(BytesIO(b"1234"), 4, ()), None)
+    assert version is not None
+    assert store.move("a.txt", "b.txt", version)
+    assert list(store.keys("")) == ["b.txt"]
+    stream = store.open("b.txt")
+    assert stream is not None
+    assert stream.read() == b"1234"
+    second = store.put("a.txt", Content(BytesIO(b"5678"), 4, ()), None)
+    with pytest.raises(StorageError, match="something is at b"):
+        store.move("a.txt", "b.txt", second or "")
+    assert sorted(store.keys("")) == ["a.txt", "b.txt"]
