@@ -1,0 +1,237 @@
+"""``publish SYSTEM:…``: options, words, exit codes, the configuration file, and going on."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli import publish_told
+from resourcesync.cli.main import run
+from tests.support.command_line import Said, rows
+from tests.support.commands import run as run_program
+from tests.support.commands import script
+from tests.support.feeding import line
+from tests.support.scripted_account import ScriptedSystem, scripted
+
+URL = ("--url", "https://h/", "--out", "out")
+
+
+@pytest.fixture
+def system(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedSystem]:
+    monkeypatch.setattr(publish_told, "_RETRY", 0.05)
+    with scripted(monkeypatch, "one") as (system,):
+        yield system
+
+
+def stop(when: Callable[[], bool]) -> threading.Thread:
+    """Send the signal of Ctrl-C once something holds."""
+
+    def wait() -> None:
+        began = time.monotonic()
+        while not when() and time.monotonic() - began < 15:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def listed(name: str = "resourcelist") -> str:
+    path = Path(f"out/resourcesync/{name}.xml")
+    return path.read_text() if path.exists() else ""
+
+
+def test_what_a_system_tells_is_published_and_what_changed_is_listed(
+    system: ScriptedSystem, said: Said
+) -> None:
+    system.put("a", b"a")
+    assert run(["publish", "told:one", *URL]) == 0
+    assert "https://h/a" in listed()
+    assert "resourcelist.xml" in said.readouterr().out
+
+    system.put("a", b"second")
+    system.put("b", b"b")
+    assert run(["publish", "told:one", "--out", "out"]) == 0
+    assert "https://h/b" in listed("changelist")
+    assert "1 created, 1 updated" in said.readouterr().out
+
+
+def test_programs_are_told_what_was_recorded_and_left_out(
+    system: ScriptedSystem, said: Said
+) -> None:
+    system.put("a", b"a")
+    system.put("a b", b"no")
+    assert run(["publish", "told:one", *URL, "--json"]) == 0
+
+    found = rows(said)
+    (warning,) = [row for row in found if row["type"] == "warning"]
+    assert (warning["code"], "https://h/a b is not published" in warning["message"]) == (
+        "omitted",
+        True,
+    )
+    assert (found[-1]["resources"], found[-1]["omitted"]) == (1, 1)
+
+
+def test_a_system_that_is_down_is_an_error_and_all_stays(
+    system: ScriptedSystem, said: Said
+) -> None:
+    system.put("a", b"a")
+    run(["publish", "told:one", *URL])
+    before = listed()
+    with system.failing(0):
+        assert run(["publish", "told:one", "--out", "out"]) == 4
+    assert "does not answer" in said.readouterr().err
+    assert listed() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["told:one", "--url", "https://h/"], "needs --out"),
+        (["told:one", "--out", "out"], "address of the resources"),
+        (["told:one", *URL, "--hash", "md5"], "--hash is for folders"),
+        (["told:one", *URL, "--dry-run"], "no dry run"),
+        (["told:one", *URL, "--with", "key"], "KEY=VALUE"),
+        (["told:one", *URL, "--with", "key=env:NOT_THERE"], "--with key=env:NOT_THERE"),
+        (["told:one", *URL, "--auth", "nobody"], "[auth.nobody]"),
+        (["public", "--url", "https://h/", "--with", "key=1"], "--with is for other systems"),
+        (["ndjson:x", *URL, "--watch"], "--watch is for folders and other systems"),
+        (["feed:none.ndjson", *URL], "cannot read none.ndjson"),
+        (["feed:none.ndjson", *URL, "--with", "wiki=enwiki"], "knows no --with wiki"),
+        (["nosuch:thing", *URL], "nosuch:thing"),
+    ],
+)
+def test_a_mistake_is_told_and_nothing_is_made(
+    system: ScriptedSystem, tree: Path, said: Said, words: list[str], told: str
+) -> None:
+    assert run(["publish", *words]) in {2, 8}
+
+    assert told in said.readouterr().err
+    assert not Path("out/resourcesync").exists()
+    assert not system.asked
+
+
+def test_a_table_of_the_configuration_file_names_a_system(
+    system: ScriptedSystem, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ITS_PASSWORD", "hush-hush")
+    Path("resourcesync.toml").write_text(
+        '[source.theirs]\npath = "told:one"\nurl = "https://h/"\nout = "out"\n'
+        'with = ["password=env:ITS_PASSWORD", "table=objects"]\n'
+    )
+    system.put("a", b"a")
+
+    assert run(["publish", "theirs", "--json"]) == 0
+    assert run(["publish", "--all"]) == 0
+
+    assert system.options is not None
+    assert system.options.values == {"password": "hush-hush", "table": "objects"}
+    assert "https://h/a" in listed()
+    assert "hush-hush" not in said.readouterr().out
+    assert run(["config", "check"]) == 0
+
+
+def test_watching_publishes_what_changes_and_ends_by_the_signal(
+    system: ScriptedSystem, said: Said
+) -> None:
+    system.put("a", b"a")
+    system.on_lot = lambda: None
+    done: list[str] = []
+
+    def is_done() -> bool:
+        if listed() and not done:
+            done.append("b")
+            system.put("b", b"b")
+        return "https://h/b" in listed("changelist")
+
+    stopping = stop(is_done)
+    assert run(["publish", "told:one", *URL, "--watch", "--every", "1s"]) == 0
+    stopping.join()
+
+    output = said.readouterr().out
+    assert "told:one; Ctrl-C ends it" in output
+    assert "1 created" in output
+    assert output.splitlines()[-1] == "Stopped   no longer watched"
+    assert system.asked[-1] == "closed"
+
+
+def test_what_fails_while_it_watches_is_told_and_tried_again(
+    system: ScriptedSystem, said: Said
+) -> None:
+    system.put("a", b"a")
+    state: list[str] = []
+
+    def is_done() -> bool:
+        if listed() and not state:
+            system.answers = 0
+            state.append("down")
+        elif state == ["down"] and system.asked.count("closed") >= 3:
+            system.answers = None
+            system.put("b", b"b")
+            state.append("up")
+        return "https://h/b" in listed("changelist")
+
+    stopping = stop(is_done)
+    assert run(["publish", "told:one", *URL, "--watch", "--every", "1s", "--json"]) == 0
+    stopping.join()
+
+    found = rows(said)
+    pauses = [row["message"] for row in found if row["type"] == "warning"]
+    assert pauses[0] == "it does not answer; tried again in 0.05 s"
+    assert pauses[1] == "it does not answer; tried again in 0.1 s"
+
+
+def test_what_fails_at_the_first_time_ends_the_watching(system: ScriptedSystem, said: Said) -> None:
+    with system.failing(0):
+        assert run(["publish", "told:one", *URL, "--watch"]) == 4
+
+
+def test_a_file_that_grows_is_followed_and_an_interrupted_run_goes_on(said: Said) -> None:
+    feed = Path("changes.ndjson")
+    feed.write_bytes(line("a", "created") + b"{]\n")
+    stopping = stop(lambda: "https://h/b" in listed("changelist"))
+
+    def add() -> None:
+        while not listed():
+            time.sleep(0.01)
+        with feed.open("ab") as stream:
+            stream.write(line("b", "created"))
+
+    adding = threading.Thread(target=add)
+    adding.start()
+    assert run(["publish", "feed:changes.ndjson", *URL, "--watch", "--every", "1s"]) == 0
+    stopping.join()
+    adding.join()
+    assert "{] is not published: " in said.readouterr().err
+
+    with feed.open("ab") as stream:
+        stream.write(line("a", "deleted"))
+    assert run(["publish", "feed:changes.ndjson", "--out", "out"]) == 0
+    assert listed("changelist").count("<url>") == 2
+    feed.write_bytes(b"")
+    assert run(["publish", "feed:changes.ndjson", "--out", "out"]) == 7
+    assert "--with gaps=accept" in said.readouterr().err
+
+
+def test_the_following_of_standard_input_ends_with_it(tmp_path: Path) -> None:
+    lines = b"".join(line(f"n{number}", "created") for number in range(100)).decode()
+    words = ["publish", "feed:-", "--url", "https://h/", "--out", "out", "--watch", "--json"]
+
+    done = run_program(script("resourcesync"), *words, cwd=tmp_path, lines=lines)
+
+    assert done.code == 0, done.said
+    assert (tmp_path / "out/resourcesync/resourcelist.xml").read_text().count("<url>") == 100
+    assert done.end["exit"] == 0
+
+
+def test_the_systems_are_listed_with_the_plug_ins(said: Said) -> None:
+    assert run(["plugins"]) == 0
+
+    listed = said.readouterr().out
+    for name in ("eventstreams", "feed", "redis", "rediss", "sse"):
+        assert f"accounts   {name} " in listed
