@@ -1,10 +1,10 @@
-"""Plug-ins of another distribution, in a child process that has it installed; and ``--link``."""
+"""Plug-ins of another distribution, which is installed for the while; and ``--link``."""
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -39,6 +39,7 @@ def apply(previous, patch, result, limit):
 BROKEN = "raise RuntimeError('no luck today')\n"
 SECOND = 1_000_000
 NOW = 1_780_000_000 * SECOND
+Plugged = Callable[..., Ran]
 
 
 @pytest.fixture
@@ -59,8 +60,23 @@ def listed(here: Path) -> Iterator[ScriptedSource]:
         yield running
 
 
+@pytest.fixture
+def plugged(site: Path, said: Said, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plugged]:
+    """Run our command where the distribution is installed, in this process."""
+    monkeypatch.syspath_prepend(str(site))
+
+    def ran(*words: str) -> Ran:
+        said.readouterr()
+        code = run([*words])
+        return Ran(code, *said.readouterr())
+
+    yield ran
+    for module in ("acme_sync", "acme_broken"):
+        sys.modules.pop(module, None)
+
+
 def child(site: Path, *words: str) -> Ran:
-    """Run our command where the distribution is installed."""
+    """Run our command where the distribution is installed, in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "resourcesync", *words],
         check=False,
@@ -114,12 +130,12 @@ def test_all_plug_ins_are_listed_with_their_distributions_and_none_is_imported(
     assert "3 of others" in text
 
 
-def test_a_plug_in_gives_the_places_of_a_mirror(site: Path, listed: ScriptedSource) -> None:
+def test_a_plug_in_gives_the_places_of_a_mirror(plugged: Plugged, listed: ScriptedSource) -> None:
     listed.put("/a/b.txt", b"one")
-    assert child(site, "pull", listed.uri, "mirror", "--map", "flat").code == 0
+    assert plugged("pull", listed.uri, "mirror", "--map", "flat").code == 0
     assert Path("mirror/a+b.txt").read_bytes() == b"one"
-    assert child(site, "audit", "mirror").code == 0
-    explained = child(site, "why", "mirror", "a+b.txt", "--json").end
+    assert plugged("audit", "mirror").code == 0
+    explained = plugged("why", "mirror", "a+b.txt", "--json").end
     assert explained["uri"].endswith("/a/b.txt")
 
 
@@ -127,7 +143,10 @@ def test_a_mirror_whose_plug_in_is_gone_says_which_and_changes_nothing(
     site: Path, listed: ScriptedSource, said: Said
 ) -> None:
     listed.put("/a/b.txt", b"one")
-    assert child(site, "pull", listed.uri, "mirror", "--map", "flat").code == 0
+    with pytest.MonkeyPatch.context() as installed:
+        installed.syspath_prepend(str(site))
+        assert run(["pull", listed.uri, "mirror", "--map", "flat"]) == 0
+    del sys.modules["acme_sync"]
     assert run(["pull", "mirror"]) == 2
     error = said.readouterr().err
     assert "no plug-in 'flat'" in error
@@ -136,48 +155,48 @@ def test_a_mirror_whose_plug_in_is_gone_says_which_and_changes_nothing(
 
 
 def test_a_plug_in_that_cannot_be_imported_is_named_with_its_reason(
-    site: Path, listed: ScriptedSource
+    plugged: Plugged, listed: ScriptedSource
 ) -> None:
     listed.put("/a.txt", b"one")
-    ran = child(site, "pull", listed.uri, "mirror", "--map", "broken")
+    ran = plugged("pull", listed.uri, "mirror", "--map", "broken")
     assert ran.code == 2
     assert "no luck today" in ran.said
     assert "acme_broken 0.0.1" in ran.said
     assert not Path("mirror").exists()
 
 
-def test_a_plug_in_applies_patches_of_its_media_type(site: Path) -> None:
+def test_a_plug_in_applies_patches_of_its_media_type(plugged: Plugged) -> None:
     with HostileServer() as server:
         source = Changing(server)
         one = b"number one " + b"x" * 300
         source.publish("a.bin", one)
-        assert child(site, "pull", f"{source.base}capabilitylist.xml", "mirror").code == 0
+        assert plugged("pull", f"{source.base}capabilitylist.xml", "mirror").code == 0
         source.publish("a.bin", one.replace(b"one", b"two"), ("application/x-acme", b"one>two"))
         server.asked.clear()
-        ran = child(site, "pull", "mirror", "-i")
+        ran = plugged("pull", "mirror", "-i")
         assert ran.code == 0
         assert "by a patch of 7 B   sha-256 verified" in ran.stdout
         assert Path("mirror/a.bin").read_bytes() == one.replace(b"one", b"two")
         assert "/a.bin" not in [asked.target for asked in server.asked]
-        why = child(site, "why", "mirror", "a.bin")
+        why = plugged("why", "mirror", "a.bin")
         assert "Patched   " in why.stdout
         assert "made this copy, proven by hash" in why.stdout
 
 
-def test_a_patch_of_no_use_is_told_and_explained(site: Path) -> None:
+def test_a_patch_of_no_use_is_told_and_explained(plugged: Plugged) -> None:
     with HostileServer() as server:
         source = Changing(server)
         one = b"number one " + b"x" * 300
         source.publish("a.bin", one)
-        assert child(site, "pull", f"{source.base}capabilitylist.xml", "mirror").code == 0
+        assert plugged("pull", f"{source.base}capabilitylist.xml", "mirror").code == 0
         source.publish("a.bin", b"other" * 90, ("application/x-acme", b"one>two"))
-        ran = child(site, "pull", "mirror", "-i")
+        ran = plugged("pull", "mirror", "-i")
         assert ran.code == 0
         assert "fetched whole: its patch is of no use: what it leads to is not what" in ran.stdout
         assert "1 resource fetched whole, since a patch was of no use" in ran.stdout
-        end = child(site, "why", "mirror", "a.bin", "--json").end
+        end = plugged("why", "mirror", "a.bin", "--json").end
         assert end["patched"]["reason"] == "what it leads to is not what is listed"
-        assert "of no use, fetched whole" in child(site, "why", "mirror", "a.bin").stdout
+        assert "of no use, fetched whole" in plugged("why", "mirror", "a.bin").stdout
 
 
 # --- --link ---

@@ -86,6 +86,16 @@ def test_the_limits_of_the_specification_are_the_default() -> None:
     assert not Limits().allow(50_000, 52_428_801)
 
 
+@pytest.mark.parametrize(("entries", "expected"), [(50_000, [50_000]), (50_001, [50_000, 1])])
+def test_a_page_holds_fifty_thousand_and_not_one_more(entries: int, expected: list[int]) -> None:
+    pages = Pages([b"x"] * entries, joined, Limits())
+    found = []
+    while pages:
+        found.append(sum(len(part.entries) for part in pages.page(0)))
+
+    assert found == expected
+
+
 FRAGMENTS = st.lists(st.integers(1, 30).map(lambda size: b"x" * size), max_size=40)
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from io import BytesIO
-from itertools import islice
+from itertools import count, islice
 from typing import BinaryIO, NamedTuple
 
 from resourcesync.errors import OriginalChangedError, StateError
@@ -298,9 +298,11 @@ class MemorySnapshot:
                 yield self._resources[uri].resource
 
     def runs(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
-        """Yield the same, some at a time."""
+        """Yield the same, some at a time: few at first, so that few make several runs too."""
         resources = self.resources(start, end)
-        while run := list(islice(resources, 2)):
+        for size in count(2):
+            if not (run := list(islice(resources, size))):
+                return
             yield run
 
     def edits(self) -> Iterator[tuple[str, Resource | None]]:

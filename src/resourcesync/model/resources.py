@@ -66,6 +66,8 @@ class Change:
 
 def without_patches(resource: Resource) -> Resource:
     """Return what holds of a resource whatever it was before: all but its patches (§14.4)."""
+    if not resource.links:
+        return resource
     links = tuple(link for link in resource.links if not link.has_relation(Relation.PATCH))
     return replace(resource, links=links)
 
