@@ -46,11 +46,11 @@ _FIELDS: Final = {
         "unpatched unproven unprovable unreached unreadable unsized unverified update updated "
         "useful_bytes warnings weak was_bytes hashed proven changing rules plugins "
         "packages_kept filtered packed_entries packed_bytes contradicting hubs plain_sitemaps "
-        "versions patches taken"
+        "versions patches taken seed lies wrong"
     ),
     "number": (
         "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
-        "delivered_seconds"
+        "delivered_seconds consistency latency latency_95 efficiency"
     ),
     "flag": (
         "adopted complete dry_run first gap in_sync is_index is_open kept lists_only local "
@@ -113,7 +113,7 @@ EVENTS: Final = {
             "evidence:text out copies source missing damaged stopped_by verdict uri reason "
             "is_there is_altered asked trouble finding:any set_aside runs:count via here:any "
             "trash:any last_change:any rules plugins others packages:any packages_kept "
-            "packed_entries packed_bytes rows:count versions patches"
+            "packed_entries packed_bytes rows:count versions patches wrong"
         ),
     ),
     "error": Event(
@@ -248,6 +248,11 @@ EVENTS: Final = {
     "plugin": Event(
         meaning="A plug-in that is installed.",
         always="group name value:text distribution version ours",
+    ),
+    "simulated": Event(
+        meaning="A simulated run ended.",
+        always="seed name text consistency latency latency_95 efficiency requests received lies"
+        " state",
     ),
     "ready": Event(
         meaning="The server runs.",

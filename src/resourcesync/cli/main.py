@@ -57,6 +57,7 @@ GROUPS: Final = {
     },
     "Try out": {
         "demo": "publish, mirror and change a real tree on this machine",
+        "simulate": "play a Source and Destinations in virtual time; measure",
     },
 }
 """The commands that exist, as the help screen shows them."""

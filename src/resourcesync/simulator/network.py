@@ -89,7 +89,7 @@ class SimulatedNetwork:
             raise Crash
         error, slow = (None, 1.0) if self.is_well else self._trouble(request.uri)
         if error is not None:
-            seconds = _TIMEOUT if error.code == "lost" else self._settings.latency
+            seconds = _TIMEOUT if error.code == "too-slow" else self._settings.latency
             return seconds, lambda: Failure(request=request, error=error)
         path = request.uri.removeprefix(BASE)
         is_stale = not (self.is_well or request.uncached) and self._happens(self._faults.stale)
@@ -108,9 +108,9 @@ class SimulatedNetwork:
         """Return what keeps an answer from coming, or how many times longer it takes."""
         elapsed, faults = self._clock.elapsed, self._faults
         if any(since <= elapsed < until for since, until in faults.outages):
-            return SourceUnavailableError("nobody answers", uri=uri, code="lost"), 1.0
+            return SourceUnavailableError("nobody answers", uri=uri, code="too-slow"), 1.0
         if self._happens(faults.lost):
-            return SourceUnavailableError("nobody answers", uri=uri, code="lost"), 1.0
+            return SourceUnavailableError("nobody answers", uri=uri, code="too-slow"), 1.0
         if self._happens(faults.failed):
             return SourceUnavailableError("503", uri=uri, status=503), 1.0
         if self._happens(faults.refused):

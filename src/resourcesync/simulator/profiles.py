@@ -1,0 +1,150 @@
+"""Scenarios to begin with: each is a file that `resourcesync simulate init` writes."""
+
+from typing import Final
+
+_HEAD: Final = """\
+# A scenario of `resourcesync simulate`. Everything follows from the seed.
+# {about}
+seed = 1
+duration = "{duration}"
+scale = {scale}  # of the resources and of the changes; 1 is the true size
+
+[source]
+resources = {resources}
+sizes = {{ median = {median}, spread = {spread} }}  # bytes, log-normal
+media_types = {types}
+{changes}
+create = {create}
+update = {update}
+delete = {delete}
+
+[publish]
+strategy = "changes"  # or "lists": a new Resource List each time
+every = "{every}"
+rotate = "{rotate}"  # close a Change List at this age
+rebase = "{rebase}"  # write a new Resource List so often
+keep = "{keep}"  # closed Change Lists stay so long
+push = {push}  # tell Destinations of each publication
+
+[[destination]]
+name = "{name}"
+every = "{pull}"
+jobs = 8
+latency = "{latency}"
+bandwidth = "10M"  # bytes a second
+
+[faults]  # rates of requests, 0 to 1
+lost = 0.0
+failed = 0.0
+stale = 0.0
+# outages = ["2d..5d"]
+"""
+
+
+def _profile(**values: object) -> str:
+    usual: dict[str, object] = {
+        "scale": "1.0",
+        "median": 8_000,
+        "spread": 1.2,
+        "types": '["text/html"]',
+        "create": 0.2,
+        "update": 0.75,
+        "delete": 0.05,
+        "rotate": "1d",
+        "rebase": "7d",
+        "keep": "7d",
+        "push": "false",
+        "name": "mirror",
+        "latency": "0.05s",
+    }
+    return _HEAD.format(**{**usual, **values})
+
+
+PROFILES: Final[dict[str, str]] = {
+    "museum": _profile(
+        about="A museum's collection: changes all day long.",
+        duration="7d",
+        resources=10_000,
+        changes='changes = "20/h"',
+        every="1h",
+        pull="1h",
+    ),
+    "arxiv": _profile(
+        about="arXiv (seed paper, 2013): 2.4 million resources; 1,800 change at 20:00 US Eastern"
+        " time,\n# Sunday to Thursday; one Change List a day.",
+        duration="14d",
+        scale="0.01",
+        resources=2_400_000,
+        median=12_000,
+        types='["application/pdf", "text/xml"]',
+        changes='bursts = [{ at = "20:00", zone = "America/New_York", days = "sun-thu",'
+        " changes = 1800 }]",
+        create=0.3,
+        update=0.69,
+        delete=0.01,
+        every="1d",
+        keep="30d",
+        rebase="30d",
+        pull="1d",
+    ),
+    "wikipedia": _profile(
+        about="The English Wikipedia (seed paper, 2013): 4 million articles, 1.4 changes a second;"
+        "\n# Change Lists every few minutes.",
+        duration="1d",
+        scale="0.002",
+        resources=4_000_000,
+        median=6_000,
+        changes='changes = "1.4/s"',
+        create=0.02,
+        update=0.975,
+        delete=0.005,
+        every="5m",
+        rotate="1h",
+        push="true",
+        pull="5m",
+    ),
+    "dbpedia-live": _profile(
+        about="DBpedia Live: 3.77 million things, two changes a second, each told at once.",
+        duration="1d",
+        scale="0.002",
+        resources=3_770_000,
+        median=3_000,
+        types='["application/n-triples"]',
+        changes='changes = "2/s"',
+        create=0.05,
+        update=0.94,
+        delete=0.01,
+        every="1m",
+        rotate="1h",
+        push="true",
+        pull="5m",
+    ),
+    "europeana": _profile(
+        about="Europeana: 2.4 million linked data records; providers send in one go, weekly.",
+        duration="28d",
+        scale="0.005",
+        resources=2_400_000,
+        median=4_000,
+        types='["application/rdf+xml"]',
+        changes='bursts = [{ at = "03:00", days = "mon", changes = 40000 },'
+        ' { at = "03:00", days = "thu", changes = 15000 }]',
+        create=0.5,
+        update=0.45,
+        delete=0.05,
+        every="1d",
+        rebase="28d",
+        keep="28d",
+        pull="1d",
+    ),
+    "linked-data": _profile(
+        about="A linked data set: small documents, now and then a change of many at once.",
+        duration="7d",
+        resources=5_000,
+        median=1_500,
+        types='["text/turtle"]',
+        changes='changes = "30/h"\nbursts = [{ at = "01:00", days = "sat", changes = 1000 }]',
+        every="15m",
+        pull="30m",
+    ),
+}
+"""The texts by name. Rates are from the seed documents where these tell them."""

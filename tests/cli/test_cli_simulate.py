@@ -1,0 +1,119 @@
+"""``simulate``: scenarios to begin with, sweeps, files, and the same again for the same seed."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from resourcesync.simulator.profiles import PROFILES
+from resourcesync.wiring import scenarios
+from tests.support.command_line import Said, rows
+
+SMALL = """
+seed = 3
+duration = "6h"
+[source]
+resources = 30
+changes = "20/h"
+[publish]
+every = "10m"
+[[destination]]
+name = "quick"
+every = "10m"
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "s.toml"
+    path.write_text(SMALL)
+    return path
+
+
+def test_every_profile_is_a_scenario(said: Said) -> None:
+    for name, text in PROFILES.items():
+        assert run(["simulate", "init", "--profile", name]) == 0
+        assert said.readouterr().out == text
+        scenarios.scenario_of(scenarios.parse(text, name))
+
+
+def test_a_sweep_takes_all_values_and_writes_what_came_of_them(
+    scenario: Path, tmp_path: Path, said: Said
+) -> None:
+    sweep = ["--sweep", "publish.every=10m,2h", "--repeat", "2", "--jobs", "1"]
+
+    assert run(["simulate", str(scenario), *sweep, "--out", str(tmp_path / "out")]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    heads = next(place for place, line in enumerate(lines) if line.startswith("EVERY"))
+    often, seldom = (line.split() for line in lines[heads + 1 : heads + 3])
+    assert (often[0], seldom[0]) == ("10m", "2h")
+    assert float(often[2]) > float(seldom[2]), "who publishes more often is nearer"
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "events.ndjson.gz",
+        "report.html",
+        "summary.csv",
+    }
+    table = (tmp_path / "out/summary.csv").read_text().splitlines()
+    assert table[0].startswith("publish.every,seed,destination,consistency,")
+    assert [line.split(",")[:2] for line in table[1:]] == [
+        ["10m", "3"],
+        ["10m", "4"],
+        ["2h", "3"],
+        ["2h", "4"],
+    ]
+    page = (tmp_path / "out/report.html").read_text()
+    assert "publish.every=10m quick" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_the_same_seed_gives_the_same_events_byte_for_byte(scenario: Path, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        assert run(["simulate", str(scenario), "-q", "--out", str(tmp_path / name)]) == 0
+
+    one, other = (tmp_path / name / "events.ndjson.gz" for name in ("one", "other"))
+    assert one.read_bytes() == other.read_bytes()
+    events = [json.loads(line) for line in gzip.decompress(one.read_bytes()).splitlines()]
+    assert events[0]["event"] == "run.begin"
+    assert events[-1]["event"] == "run.end"
+    assert {"change", "publish", "pull"} <= {it["event"] for it in events}
+
+
+def test_it_is_told_as_json(scenario: Path, said: Said) -> None:
+    assert run(["simulate", str(scenario), "--json", "--seed", "9"]) == 0
+
+    (told,) = [it for it in rows(said) if it["type"] == "simulated"]
+    assert (told["seed"], told["name"], told["lies"]) == (9, "quick", 0)
+    assert told["state"] == "converged"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("duration = 7", ""),
+        ("[source]\nresource = 3", "source.resource, which means nothing"),
+        ('[publish]\nevery = "soon"', "publish.every is wrong"),
+        ('[faults]\noutages = ["2d"]', "faults.outages is wrong"),
+        ("[faults]\nlost = 2", "faults.lost must be from 0 to 1"),
+        ('[publish]\nstrategy = "hope"', "publish.strategy is wrong"),
+        ("destination = 3", "[[destination]]"),
+        ("seed = ", "is no TOML"),
+    ],
+)
+def test_a_scenario_with_a_mistake_says_which(
+    text: str, reason: str, tmp_path: Path, said: Said
+) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(text)
+
+    code = run(["simulate", str(path)])
+
+    assert code == (0 if not reason else 2)
+    assert reason in said.readouterr().err
+
+
+def test_a_folder_that_has_something_is_left_alone(scenario: Path, tmp_path: Path) -> None:
+    assert run(["simulate", str(scenario), "--out", str(tmp_path)]) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.toml"]
