@@ -1,6 +1,7 @@
 """An index of Elasticsearch or OpenSearch that tells of resources and logs their changes."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Final
 
 from resourcesync.adapters.elastic.changes import ChangeLog, Lookup
@@ -77,8 +78,9 @@ class IndexAccount:
         """
         place = self._layout().resources
         reading, view = Reading(self._locations), self._view(place)
-        for hit in view.hits(place.where(), _source=list(_FIELDS)):
-            yield reading.resource(hit["_id"], hit.get("_source") or {})
+        with closing(view.hits(place.where(), _source=list(_FIELDS))) as hits:
+            for hit in hits:
+                yield reading.resource(hit["_id"], hit.get("_source") or {})
         reading.finish()
         after = self._layout().resources
         if after.identity != place.identity:

@@ -1,6 +1,7 @@
 """The log of changes: what of it is new, and what became of those resources."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from itertools import islice
 from typing import Final, NamedTuple
@@ -68,10 +69,11 @@ class Lookup:
         wanted = frozenset(uris)
         values = {value: None for uri in uris for value in self._locations.spellings(uri)}
         query = self._place.where(self._place.located(list(values)))
-        for hit in self._view.hits(query):
-            uri = self._locations.uri(hit["_source"].get("location"))
-            if uri in wanted:
-                yield uri, hit
+        with closing(self._view.hits(query)) as hits:
+            for hit in hits:
+                uri = self._locations.uri(hit["_source"].get("location"))
+                if uri in wanted:
+                    yield uri, hit
 
 
 class ChangeLog:
@@ -239,16 +241,17 @@ class ChangeLog:
             {"bool": {"filter": [condition, _since(name, position.start)]}}
             for name, condition in self._dated_by()
         ]
-        hits = self._view.hits(
+        logged = self._view.hits(
             self._place.where({"bool": {"should": since, "minimum_should_match": 1}}),
             _source=["location", "change", "lastmod"],
             docvalue_fields=[{"field": it, "format": "epoch_millis"} for it in self._place.times],
         )
         found = []
-        for hit in hits:
-            if self._view.total > MOST_PENDING:
-                return None
-            found.append(self._entry(hit))
+        with closing(logged) as hits:
+            for hit in hits:
+                if self._view.total > MOST_PENDING:
+                    return None
+                found.append(self._entry(hit))
         return found
 
     def _entry(self, hit: Hit) -> Entry:

@@ -116,6 +116,7 @@ class SearchServer:
         self._clock = clock
         self._tls = _tls_context(settings)
         self._connection: http.client.HTTPConnection | None = None
+        self.is_closed = False
 
     @property
     def address(self) -> str:
@@ -125,7 +126,11 @@ class SearchServer:
         return f"{it.scheme}://{host}:{it.port}{it.path}"
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; nothing is to be asked any more."""
+        self.is_closed = True
+        self._drop()
+
+    def _drop(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -194,16 +199,16 @@ class SearchServer:
         try:
             return self._exchange_once(method, target, content, kind)
         except (ConnectionError, http.client.RemoteDisconnected) as error:
-            self.close()
+            self._drop()
             if not was_kept:
                 raise self._silent(error) from error
         except (OSError, http.client.HTTPException) as error:
-            self.close()
+            self._drop()
             raise self._silent(error) from error
         try:
             return self._exchange_once(method, target, content, kind)
         except (OSError, http.client.HTTPException) as error:
-            self.close()
+            self._drop()
             raise self._silent(error) from error
 
     def _exchange_once(
@@ -221,7 +226,7 @@ class SearchServer:
             response = connection.getresponse()
             answer = self._read(response, until)
         except BaseException:
-            self.close()  # the rest of this answer must not be taken for the next one
+            self._drop()  # the rest of this answer must not be taken for the next one
             raise
         after = response.headers.get("Retry-After", "")
         return response.status, float(after) if after.isdecimal() else None, answer

@@ -1,7 +1,7 @@
 """One moment of an index, read page by page: a point in time, and ``search_after``."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -50,7 +50,7 @@ class View:
         self._order = _ORDERS[0]
         self.total = 0
 
-    def hits(self, query: Query, **more: object) -> Iterator[Hit]:
+    def hits(self, query: Query, **more: object) -> Generator[Hit]:
         """Yield every document that a query finds, in any order, each once.
 
         `total` is how many there are, from the first on.
@@ -106,6 +106,8 @@ class View:
 
     def _close(self, name: str) -> None:
         """Give the view back; the server forgets it anyhow when it is not asked for."""
+        if self._server.is_closed:  # who reads it was given up, and is taken away only now
+            return
         body = {self._id: [name] if self._id == "pit_id" else name}
         try:
             self._server.ask("DELETE", f"/{self._path}", body)

@@ -1,0 +1,80 @@
+"""The position in a log whose changes become visible in another order than that of their times."""
+
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.adapters.elastic import positions
+from resourcesync.adapters.elastic.positions import Dated, Position, advance, decode, narrowed
+from resourcesync.errors import DiscontinuityError
+
+WINDOW = 50
+
+
+class Event(NamedTuple):
+    """A change: its time by the writer's clock, and when it can be seen."""
+
+    at: int
+    visible: int
+
+
+EVENTS = st.lists(
+    st.builds(lambda at, lag: Event(at, at + lag), st.integers(0, 400), st.integers(0, WINDOW)),
+    max_size=30,
+)
+
+
+def poll(position: Position, events: list[Event], now: int, skew: int) -> tuple[Position, set[str]]:
+    """Read the log as `ChangeLog` does; the writer's clock is behind ours by ``skew``."""
+    entries = [
+        Dated(str(number), event.at)
+        for number, event in enumerate(events)
+        if event.visible <= now and event.at >= position.start
+    ]
+    newest = max((it.at for it in entries), default=position.start)
+    fresh = {it.name for it in entries} - position.seen
+    boundary = min(newest, now + skew) - WINDOW
+    return advance(position, entries, boundary=boundary, held=None), fresh
+
+
+@given(EVENTS, st.lists(st.integers(0, 500), max_size=12), st.integers(0, 1000))
+def test_each_change_is_told_once_however_late_it_is_seen(
+    events: list[Event], polls: list[int], skew: int
+) -> None:
+    position, told = Position(log="a"), list[str]()
+    for now in [*sorted(polls), 1000]:
+        position, fresh = poll(decode(position.encode()), events, now, skew)
+        told += fresh
+
+    assert sorted(told) == sorted(map(str, range(len(events))))
+
+
+@given(EVENTS, st.integers(0, 400), st.integers(0, 400))
+def test_what_is_held_back_is_seen_again(events: list[Event], start: int, held: int) -> None:
+    told = [Dated(str(number), it.at) for number, it in enumerate(events)]
+    after = advance(Position(log="a", start=start), told, boundary=450, held=max(start, held))
+
+    assert after.start <= max(start, held)
+    assert after.seen == {it.name for it in told if it.at >= after.start}
+
+
+@given(st.lists(st.integers(0, 20), max_size=60), st.integers(0, 20))
+def test_no_more_are_remembered_than_there_is_room_for(times: list[int], start: int) -> None:
+    known = [Dated(str(number), at) for number, at in enumerate(times)]
+    most, positions_most = 10, positions.MOST_SEEN
+    try:
+        setattr(positions, "MOST_SEEN", most)  # noqa: B010 - it is final elsewhere
+        moment = narrowed(known, start)
+    finally:
+        setattr(positions, "MOST_SEEN", positions_most)  # noqa: B010 - it is final elsewhere
+
+    assert sum(it.at >= moment for it in known) <= most
+    assert moment == start or sum(it.at >= start for it in known) > most
+
+
+@pytest.mark.parametrize("text", ["", "17", "{}", "[]", '{"log": "a", "version": 2}', "\x00"])
+def test_a_position_of_something_else_is_refused(text: str) -> None:
+    with pytest.raises(DiscontinuityError):
+        decode(text)
