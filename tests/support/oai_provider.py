@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape, quoteattr
 
 from tests.support.oai_metadata import FORMATS, Bitstream, Item, address, metadata
@@ -233,10 +233,11 @@ class Provider:
     def file(self, path: str) -> tuple[int, bytes, str]:
         """Return status, bytes and type of what is at a path."""
         with self.lock:
-            for local, (_, item) in self.items.items():
-                for it in item.bitstreams if item else ():
-                    if urlsplit(address(self.url, local, it)).path == path:
-                        return it.status, it.body, it.media_type
+            local = unquote(path.removeprefix("/bitstream/").rpartition("/")[0])
+            _, item = self.items.get(local, (None, None))
+            for it in item.bitstreams if item else ():
+                if urlsplit(address(self.url, local, it)).path == path:
+                    return it.status, it.body, it.media_type
         return 404, b"", "text/plain"
 
 
@@ -291,12 +292,18 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of clients that were killed."""
+
+
 @contextmanager
 def providing(provider: Provider) -> Iterator[Provider]:
     """Serve a repository on a loopback port."""
     handler = type("Handler", (_Handler,), {"provider": provider})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), handler)
     provider.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=lambda: server.serve_forever(0.05), daemon=True)
     thread.start()

@@ -84,6 +84,22 @@ def test_a_record_with_another_datestamp_and_the_same_bytes_is_no_change(tmp_pat
     assert made.follow() == {}
 
 
+def test_each_version_of_a_record_is_later_than_the_one_before(tmp_path: Path) -> None:
+    made = titled(tmp_path, Quirks(granularity="YYYY-MM-DD"), count=1)
+    made.fill()
+    [first] = made.told.values()
+    changed(made.provider, "10673/0", title="Title 9")
+
+    [second] = made.follow().values()
+
+    assert first.lastmod is not None
+    assert second is not None
+    assert second.lastmod is not None
+    assert first.lastmod < second.lastmod
+    [path] = made.out.rglob("*.xml")
+    assert path.stat().st_mtime == second.lastmod.timestamp()
+
+
 def test_records_that_are_published_late_are_found_by_the_overlap(tmp_path: Path) -> None:
     made = titled(tmp_path)
     made.fill()

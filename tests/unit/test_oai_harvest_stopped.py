@@ -12,7 +12,7 @@ from resourcesync.errors import (
     SourceError,
     SourceUnavailableError,
 )
-from tests.support.oai_provider import Item, Quirks, changed
+from tests.support.oai_provider import BEGINNING, Item, Quirks, changed
 from tests.support.oai_world import BASE, MANY, lists, named, titled
 
 
@@ -129,6 +129,9 @@ def test_another_choice_is_told_anew_and_leaves_no_old_files(tmp_path: Path) -> 
 
 def test_files_that_somebody_removed_come_back(tmp_path: Path) -> None:
     made = titled(tmp_path, count=3)
+    made.fill()
+    changed(made.provider, "10673/1", title="Another title")
+    made.provider.items["10673/1"] = (BEGINNING, made.provider.items["10673/1"][1])
     made.fill()
     before = made.files()
     (made.out / "resource/10673/1/oai_dc.xml").unlink()

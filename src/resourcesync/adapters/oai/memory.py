@@ -5,7 +5,7 @@ Tables:
 - ``record``: one row for each item and format that was ever met; withdrawn ones too.
 - ``mention``: the files that the metadata of a record tells of.
 - ``document``: the metadata that is published, or is to be removed; ``content`` as long as the file
-  of it is not written.
+  of it is not written. ``?`` before ``sha256``: the file is not there as it was written.
 - ``file``: what was learnt of a file by asking for it.
 - ``touched_item``, ``touched_file``: what has to be told anew.
 - ``told``: what was told of each address, in order of ``seq``; empty where it is gone.

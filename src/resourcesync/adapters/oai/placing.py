@@ -8,7 +8,9 @@ from typing import Final
 
 from resourcesync.adapters.oai.memory import Memory, Row
 from resourcesync.adapters.oai.naming import FOLDER, uri_of
+from resourcesync.documents.oai.values import parse_datestamp
 from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.model.timestamps import to_microseconds
 
 _TEMPORARY: Final = ".rs-tmp-"
 _MODE: Final = 0o644
@@ -32,7 +34,7 @@ class Places:
         Raises:
             StorageError: A file cannot be written; it is tried again next time.
         """
-        query = "SELECT path, content FROM document WHERE content IS NOT NULL LIMIT 200"
+        query = "SELECT path, content, lastmod FROM document WHERE content IS NOT NULL LIMIT 200"
         while rows := self._memory.rows(query):
             try:
                 self._write_all(rows)
@@ -41,7 +43,7 @@ class Places:
             with self._memory.writing() as connection:
                 connection.executemany(
                     "UPDATE document SET content = NULL WHERE path = ?",
-                    [(path,) for path, _ in rows],
+                    [(path,) for path, _, _ in rows],
                 )
 
     def look_after(self) -> None:
@@ -51,7 +53,8 @@ class Places:
         """
         query = """
             SELECT path, length FROM document
-            WHERE path > ? AND is_wanted AND content IS NULL ORDER BY path LIMIT 500
+            WHERE path > ? AND is_wanted AND content IS NULL AND sha256 NOT LIKE '?%'
+            ORDER BY path LIMIT 500
         """
         last = ""
         while rows := self._memory.rows(query, last):
@@ -59,7 +62,9 @@ class Places:
             bad = [(path,) for path, length in rows if not self._is_there(path, length)]
             if bad:
                 with self._memory.writing() as connection:
-                    connection.executemany("UPDATE document SET sha256 = '' WHERE path = ?", bad)
+                    connection.executemany(
+                        "UPDATE document SET sha256 = '?' || sha256 WHERE path = ?", bad
+                    )
 
     def remove(self, base_uri: str, recorded: int) -> None:
         """Remove the files of what is withdrawn, and was told to be up to number ``recorded``.
@@ -86,10 +91,10 @@ class Places:
         """Write some files: first all bytes, then all names, so that the disk syncs once."""
         held: list[tuple[int, Path]] = []
         try:
-            for path, content in rows:
+            for path, content, lastmod in rows:
                 place = self._out / path
                 place.parent.mkdir(parents=True, exist_ok=True)
-                held.append((_written(_beside(place), content), place))
+                held.append((_written(_beside(place), content, lastmod), place))
             for descriptor, place in held:
                 os.fsync(descriptor)
                 _beside(place).replace(place)
@@ -122,8 +127,12 @@ def _beside(place: Path) -> Path:
     return place.with_name(f"{_TEMPORARY}{digest}")
 
 
-def _written(place: Path, content: bytes) -> int:
-    """Write a file; return it, still open, since it is not on the disk yet."""
+def _written(place: Path, content: bytes, lastmod: str) -> int:
+    """Write a file with the time that is told of it, which web servers tell too.
+
+    Returns:
+        The file, still open, since it is not on the disk yet.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     descriptor = os.open(place, flags, _MODE)
     try:
@@ -131,6 +140,9 @@ def _written(place: Path, content: bytes) -> int:
         left = memoryview(content)
         while left:
             left = left[os.write(descriptor, left) :]
+        told = parse_datestamp(lastmod)
+        if told is not None:
+            os.utime(descriptor, ns=(to_microseconds(told) * 1_000,) * 2)
     except BaseException:
         os.close(descriptor)
         raise

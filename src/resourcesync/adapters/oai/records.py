@@ -221,10 +221,20 @@ class Records:
         ).fetchone()
         if known is not None and known[:2] == (digest, 1):
             return False
-        told = parse_datestamp(header.datestamp)
-        lastmod = format_w3c(min(told, self._now)) if told is not None else ""
+        is_lost = known is not None and known[0] == f"?{digest}"  # see Places.look_after
+        lastmod = known[2] if is_lost else self._lastmod(header, known)
         connection.execute(
             "INSERT OR REPLACE INTO document VALUES (?, ?, ?, ?, ?, 1)",
             (path, len(content), digest, lastmod, content),
         )
         return True
+
+    def _lastmod(self, header: RecordHeader, known: Row | None) -> str:
+        """Return the time of other bytes: later than that of the bytes before, if there are any.
+
+        A datestamp may be no more than a day, on which a record can change twice.
+        """
+        found = parse_datestamp(header.datestamp)
+        before = parse_datestamp(known[2]) if known is not None else None
+        told = self._now if found is None else min(found, self._now)
+        return format_w3c(told if before is None or told > before else self._now)

@@ -25,7 +25,8 @@ REFUSED: Final = frozenset({401, 403, 404, 410})
 _MOST_LINKS: Final = 1_000
 """Links of one kind; the queries have the same number."""
 _METADATA: Final = """
-SELECT record.prefix, record.sets, record.path, document.length, document.sha256, document.lastmod
+SELECT record.prefix, record.sets, record.path, document.length,
+    ltrim(document.sha256, '?'), document.lastmod
 FROM record JOIN document ON document.path = record.path
 WHERE record.identifier = ? AND NOT record.is_gone AND record.path <> '' ORDER BY record.prefix
 """
