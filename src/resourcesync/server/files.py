@@ -200,8 +200,10 @@ class Folder:
 
     def _is_closed(self, names: Names) -> bool:
         # Without regard to case, for file systems that find names so.
-        depth = len(self._closed)
-        return depth > 0 and tuple(name.lower() for name in names[:depth]) == self._closed
+        closed = self._closed
+        if not closed or len(names) < len(closed):
+            return False
+        return all(name.lower() == it for name, it in zip(names, closed, strict=False))
 
 
 def _open_real(root: int, names: Names) -> OpenFile | bytes | None:

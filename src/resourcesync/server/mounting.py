@@ -90,6 +90,8 @@ class Mounts:
             scope: Of the request.
             path: What ``path_within`` says of it.
         """
+        if not self._first:
+            return None
         if unquote_to_bytes(path.split(b"/", 2)[1] if path else b"") not in self._first:
             return None
         for names, prefix, application in self._applications:

@@ -83,7 +83,7 @@ def _send(request: Request, size: int, validators: Validators, headers: Headers)
     field = request.fields.get("range", "") if request.method == "GET" else ""
     if field and not allows_range(request.fields, validators):
         field = ""
-    found = select(field, size)
+    found = select(field, size) if field else "whole"
     if found == "unsatisfiable":
         none = ((b"content-range", b"bytes */%d" % size), (b"content-length", b"0"))
         return Reply(status=416, headers=(*_without_type(headers), *none))

@@ -142,12 +142,11 @@ async def _send_plain(
     if not pieces or exchange.request.method == "HEAD":
         await exchange.send(reply)
         return True
-    if sum(it.length for it in pieces if isinstance(it, Span)) > _INLINE:
+    if sum([it.length for it in pieces if isinstance(it, Span)]) > _INLINE:
         await _stream(exchange, reply, opened, condition)
         return True
     taken = [it if isinstance(it, bytes) else opened.read(it.start, it.length) for it in pieces]
-    is_all = all(map(is_whole, pieces, taken))
-    if not is_all or not _is_same(opened.look(), condition):
+    if not all(map(is_whole, pieces, taken)) or not _is_same(opened.look(), condition):
         return False
     await exchange.send(with_body(reply, taken[0] if len(taken) == 1 else b"".join(taken)))
     return True
