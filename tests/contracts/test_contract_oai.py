@@ -17,6 +17,7 @@ class TestOaiAccount(AccountSuite):
 
     tells_lengths = False
     tells_digests = False
+    many = 45
 
     @pytest.fixture
     def account(self, tmp_path: Path) -> Iterator[OaiAccount]:

@@ -17,7 +17,7 @@ from tests.support.memory_fetcher import Answer, MemoryFetcher
 from tests.support.oai_provider import Item, Provider, Quirks
 
 BASE: Final = "https://rs.example/"
-MANY: Final = 15
+MANY: Final = 11
 
 
 class StandingClock:

@@ -155,6 +155,7 @@ def test_a_record_that_lacks_something_is_told_as_unusable(
     assert not records[1].metadata
 
 
+@settings(max_examples=50)
 @given(
     texts=st.lists(
         st.sampled_from(["<dc>é</dc>", MARC % "m", "<dc/>", "<dc>&amp;</dc>"]),

@@ -71,7 +71,7 @@ def test_only_what_changed_is_asked_for_again_and_told(tmp_path: Path) -> None:
 
     assert list(news) == [f"{BASE}resource/10673/3/oai_dc.xml"]
     assert lists(made) == [
-        {"verb": "ListRecords", "metadataPrefix": "oai_dc", "from": "2026-01-01T23:00:15Z"}
+        {"verb": "ListRecords", "metadataPrefix": "oai_dc", "from": "2026-01-01T23:00:11Z"}
     ]
     assert made.follow() == {}
 

@@ -79,7 +79,7 @@ def test_killed_at_any_request_the_next_run_is_right(tmp_path: Path) -> None:
     quirks = Quirks(page=3, deletions="no")
     made = titled(tmp_path, quirks, count=8, prefixes="oai_dc,mods")
     made.fill()
-    for number in range(12):
+    for number in range(8):
         changed(made.provider, "10673/2", title=f"Turn {number}")
         made.provider.put(Item(local=f"new/{number}", title=f"New {number}"))
         if number % 3 == 2:
