@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from resourcesync.adapters.objects import store as objects
 from resourcesync.adapters.objects.store import BucketStore, open_store
 from resourcesync.cli.main import run
+from resourcesync.errors import StorageError
 from tests.support.command_line import MIRRORED, Said, rows
 from tests.support.commands import environment, script
 from tests.support.forking import Forked
@@ -124,6 +126,66 @@ def test_a_server_that_asks_for_less_is_asked_again(
     assert run(["pull", source.url, bucket, "--state", "state"]) == 0
     assert len(refused) > len(MIRRORED)
     assert contents(bucket) == MIRRORED
+
+
+def test_an_answer_that_is_lost_is_no_other_writer(
+    source: TinySource, bucket: str, between: Interposed, here: Path
+) -> None:
+    lost: set[str] = set()
+
+    def loses(method: str, target: str, body: bytes) -> Answer | None:
+        if method != "PUT" or target in lost:
+            return None
+        lost.add(target)
+        return Answer(500, b"")
+
+    between.spoil_answer = loses
+    assert run(["pull", source.url, bucket, "--state", "state"]) == 0
+    assert any(target.endswith("/memory.db.gz") for target in lost)
+    assert contents(bucket) == MIRRORED
+    assert own(bucket, "quarantine/") == []
+    Path("tree").mkdir()
+    Path("tree/a.txt").write_bytes(b"a")
+    lost.clear()
+    assert run(["publish", "tree", "--url", "https://a.example/", "--out", f"{bucket}/x"]) == 0
+    assert any(target.endswith("/resourcelist.xml") for target in lost)
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_body_that_breaks_off_is_read_on_or_not_at_all(
+    bucket: str, other: BucketStore, between: Interposed, *, is_replaced: bool
+) -> None:
+    old, new = (bytes([number]) * 2_000_000 for number in (1, 2))
+    other._bucket.put("a.bin", old)
+    cuts: list[str] = []
+
+    def cut(method: str, target: str, body: bytes) -> Answer | None:
+        if method != "GET" or cuts:
+            return None
+        cuts.append(target)
+        if is_replaced:
+            other._bucket.put("a.bin", new)
+        return Answer(200, body[:1_000_000], len(body))
+
+    between.spoil_answer = cut
+    stream = open_store(bucket).open("a.bin")
+    assert stream is not None
+    with stream:
+        if is_replaced:
+            with pytest.raises(StorageError, match="failed while reading"):
+                stream.read()
+        else:
+            assert stream.read() == old
+    assert cuts
+
+
+def test_without_the_package_it_is_said_which_one(
+    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    assert run(["pull", source.url, "s3://museum/x", "--state", "state"]) == 2
+    assert "pip install 'resourcesync[s3]'" in said.readouterr().err
+    assert not Path("state").exists()
 
 
 def test_a_server_that_goes_away_in_the_middle_ends_the_run_and_the_next_one_goes_on(

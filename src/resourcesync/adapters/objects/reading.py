@@ -36,6 +36,11 @@ class ObjectReader(RawIOBase):
         """Whether it can be read: yes."""
         return True
 
+    def close(self) -> None:
+        """Let the line go, also before the end."""
+        self._chunks = iter(())
+        super().close()
+
     def readinto(self, buffer: "WriteableBuffer") -> int:
         """Read the next bytes into a buffer.
 

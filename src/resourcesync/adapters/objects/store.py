@@ -56,26 +56,30 @@ class BucketStore:
         attributes = dict(content.headers)
         if content.lastmod is not None:
             attributes["mtime"] = f"{content.lastmod.timestamp()}"
+        token = attributes[_MARK] = secrets.token_hex(16)
         if content.length > self.largest_whole:
             return self._put_large(key, content, over, attributes)
         body = b"".join(_Checked(key, content))
-        return self._bucket.put(key, body, over=over, attributes=attributes)
+        version = self._bucket.put(key, body, over=over, attributes=attributes)
+        # Where an answer was lost, the same is sent again, and finds what it put.
+        return self._marked(key, token) if version is None else version
 
     def _put_large(
         self, key: str, content: Content, over: str, attributes: dict[str, str]
     ) -> str | None:
-        token = secrets.token_hex(16)
-        attributes[_MARK] = token
+        token = attributes[_MARK]
         place = f"{TEMPORARY}{token}"
         self._bucket.put_parts(place, _Checked(key, content), content.length, attributes)
         try:
             self._check_hold()
-            if not self._bucket.copy(place, key, content.length, over=over):
-                return None
+            self._bucket.copy(place, key, content.length, over=over)
         finally:
             self._bucket.remove(place)
+        return self._marked(key, token)
+
+    def _marked(self, key: str, token: str) -> str | None:
+        """Return the version that is there if it is the one of this put; others have no token."""
         found = self._bucket.attributes(key)
-        # Who wrote right after us has its own token, or none.
         return found[0].version if found and found[1].get(_MARK) == token else None
 
     def look(self, key: str) -> Stored | None:
