@@ -1,6 +1,6 @@
 """A repository, and an account of it without a network: what is asked is answered in memory."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -44,6 +44,7 @@ class OaiWorld:
     def __init__(self, root: Path, quirks: Quirks | None = None, **values: str) -> None:
         self.provider = Provider(quirks)
         self.provider.url = "https://repo.example"
+        self.answer: Callable[[dict[str, str]], bytes] = self.provider.answer
         self.root, self.values, self.clock = root, values, StandingClock()
         self.out = root / "out"
         self.position = ""
@@ -65,7 +66,7 @@ class OaiWorld:
                     "busy", uri=request.uri, status=503, retry_after=quirks.busy.pop(0)
                 )
             asked = {key: values[0] for key, values in parse_qs(parts.query).items()}
-            return Answer(body=self.provider.answer(asked))
+            return Answer(body=self.answer(asked))
         self.provider.heads.append(parts.path)
         status, body, media_type = self.provider.file(parts.path)
         fields = {"content-length": str(len(body)), "content-type": media_type}

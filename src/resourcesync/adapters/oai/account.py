@@ -98,7 +98,7 @@ class OaiAccount:
     def _harvest(self, *, is_full: bool, after: str = "") -> Telling:
         """Bring the memory, and the files, in step with the repository."""
         provider = open_provider(self._endpoint, self._choice)
-        told = [provider.identity.namespace, sorted(provider.published.items())]
+        told = [provider.namespace, sorted(provider.published.items())]
         self._memory.begin_anew(f"{self._choice.digest(self._options.base_uri)} {told}")
         if after:
             self._check_place(after)
@@ -109,7 +109,7 @@ class OaiAccount:
             self._memory,
             self._choice,
             published=provider.published,
-            namespace=provider.identity.namespace,
+            namespace=provider.namespace,
             now=now,
         )
         Harvest(provider, self._choice, self._memory, records, self._options.clock).run(

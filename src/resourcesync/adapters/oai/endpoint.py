@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, BinaryIO, Final, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from resourcesync.adapters.oai.options import Choice
 from resourcesync.documents.oai.answers import Answer
@@ -227,6 +227,11 @@ class Provider:
     identity: Identity
     published: Mapping[str, str]
     prefixes: tuple[str, ...]
+
+    @property
+    def namespace(self) -> str:
+        """What its identifiers have behind ``oai:``: what it says, or its host."""
+        return self.identity.namespace or urlsplit(self.endpoint.address).hostname or ""
 
 
 def open_provider(endpoint: Endpoint, choice: Choice) -> Provider:
