@@ -61,6 +61,19 @@ def test_robots_are_not_asked_when_ignored(server: HostileServer) -> None:
     assert [asked.target for asked in server.asked] == ["/x"]
 
 
+def test_robots_are_not_asked_about_what_the_operator_named(server: HostileServer) -> None:
+    server.on("/robots.txt", answer(body=b"User-agent: *\nDisallow: /\n"))
+    server.on("*", answer(body=b"x"))
+    fetcher = quick_fetcher(server.origin, robots="obey")
+
+    named = fetch_one(fetcher, request(f"{server.origin}/oai", Purpose.DOCUMENT, is_named=True))
+    other = fetch_one(fetcher, request(f"{server.origin}/file"))
+
+    assert response(named).status == 200
+    assert failure(other).error.code == "robots"
+    assert [asked.target for asked in server.asked] == ["/oai", "/robots.txt"]
+
+
 @pytest.mark.parametrize("status", ["404 Not Found", "403 Forbidden", "401 No", "400 Bad"])
 def test_robots_that_do_not_exist_allow_everything(server: HostileServer, status: str) -> None:
     server.on("/robots.txt", answer(status))

@@ -82,6 +82,8 @@ class Request:
             empty when nothing could tell later that it is still the same body.
         message: What to send with POST; only for ``Purpose.MESSAGE``.
         fields: Further header fields of a GET.
+        is_named: Whether the operator named this very thing, which is for programs: no
+            ``robots.txt`` is asked, which is for those who find their way by themselves.
         is_head: Whether to ask with HEAD: the sink stays empty, and the answer has the fields.
     """
 
@@ -96,6 +98,7 @@ class Request:
     on_start: Callable[[str], None] | None = None
     message: Message | None = None
     fields: tuple[tuple[str, str], ...] = ()
+    is_named: bool = False
     is_head: bool = False
 
 

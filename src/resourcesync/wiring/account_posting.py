@@ -18,7 +18,7 @@ from resourcesync.ports.accounts import Account, AccountOptions, WritableAccount
 from resourcesync.ports.catalogue import Posted
 from resourcesync.wiring import accounts, catalogues
 from resourcesync.wiring.account_values import revealed
-from resourcesync.wiring.exploring import open_named
+from resourcesync.wiring.exploring import open_fetcher
 from resourcesync.wiring.mirrors import Network
 
 
@@ -99,7 +99,7 @@ def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator
             memory=memory,
             out=memory,
             clock=clock,
-            fetcher=partial(open_named, network=Network(), clock=clock),
+            fetcher=partial(open_fetcher, network=Network(), clock=clock),
         )
         with accounts.opened(options) as account:
             if not isinstance(account, WritableAccount):

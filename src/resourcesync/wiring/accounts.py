@@ -20,7 +20,7 @@ from resourcesync.ports.catalogue import Posted
 from resourcesync.source.saying import fault_of
 from resourcesync.wiring import catalogues, plugins, publishing
 from resourcesync.wiring.account_values import revealed
-from resourcesync.wiring.exploring import open_named
+from resourcesync.wiring.exploring import open_fetcher
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.publishing import Asked, Published
 
@@ -172,7 +172,7 @@ def _following(
         memory=str(path.parent / "account"),
         out=str(followed.out),
         clock=clock,
-        fetcher=partial(open_named, network=followed.network, clock=clock),
+        fetcher=partial(open_fetcher, network=followed.network, clock=clock),
     )
     with opened(options) as account, catalogues.open_catalogue(path) as catalogue:
         yield _Follower(followed, chosen, account, catalogue, clock)

@@ -3,7 +3,6 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -34,19 +33,6 @@ def open_fetcher(address: str, network: Network, clock: Clock) -> Iterator[Fetch
     """
     settings = network.settings(address)
     with closing(CurlFetcher(settings, clock, Random())) as fetcher:  # noqa: S311 - jitter
-        yield fetcher
-
-
-@contextmanager
-def open_named(address: str, network: Network, clock: Clock) -> Iterator[Fetcher]:
-    """Open the network for a system that the operator named, and that is no Source.
-
-    What it offers is for programs: ``robots.txt`` is for those that find their way by themselves.
-
-    Raises:
-        ConfigurationError: A setting cannot work.
-    """
-    with open_fetcher(address, replace(network, robots="ignore"), clock) as fetcher:
         yield fetcher
 
 

@@ -175,8 +175,10 @@ class Run:
 
     def _is_ruled_out(self, lane: Lane, errand: Errand, now: float) -> bool:
         """Whether ``robots.txt`` forbids an errand, or must be asked first."""
-        purpose = errand.request.purpose
-        if self._settings.robots == "ignore" or errand.for_robots or purpose in _UNRULED:
+        request = errand.request
+        if self._settings.robots == "ignore" or errand.for_robots:
+            return False
+        if request.is_named or request.purpose in _UNRULED:
             return False
         origin = lane.origin
         if origin.rules is not None and now < origin.rules_until:

@@ -199,7 +199,7 @@ class Endpoint:
         sink = _Spool(stream)
         waits = 0
         while True:
-            request = Request(uri=uri, sink=sink, purpose=Purpose.DOCUMENT)
+            request = Request(uri=uri, sink=sink, purpose=Purpose.DOCUMENT, is_named=True)
             (outcome,) = self._fetcher.fetch([request])
             if not isinstance(outcome, Failure):
                 return
