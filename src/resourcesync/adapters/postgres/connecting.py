@@ -34,6 +34,7 @@ _USUAL: Final = {
 }
 _KEPT: Final = ("kept", "what was known before")
 _REFUSED: Final = ("authentication failed", "no password supplied", "pg_hba.conf", "permission")
+_ABSENT: Final = "does not exist"
 _TRANSIENT: Final = ("08", "40", "53", "55", "57", "58")
 _WRONG: Final = ("22", "26", "34", "3D", "3F", "42", "0A")
 
@@ -213,7 +214,7 @@ def failure(error: "psycopg.Error", address: str) -> ResourceSyncError:
             hint="it must be allowed to SELECT what is read, and the log: resourcesync config"
             " postgres --with reader=ROLE prints it",
         )
-    if state.startswith(_WRONG):
+    if state.startswith(_WRONG) or (not state and said.endswith(_ABSENT)):
         return ConfigurationError(message, evidence=evidence, hint=error.diag.message_hint or "")
     if not state or state.startswith(_TRANSIENT):
         return SourceUnavailableError(message, uri=address, evidence=evidence)
@@ -221,5 +222,5 @@ def failure(error: "psycopg.Error", address: str) -> ResourceSyncError:
 
 
 def _refuses(said: str) -> bool:
-    """Whether a server that could be reached let nobody in; before that it has no code for it."""
+    """Whether a server let nobody in; libpq has no code for that, only words."""
     return any(word in said for word in _REFUSED)

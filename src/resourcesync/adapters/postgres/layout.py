@@ -96,6 +96,40 @@ def parse(values: Mapping[str, str], base_uri: str) -> Layout:
         ConfigurationError: One is unknown, missing, or cannot work.
     """
     given = {**_defaults(values), **values}
+    table, query = _read_from(given)
+    uri = _uri(given.get("uri", ""), base_uri)
+    columns = {name: given[name] for name in COLUMNS if given.get(name)}
+    texts = {name: _text(given[name], "/") for name in TEXTS if given.get(name)}
+    digests = {name: given[name] for name in ALGORITHMS if given.get(name)}
+    links = tuple(
+        (key.removeprefix(_LINK), _text(value, ":"))
+        for key, value in sorted(given.items())
+        if key.startswith(_LINK)
+    )
+    said = (it for template in (*texts.values(), *dict(links).values()) for it in template.fields)
+    published = (*uri.fields, *columns.values(), *digests.values(), *said)
+    layout = Layout(
+        table=table,
+        query=query,
+        uri=uri,
+        columns=columns,
+        texts=texts,
+        digests=digests,
+        links=links,
+        log=_name(given.get("log", "")) or _log_of(table),
+        joins=_joins(given.get("joins", "")),
+        compared=_compared(given.get("columns", ""), () if query else published),
+        is_catalogue=given.get("layout") == "catalogue",
+        notifies=_yes_or_no(given, "notify"),
+        reader=given.get("reader", ""),
+        timeout=_seconds(given.get("timeout", str(_HOUR))),
+    )
+    _check_log(layout)
+    return layout
+
+
+def _read_from(given: Mapping[str, str]) -> tuple[Name, str]:
+    """Return the table and the query; one of them may be empty."""
     for key in given:
         if key not in _KNOWN and not key.startswith(_LINK):
             raise ConfigurationError(
@@ -108,36 +142,7 @@ def parse(values: Mapping[str, str], base_uri: str) -> Layout:
             "it is not said what is read",
             hint="--with table=SCHEMA.NAME, or --with query='SELECT …' or query=file:PATH",
         )
-    uri = _uri(given.get("uri", ""), base_uri)
-    columns = {name: given[name] for name in COLUMNS if given.get(name)}
-    texts = {name: _text(given[name], "/") for name in TEXTS if given.get(name)}
-    digests = {name: given[name] for name in ALGORITHMS if given.get(name)}
-    links = tuple(
-        (key.removeprefix(_LINK), _text(value, ":"))
-        for key, value in sorted(given.items())
-        if key.startswith(_LINK)
-    )
-    said = [it for _, it in links] + list(texts.values())
-    published = [*uri.fields, *columns.values(), *digests.values()]
-    published += [field for it in said for field in it.fields]
-    layout = Layout(
-        table=table,
-        query=query,
-        uri=uri,
-        columns=columns,
-        texts=texts,
-        digests=digests,
-        links=links,
-        log=_name(given.get("log", "")) or _log_of(table),
-        joins=_joins(given.get("joins", "")),
-        compared=_compared(given.get("columns", ""), () if query else tuple(published)),
-        is_catalogue=given.get("layout") == "catalogue",
-        notifies=_yes_or_no(given, "notify"),
-        reader=given.get("reader", ""),
-        timeout=_seconds(given.get("timeout", str(_HOUR))),
-    )
-    _check_log(layout)
-    return layout
+    return table, query
 
 
 def _defaults(values: Mapping[str, str]) -> Mapping[str, str]:

@@ -12,6 +12,9 @@ _OLD: Final = "resourcesync_old"
 _NEW: Final = "resourcesync_new"
 _SAFE: Final = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 _MARK: Final = "$resourcesync$"
+_EVENTS: Final = {
+    "inserted": "INSERT", "updated": "UPDATE", "deleted": "DELETE", "truncated": "TRUNCATE"
+}  # fmt: skip
 _CATALOGUE: Final = """\
 CREATE TABLE {table} (
     uri text PRIMARY KEY CHECK (uri ~ '^https?://[!-~]+$' AND length(uri) <= 2048),
@@ -62,6 +65,7 @@ def _parts(layout: Layout) -> Iterator[str]:
 
 def _log(layout: Layout) -> str:
     log = named(layout.log)
+    compared = f"array[{', '.join(map(text, layout.compared))}]::text[]"
     return f"""
 -- The log: a row for each key that changed, and in which transaction.
 CREATE TABLE {log} AS SELECT {listed(layout.key)} FROM {named(layout.table)} WITH NO DATA;
@@ -71,68 +75,88 @@ ALTER TABLE {log}
     ADD log_at timestamptz NOT NULL DEFAULT clock_timestamp();
 CREATE INDEX ON {log} (log_transaction, log_number);
 
--- Which log it is, and up to where it was pruned. Another incarnation: all is read again.
+-- Which log it is, up to where it was pruned. With another incarnation all is read again.
 CREATE TABLE {own(layout, "state")} (
     one integer PRIMARY KEY CHECK (one = 1),
     incarnation uuid NOT NULL DEFAULT gen_random_uuid(),
-    pruned_to xid8 NOT NULL DEFAULT '0'
+    pruned_to xid8 NOT NULL DEFAULT '0',
+    compared text[] NOT NULL  -- the columns whose update is noticed; none for all
 );
-INSERT INTO {own(layout, "state")} (one) VALUES (1);
+INSERT INTO {own(layout, "state")} (one, compared) VALUES (1, {compared});
 """  # noqa: S608 - names are quoted
 
 
 def _triggers(layout: Layout, table: Name, key: tuple[str, ...], compared: tuple[str, ...]) -> str:
-    """Return the functions and triggers of one table.
+    """Return the functions and triggers of one table."""
+    changed = _changed(key, compared)
+    new, old = f"NEW TABLE AS {_NEW}", f"OLD TABLE AS {_OLD}"
+    emptied = f"    UPDATE {own(layout, 'state')} SET incarnation = gen_random_uuid();\n"  # noqa: S608 - the same
+    parts = [
+        f"-- What is written to {named(table)} is logged, once for each statement.",
+        _trigger(layout, table, "inserted", new, _logged(layout, key, _NEW)),
+        _trigger(layout, table, "updated", f"{old} {new}", _logged(layout, key, changed)),
+        _trigger(layout, table, "deleted", old, _logged(layout, key, _OLD)),
+        _trigger(layout, table, "truncated", "", emptied),
+    ]
+    return "\n".join(parts) + "\n"
 
-    Rows and keys are compared as text: some types have no equality, some call different texts
-    equal, and what a trigger cannot do would fail the statement of somebody else.
+
+def _changed(key: tuple[str, ...], compared: tuple[str, ...]) -> str:
+    """Return the rows of an update that differ, before and after it.
+
+    They are compared as text: some types have no equality, some call different texts equal, and
+    what a trigger cannot do would fail the statement of somebody else.
     """
-    there = " AND ".join(f"{quoted(it)} IS NOT NULL" for it in key)
-    keys = listed(key)
-    values = ", ".join(map(quoted, compared))
-
-    texts = ", ".join(f'{quoted(it)}::text COLLATE "C"' for it in key)
-
-    def logged(rows: str) -> str:
-        return f"""\
-    INSERT INTO {named(layout.log)} ({listed(layout.key)})
-        SELECT DISTINCT ON ({texts}) {keys} FROM {rows} WHERE {there};
-"""  # noqa: S608 - the same
 
     def said(rows: str) -> str:
-        row = f"ROW({values})::text" if compared else f"{rows}::text"
-        return f"SELECT {keys}, {row} AS said FROM {rows}"  # noqa: S608 - the same
+        row = f"ROW({listed(compared)})" if compared else rows
+        return f"SELECT {listed(key)}, {row}::text AS said FROM {rows}"  # noqa: S608 - the same
 
-    updated = f"""(
-            ({said(_OLD)} EXCEPT {said(_NEW)})
+    return f"""(
+            ({said(_OLD)}
+                EXCEPT {said(_NEW)})
             UNION ALL
-            ({said(_NEW)} EXCEPT {said(_OLD)})
+            ({said(_NEW)}
+                EXCEPT {said(_OLD)})
         ) AS changed"""
-    wake = (
-        f"    IF FOUND THEN\n        PERFORM pg_notify({text(layout.log[-1])}, '');\n    END IF;\n"
-    )
-    wake = wake if layout.notifies else ""
-    emptied = f"    UPDATE {own(layout, 'state')} SET incarnation = gen_random_uuid();\n"  # noqa: S608 - the same
-    new, old = f"NEW TABLE AS {_NEW}", f"OLD TABLE AS {_OLD}"
-    parts = [f"-- What is written to {named(table)} is logged, once for each statement."]
-    for event, when, rows, body in (
-        ("inserted", "AFTER INSERT", f"REFERENCING {new}", logged(_NEW)),
-        ("updated", "AFTER UPDATE", f"REFERENCING {old} {new}", logged(updated)),
-        ("deleted", "AFTER DELETE", f"REFERENCING {old}", logged(_OLD)),
-        ("truncated", "AFTER TRUNCATE", "", emptied),
-    ):
-        name = statements.triggers_of(layout)[event]
-        function = _function(layout, table, event)
-        referencing = f" {rows}" if rows else ""
-        parts.append(f"""\
-CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql {_SAFE} AS {_MARK}
+
+
+def _logged(layout: Layout, key: tuple[str, ...], rows: str) -> str:
+    texts = ", ".join(f'{quoted(it)}::text COLLATE "C"' for it in key)
+    there = " AND ".join(f"{quoted(it)} IS NOT NULL" for it in key)
+    return f"""\
+    INSERT INTO {named(layout.log)} ({listed(layout.key)})
+        SELECT DISTINCT ON ({texts}) {listed(key)}
+        FROM {rows}
+        WHERE {there};
+"""  # noqa: S608 - the same
+
+
+def _trigger(layout: Layout, table: Name, event: str, rows: str, body: str) -> str:
+    """Return a function and its trigger.
+
+    Args:
+        layout: What is followed.
+        table: The table whose trigger it is.
+        event: ``inserted``, ``updated``, ``deleted`` or ``truncated``.
+        rows: The tables by which the function knows the rows.
+        body: What it does.
+    """
+    name, function = statements.triggers_of(layout)[event], _function(layout, table, event)
+    wake = ""
+    if layout.notifies:
+        channel = text(layout.log[-1])
+        wake = f"    IF FOUND THEN\n        PERFORM pg_notify({channel}, '');\n    END IF;\n"
+    referencing = f"\n    REFERENCING {rows}" if rows else ""
+    return f"""\
+CREATE FUNCTION {function}() RETURNS trigger
+LANGUAGE plpgsql {_SAFE} AS {_MARK}
 BEGIN
 {body}{wake}    RETURN NULL;
 END {_MARK};
-CREATE TRIGGER {quoted(name)} {when} ON {named(table)}{referencing}
+CREATE TRIGGER {quoted(name)} AFTER {_EVENTS[event]} ON {named(table)}{referencing}
     FOR EACH STATEMENT EXECUTE FUNCTION {function}();
-ALTER TABLE {named(table)} ENABLE ALWAYS TRIGGER {quoted(name)};""")
-    return "\n".join(parts) + "\n"
+ALTER TABLE {named(table)} ENABLE ALWAYS TRIGGER {quoted(name)};"""
 
 
 def _function(layout: Layout, table: Name, event: str) -> str:

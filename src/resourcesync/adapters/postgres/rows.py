@@ -1,6 +1,7 @@
 """Rows as resources: what each column says is checked, and left out where it says nothing."""
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import compress
@@ -11,7 +12,7 @@ from resourcesync.adapters.postgres.statements import ROW, quoted
 from resourcesync.adapters.postgres.templates import Column, Template
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, DocumentError
-from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.model.digests import ALGORITHMS, Digest, parse_digests
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource, many_resources
 
@@ -22,6 +23,7 @@ _MAX_TEXT: Final = 2_049
 """Characters that are read of a text: one more than a URI may have."""
 _MAX_LINKS: Final = 65_536
 _MAX_LENGTH: Final = (1 << 63) - 1
+_FORMS: Final = {name: re.compile(f"[0-9a-f]{{{size}}}") for name, size in ALGORITHMS.items()}
 _FIELDS: Final = {"type": "media_type", "encoding": "encoding", "changefreq": "changefreq"}
 
 Row = Sequence[str | None]
@@ -119,19 +121,25 @@ class Rows:
                 self._doubt(what, value)
             yield found
 
-    def _all_digests(self, count: int, columns: Sequence[Column]) -> Iterator[tuple[Digest, ...]]:
-        told = [
-            self._read(name, columns[at], lambda value, name=name: _digest(name, value))  # type: ignore[misc]  # bound at once
-            for name, at in self._digests.items()
-        ]
-        if self._hash is not None:
-            hashes: Column = columns[self._hash]
-        else:
-            hashes = (None,) * count
-        bare = zip(*told, strict=True) if told else ((),) * count
-        for text, found in zip(hashes, bare, strict=True):
-            digests = tuple(it for it in found if it is not None)
-            yield digests if text is None else (*digests, *self._usable(text, digests))
+    def _all_digests(self, count: int, columns: Sequence[Column]) -> Iterable[tuple[Digest, ...]]:
+        told = [self._bare(name, columns[at]) for name, at in self._digests.items()]
+        bare: Iterable[tuple[Digest | None, ...]] = zip(*told, strict=True)
+        found = [tuple(filter(None, it)) for it in bare] if told else [()] * count
+        if self._hash is None:
+            return found
+        texts = columns[self._hash]
+        return ((*one, *self._usable(it or "", one)) for it, one in zip(texts, found, strict=True))
+
+    def _bare(self, name: str, column: Column) -> Iterator[Digest | None]:
+        fits = _FORMS[name].fullmatch
+        for value in column:
+            if value is None or fits(value):
+                yield None if value is None else Digest(name, value)
+            else:
+                digest = Digest(name, value.strip().lower())
+                if not digest.is_usable:
+                    self._doubt(name, value)
+                yield digest if digest.is_usable else None
 
     def _usable(self, text: str, known: tuple[Digest, ...]) -> Iterator[Digest]:
         names = {it.algorithm for it in known}
@@ -173,11 +181,6 @@ def _moment(text: str) -> datetime | None:
 def _length(text: str) -> int | None:
     value = int(text)
     return value if 0 <= value <= _MAX_LENGTH else None
-
-
-def _digest(algorithm: str, text: str) -> Digest | None:
-    digest = Digest(algorithm, text.strip().lower())
-    return digest if digest.is_usable else None
 
 
 def _links(text: str) -> tuple[Link, ...] | None:

@@ -85,13 +85,13 @@ def triggers_of(layout: Layout) -> dict[str, str]:
 
 
 def state(layout: Layout, row: tuple[int, int]) -> str:
-    """Return the statement that tells what the log is, and whether it still has a row."""
+    """Return the statement that tells what the log is and notices, and whether it has a row."""
     transaction, number = row
     return f"""
 SELECT incarnation::text, pruned_to::text, EXISTS (
     SELECT FROM {named(layout.log)}
     WHERE log_number = {number} AND log_transaction = {xid(transaction)}
-) FROM {own(layout, "state")}
+), compared FROM {own(layout, "state")}
 """  # noqa: S608 - the same
 
 

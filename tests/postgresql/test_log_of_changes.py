@@ -1,0 +1,170 @@
+"""A log that cannot be gone on with is noticed; who waits is woken; a standby is read safely."""
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from resourcesync.errors import (
+    ConfigurationError,
+    DiscontinuityError,
+    SourceUnavailableError,
+)
+from resourcesync.ports.accounts import Account, Told
+from tests.support import postgres_server
+from tests.support.postgres_server import Server
+from tests.support.postgres_tables import BASE, RECORDS, Records, account
+
+SCHEMA = "resourcesync"
+LOG = f"{SCHEMA}.record_change"
+
+
+@pytest.fixture
+def records(address: str) -> Iterator[Records]:
+    found = Records(address)
+    found.migrate()
+    found.put("a", b"a")
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def opened(records: Records) -> Iterator[Account]:
+    with account(records.address) as found:
+        yield found
+
+
+def uris(told: list[Told]) -> set[str]:
+    return {change.uri.removeprefix(f"{BASE}objects/") for it in told for change in it.changes}
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (f"DELETE FROM {LOG}",),
+        (f"DROP TABLE {LOG} CASCADE",),
+        ("TRUNCATE record",),
+        ("ALTER TABLE record DISABLE TRIGGER record_change_deleted",),
+        ("CREATE TABLE other (LIKE record)", "DROP TABLE record",
+         "ALTER TABLE other RENAME TO record"),
+        (f"UPDATE {LOG}_state SET incarnation = gen_random_uuid()",),
+        ("INSERT INTO record VALUES ('x')", f"SELECT {LOG}_prune('0')"),
+    ],
+    ids=["deleted", "dropped", "truncated", "disabled", "swapped", "made-anew", "pruned"],
+)  # fmt: skip
+def test_a_log_that_may_lack_something_is_not_gone_on_with(
+    records: Records, opened: Account, statements: tuple[str, ...]
+) -> None:
+    position = opened.position()
+
+    for it in statements:
+        records.run(it)
+
+    with pytest.raises(DiscontinuityError):
+        list(opened.changes(position, 0))
+
+
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [
+        ('"after":"[^"]*"', '"after":"99999:99999:"'),
+        ('"log":"', '"log":"1'),
+        ("{", ""),
+        (r'"row":\[', '"row":["x",'),
+        ('"after":"', '"after":"9'),
+    ],
+    ids=["of-the-future", "of-another-server", "no-json", "no-row", "no-snapshot"],
+)
+def test_a_position_of_another_time_or_place_is_not_gone_on_with(
+    opened: Account, part: str, other: str
+) -> None:
+    position = opened.position()
+
+    with pytest.raises(DiscontinuityError):
+        list(opened.changes(re.sub(part, other, position, count=1), 0))
+
+
+def test_what_was_read_may_be_pruned(records: Records, opened: Account) -> None:
+    position = opened.position()
+    records.put("b", b"b")
+    (*_, last) = opened.changes(position, 0)
+
+    assert records.run(f"SELECT {LOG}_prune('1 hour')") == [(0,)]
+    assert records.run(f"SELECT {LOG}_prune('0')") == [(2,)]
+    records.put("c", b"c")
+
+    assert uris(list(opened.changes(last.position, 0))) == {"c"}
+
+
+def test_a_column_that_the_log_does_not_notice_is_not_published(records: Records) -> None:
+    with (
+        account(records.address, RECORDS | {"type": "notes"}) as found,
+        pytest.raises(ConfigurationError, match="does not notice notes"),
+    ):
+        found.position()
+
+
+def test_one_without_a_log_is_only_read(address: str) -> None:
+    records = Records(address)
+    records.put("a", b"a")
+    with account(address) as found:
+        assert found.position() == ""
+        assert len(list(found.resources())) == 1
+    records.close()
+
+
+def test_who_waits_is_woken_by_a_commit(records: Records, opened: Account) -> None:
+    position = opened.position()
+    began = time.monotonic()
+    writer = threading.Timer(0.3, records.put, ("b", b"b"))
+    writer.start()
+
+    told = next(iter(opened.changes(position, 30)))
+
+    assert uris([told]) == {"b"}
+    assert time.monotonic() - began < 8  # without being woken it would look after ten seconds
+    writer.join()
+
+
+def test_the_printed_grants_are_enough_and_needed(records: Records) -> None:
+    records.run(f"DROP SCHEMA {SCHEMA} CASCADE")
+    records.run("DROP ROLE IF EXISTS rs_reader")
+    records.run("CREATE ROLE rs_reader LOGIN")
+    records.migrate(RECORDS | {"reader": "rs_reader"})
+    with account(records.address.replace("//rs@", "//rs_reader@")) as found:
+        position = found.position()
+        records.put("b", b"b")
+        assert uris(list(found.changes(position, 0))) == {"b"}
+    records.run("DROP OWNED BY rs_reader")
+    records.run("DROP ROLE rs_reader")
+
+
+def test_a_standby_is_read_safely_and_one_that_was_promoted_is_another_server(
+    server: Server, tmp_path: Path, records: Records
+) -> None:
+    if not server.folder:
+        pytest.skip("the server is not ours: no standby can be made of it")
+    with postgres_server.standby_of(server) as standby, psycopg.connect(records.address) as writer:
+        place = records.address.replace(server.folder, standby.folder)
+        writer.execute("INSERT INTO record (id) VALUES ('late')")  # not committed yet
+        records.put("b", b"b")
+        postgres_server.caught_up(server, standby)
+        with account(place) as found:
+            position = found.position()
+            ahead = re.sub('"after":"[^"]*"', '"after":"99999:99999:"', position)
+            with pytest.raises(SourceUnavailableError):
+                list(found.changes(ahead, 0))
+            writer.commit()
+            records.put("c", b"c")
+            postgres_server.caught_up(server, standby)
+
+            told = list(found.changes(position, 1.5))
+
+            assert {"late", "c"} <= uris(told)
+            postgres_server.promote(standby)
+            with pytest.raises(DiscontinuityError):
+                list(found.changes(told[-1].position, 0))

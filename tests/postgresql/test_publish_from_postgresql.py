@@ -1,0 +1,303 @@
+"""A table, a query, a catalogue in PostgreSQL is published and followed, as the how-to says."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.cli.main import run
+from resourcesync.errors import ResourceSyncError, SourceUnavailableError
+from resourcesync.model.digests import Digest
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.wiring import accounts, catalogues, migrations
+from resourcesync.wiring.accounts import Followed
+from resourcesync.wiring.publishing import Asked, Published
+from tests.support.command_line import Said
+from tests.support.postgres_tables import BASE, RECORDS, Records, account
+
+
+class Site:
+    """A Source that is published from a database."""
+
+    def __init__(self, address: str, out: Path, values: dict[str, str] | None = None) -> None:
+        self.catalogue = out / ".resourcesync" / "catalogue.db"
+        self._followed = Followed(address=address, values=values or RECORDS, out=out)
+        self._told = 0
+
+    def publish(self) -> Published:
+        return accounts.publish_account(
+            self._followed, {"url": BASE}, clock=SystemClock(), asked=Asked()
+        )
+
+    def lengths(self) -> dict[str, int | None]:
+        found = catalogues.read_resources(self.catalogue)
+        return {it.uri.removeprefix(BASE): it.length for it in found}
+
+    def news(self) -> list[tuple[str, str]]:
+        """Publish, and return what was told since the last time."""
+        self.publish()
+        found = list(catalogues.read_changes(self.catalogue, self._told))
+        self._told = found[-1][0] if found else self._told
+        return [(it.kind.value, it.uri.removeprefix(BASE)) for _, it in found]
+
+
+def read(address: str, values: Mapping[str, str]) -> None:
+    """Do what a first publication does."""
+    with account(address, values) as opened:
+        opened.position()
+        list(opened.resources())
+
+
+def test_the_journey_of_the_how_to(address: str, tmp_path: Path, capsys: Said) -> None:
+    records = Records(address)
+    records.put("1", b"one")
+    records.put("a b", b"two")
+    told = [word for key, value in RECORDS.items() for word in ("--with", f"{key}={value}")]
+    assert run(["config", "postgres", *told]) == 0
+    records.run(capsys.readouterr().out)
+    publish = ["publish", address, *told, "--url", BASE, "--out", str(tmp_path)]
+
+    assert run(publish) == 0
+    records.put("1", b"longer")
+    records.remove("a b")
+    records.put("3", b"new")
+    records.run("UPDATE record SET notes = '{}'")
+    assert run(publish) == 0
+
+    shown = (tmp_path / "resourcesync" / "changelist.xml").read_text()
+    assert shown.count("<url>") == 3
+    for part in ('change="updated"', 'change="deleted"', 'change="created"', "objects/a%20b"):
+        assert part in shown
+    records.close()
+
+
+def test_each_value_becomes_what_it_is_called(address: str) -> None:
+    records = Records(address)
+    digest = "d41d8cd98f00b204e9800998ecf8427e"
+    records.run(
+        "CREATE TABLE page (place text, part int, changed timestamp, size int, md5 uuid, sha text,"
+        " said text, kind text, links jsonb, twin text)"
+    )
+    links = '[{"rel": "describedby", "href": "https://h.example/m", "type": "a/b", "length": 3}]'
+    row = "INSERT INTO page VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    records.run(
+        row, "x y/ü%20", 1, "2026-01-02 03:04:05.5", 7, digest, "F" * 40,
+        f"md5:{'0' * 32} sha-256:{'a' * 64}", "text/plain", links, "https://h.example/t",
+    )  # fmt: skip
+    records.run(row, "z", 2, "infinity", -1, None, "none", "md5:x", None, "[1]", None)
+    records.run(row, None, 3, None, None, None, None, None, None, None, None)
+    values = {
+        "table": "page", "uri": "{+place}?part={part}", "lastmod": "changed", "length": "size",
+        "md5": "md5", "sha-1": "sha", "hash": "said", "type": "kind", "links": "links",
+        "encoding": "identity/x", "link.alternate": "twin", "link.collection": "https://h.example/c",
+        "link.canonical": "https://h.example/{place}",
+    }  # fmt: skip
+
+    with account(address, values) as found:
+        one, other = sorted(found.resources(), key=lambda it: it.uri)
+
+    collection = Link(rel="collection", href="https://h.example/c")
+    described = Link(rel="describedby", href="https://h.example/m", media_type="a/b", length=3)
+    assert one == Resource(
+        uri=f"{BASE}x%20y/%C3%BC%20?part=1",
+        lastmod=datetime(2026, 1, 2, 3, 4, 5, 500_000, tzinfo=UTC),
+        length=7,
+        digests=(Digest("sha-1", "f" * 40), Digest("md5", digest), Digest("sha-256", "a" * 64)),
+        media_type="text/plain",
+        encoding="identity/x",
+        links=(
+            Link(rel="alternate", href="https://h.example/t"),
+            Link(rel="canonical", href="https://h.example/x%20y%2F%C3%BC%2520"),
+            collection,
+            described,
+        ),
+    )
+    assert other == Resource(
+        uri=f"{BASE}z?part=2",
+        encoding="identity/x",
+        links=(Link(rel="canonical", href="https://h.example/z"), collection),
+    )
+    records.close()
+
+
+def test_a_query_changes_with_the_tables_that_it_joins(address: str, tmp_path: Path) -> None:
+    records = Records(address, key="int")
+    records.run("CREATE TABLE file (record int REFERENCES record ON DELETE CASCADE, bytes int)")
+    records.run("INSERT INTO record (id) VALUES (1), (2), (3)")
+    records.run("INSERT INTO file VALUES (1, 10), (1, 20), (2, 30)")
+    values = {
+        "query": "SELECT id, sum(bytes) AS size FROM record LEFT JOIN file ON record = id"
+        " WHERE notes IS NULL GROUP BY id -- those that are public",
+        "table": "record", "joins": "file(record)", "uri": "{id}", "length": "size",
+    }  # fmt: skip
+    records.run(migrations.postgres(values))
+    site = Site(address, tmp_path, values)
+
+    site.publish()
+    assert site.lengths() == {"1": 30, "2": 30, "3": None}
+    records.run("UPDATE file SET bytes = bytes + 1 WHERE record = 1")
+    records.run("UPDATE file SET bytes = bytes WHERE record = 2")
+    records.run("INSERT INTO file VALUES (3, 5)")
+    assert sorted(site.news()) == [("updated", "1"), ("updated", "3")]
+    records.run("UPDATE record SET notes = '{}' WHERE id = 1")
+    records.run("DELETE FROM record WHERE id = 2")
+    assert sorted(site.news()) == [("deleted", "1"), ("deleted", "2")]
+    assert site.lengths() == {"3": 5}
+    records.close()
+
+
+def test_a_catalogue_in_postgresql_is_made_filled_and_followed(
+    address: str, tmp_path: Path
+) -> None:
+    records = Records(address)
+    records.run(migrations.postgres({"layout": "catalogue", "reader": "rs"}))
+    records.run(
+        "INSERT INTO resourcesync.resource (uri, length, links) VALUES (%s, 3, %s)",
+        f"{BASE}a",
+        '[{"rel": "up", "href": "https://museum.example/"}]',
+    )
+    site = Site(address, tmp_path, {"layout": "catalogue"})
+    site.publish()
+
+    with pytest.raises(psycopg.errors.CheckViolation):
+        records.run("INSERT INTO resourcesync.resource (uri) VALUES ('https://h.example/a b')")
+    records.run("INSERT INTO resourcesync.resource (uri) VALUES (%s)", f"{BASE}b")
+
+    assert site.news() == [("created", "b")]
+    (known, _) = catalogues.read_resources(site.catalogue)
+    assert known.links == (Link(rel="up", href=BASE),)
+    records.close()
+
+
+def test_what_is_emptied_and_filled_again_tells_only_what_differs(
+    address: str, tmp_path: Path
+) -> None:
+    records = Records(address)
+    records.migrate()
+    for name in ("a", "b", "c"):
+        records.put(name, name.encode())
+    site = Site(address, tmp_path)
+    site.publish()
+
+    with records.connection.transaction():
+        records.run("CREATE TEMP TABLE kept AS SELECT * FROM record WHERE id <> 'c'")
+        records.run("TRUNCATE record")
+        records.run("INSERT INTO record SELECT * FROM kept")
+        records.put("b", b"other")
+
+    assert sorted(site.news()) == [("deleted", "objects/c"), ("updated", "objects/b")]
+    records.close()
+
+
+def test_types_that_call_different_texts_equal_lose_no_uri(address: str) -> None:
+    records = Records(address, key="numeric")
+    records.migrate()
+    records.run("INSERT INTO record (id) VALUES (1.0), (2.0)")
+    with account(address) as found:
+        position = found.position()
+        records.run("UPDATE record SET id = 1.00 WHERE id = 1")
+
+        ((_, changes, *_),) = found.changes(position, 0)
+
+    assert {(it.kind, it.uri) for it in changes} == {
+        (ChangeKind.DELETED, f"{BASE}objects/1.0"),
+        (ChangeKind.UPDATED, f"{BASE}objects/1.00"),
+    }
+    records.close()
+
+
+def test_nothing_is_recorded_when_the_server_goes_in_the_middle(
+    address: str, tmp_path: Path
+) -> None:
+    records = Records(address)
+    records.run("INSERT INTO record (id) SELECT generate_series(1, 3000)")
+    site = Site(address, tmp_path)
+    site.publish()
+    before = site.lengths()
+    records.run(
+        "CREATE FUNCTION going(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN IF $1 = '2900' THEN"
+        " PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN $1; END $$"
+    )
+    records.run("ALTER TABLE record RENAME TO hidden")
+    records.run("CREATE VIEW record AS SELECT going(id) AS id, size, digest, changed FROM hidden")
+
+    with pytest.raises(SourceUnavailableError, match="terminat"):
+        Site(address, tmp_path).publish()
+
+    assert len(before) == 3_000
+    assert site.lengths() == before
+    records.close()
+
+
+@pytest.mark.parametrize(
+    ("values", "told", "code"),
+    [
+        ({"tabel": "record"}, "knows no --with tabel", "config"),
+        ({"table": "nothing"}, '"nothing" does not exist', "config"),
+        ({"lastmod": "when"}, "no column 'when'", "config"),
+        ({"length": "notes"}, "cannot cast type json", "config"),
+        ({"query": "SELEKT 1"}, "syntax error", "config"),
+        ({"query": "DELETE FROM record RETURNING id"}, "", "config"),
+        ({"query": "SELECT pg_sleep(5)::text AS id", "timeout": "1"}, "timeout", "unavailable"),
+        ({"uri": "{id"}, "no partner", "config"),
+        ({"table": ""}, "what is read", "config"),
+        ({"layout": "other"}, "no layout", "config"),
+        ({"joins": "file("}, "cannot be read", "config"),
+        ({"joins": "file(a,b)"}, "needs 1 columns", "config"),
+        ({"notify": "perhaps"}, "yes or no", "config"),
+        ({"timeout": "0"}, "no number of seconds", "config"),
+        ({"table": "a" * 60}, "longer than", "config"),
+    ],
+)
+def test_a_mistake_is_told_and_nothing_is_recorded(
+    address: str, values: dict[str, str], told: str, code: str
+) -> None:
+    records = Records(address)
+    mapping = {"table": "record", "uri": "{id}"} | values
+    with pytest.raises(ResourceSyncError) as found:
+        read(address, mapping)
+
+    assert told in found.value.message
+    assert found.value.code == code
+    records.close()
+
+
+def test_a_server_that_is_not_there_refuses_or_has_no_such_database_is_told(
+    address: str, tmp_path: Path
+) -> None:
+    records = Records(address)
+    records.run("DROP ROLE IF EXISTS nobody_much")
+    records.run("CREATE ROLE nobody_much LOGIN")
+    places = {
+        "postgresql://rs@127.0.0.1:1/x": "unavailable",
+        f"postgresql:///x?host={tmp_path}": "unavailable",
+        address.replace("/rs_", "/nothing_"): "config",
+        address.replace("//rs@", "//nobody_much@"): "refused",
+    }
+    for place, code in places.items():
+        with pytest.raises(ResourceSyncError) as found:
+            read(place, RECORDS)
+        assert found.value.code == code
+    records.run("DROP ROLE nobody_much")
+    records.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://me:hunter2@h.example/db",
+        "postgresql://h.example/db?password=hunter2",
+        "postgresql://me:hunter2@[h.example/db",
+    ],
+)
+def test_a_secret_in_an_address_is_refused_and_not_told(address: str) -> None:
+    with pytest.raises(ResourceSyncError) as found:
+        read(address, RECORDS)
+
+    assert "hunter2" not in f"{found.value} {found.value.evidence} {found.value.hint}"
+    assert found.value.code == "config"
