@@ -225,3 +225,37 @@ def test_what_was_left_is_named_up_to_a_hundred() -> None:
     assert report.left[0] == Left(code="unreadable-file", reason=f"{BASE}000 is denied")
     assert report.left[1] == Left(code="original-changed", reason="001 changed")
     assert len(report.left) == 100
+
+
+class Expectant(MemoryOriginals):
+    """Originals that want to know what is measured next."""
+
+    def __init__(self) -> None:
+        super().__init__(ManualClock())
+        self.told: list[list[str]] = []
+        self.read: list[str] = []
+
+    def expect(self, originals: Sequence[Original]) -> None:
+        assert [uri for told in self.told for uri in told] == self.read
+        self.told.append([original.uri for original in originals])
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        self.read.append(original.uri)
+        return super().measure(original)
+
+
+def test_what_is_next_is_told_before_it_is_measured_some_at_a_time() -> None:
+    originals, catalogue, clock = Expectant(), MemoryCatalogue(), ManualClock()
+    names = [f"{BASE}{number:03}" for number in range(200)]
+    for name in names:
+        originals.put(name, name.encode())
+    assert scan(originals, catalogue, clock.now()).created == 200
+    assert originals.read == names
+    assert [len(told) for told in originals.told] == [64, 64, 64, 8]
+    for name in names[:100]:
+        originals.remove(name)
+    originals.put(names[150], b"new")
+    originals.told, originals.read = [], []
+    report = scan(originals, catalogue, clock.now())
+    assert (report.deleted, report.updated, report.hashed) == (100, 1, 1)
+    assert [name for told in originals.told for name in told] == originals.read == [names[150]]

@@ -1,11 +1,11 @@
 """Originals that are not files of a folder: what a plug-in for them is given, and gives."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from resourcesync.ports.catalogue import Originals
+from resourcesync.ports.catalogue import Original, Originals
 from resourcesync.ports.contents import Readable
 
 
@@ -33,6 +33,14 @@ class OpenOriginals(Originals, Readable, Protocol):
     ``scan`` yields them in rising order of their URIs, which is rarely the order of a listing; and
     it yields none before all are listed, or raises when the listing breaks off.
     """
+
+
+class ExpectantOriginals(OpenOriginals, Protocol):
+    """Originals that are read sooner when it is known which are next; a plug-in need not."""
+
+    def expect(self, originals: Sequence[Original]) -> None:
+        """Begin to read these, at most 64: each is measured next, in this order."""
+        ...
 
 
 OriginalsFactory = Callable[[OriginalsOptions], AbstractContextManager[OpenOriginals]]

@@ -186,6 +186,7 @@ class LinkedOriginals:
         self.scan = originals.scan
         self.omissions = originals.omissions
         self.open = originals.open
+        self.expect = getattr(originals, "expect", None)
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read the bytes once; return the resource with its links, and its fingerprint.

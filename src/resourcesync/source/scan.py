@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Final, assert_never
 
-from resourcesync.compare import Created, Deleted, Same, Updated, compare
+from resourcesync.compare import Created, Deleted, Difference, Same, Updated, compare
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import agree
 from resourcesync.ports import Catalogue, Catalogued, Original, Originals, Recording
@@ -17,6 +18,7 @@ _UNREADABLE = "unreadable-file"
 
 
 _MAX_LEFT: Final = 100
+_AHEAD: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +98,8 @@ def scan(
     left: list[Left] = []
     with catalogue.record(now) as recording:
         seen = _counted(originals.scan(), counts)
-        for difference in compare(
-            catalogue.catalogued(), seen, same=_differs if anew else _looks_same
-        ):
+        differences = compare(catalogue.catalogued(), seen, same=_differs if anew else _looks_same)
+        for difference in _expected(differences, originals):
             match difference:
                 case Same():
                     continue
@@ -116,6 +117,20 @@ def scan(
         if settle is not None:
             settle()
     return ScanReport(**counts, omitted=len(originals.omissions()), left=tuple(left))
+
+
+def _expected(
+    differences: Iterator[Difference[Original, Catalogued]], originals: Originals
+) -> Iterator[Difference[Original, Catalogued]]:
+    """Yield all differences, some at a time where the originals want to know what is next."""
+    expect = getattr(originals, "expect", None)
+    if expect is None:
+        yield from differences
+        return
+    changed = (it for it in differences if not isinstance(it, Same))
+    while some := list(islice(changed, _AHEAD)):
+        expect([it.after for it in some if not isinstance(it, Deleted)])
+        yield from some
 
 
 def _empty(deleted: int) -> ConfigurationError:

@@ -154,6 +154,7 @@ class _Selected:
 
     def __init__(self, originals: OpenOriginals, settings: Settings) -> None:
         self._originals = originals
+        self.expect = getattr(originals, "expect", None)
         url = settings.url
         self._base = url if url.endswith("/") else f"{url}/"
         self._judge = Judge(

@@ -4,6 +4,7 @@ import hashlib
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import datetime
 from mimetypes import MimeTypes
@@ -24,6 +25,7 @@ _MOST_URI: Final = 2_048
 _MAX_OMISSIONS: Final = 10_000
 _BLOCK: Final = 1 << 20
 _SOME: Final = 1_000
+_AT_ONCE: Final = 16
 _MD5: Final = re.compile(r'"([0-9a-f]{32})"')
 _UNTOLD: Final = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 _types: Final = MimeTypes(())
@@ -44,10 +46,13 @@ class BucketOriginals:
         options: How they are published. The value ``etag`` may be ``md5``: the operator says that
             the ETag of what was put in one part is its MD5, as it is unless a key of KMS or of the
             customer's encrypts it. Then, with that digest alone, nothing is read.
+        pool: Reads what is expected.
     """
 
-    def __init__(self, bucket: Bucket, options: OriginalsOptions) -> None:
+    def __init__(self, bucket: Bucket, options: OriginalsOptions, pool: ThreadPoolExecutor) -> None:
         self._bucket = bucket
+        self._pool = pool
+        self._begun: dict[Original, Future[tuple[Resource, str]]] = {}
         self._base = options.base_uri
         self._algorithms = options.algorithms
         self._omissions: list[Omission] = []
@@ -104,6 +109,10 @@ class BucketOriginals:
         if len(self._omissions) < _MAX_OMISSIONS:
             self._omissions.append(Omission(name=key, reason=reason))
 
+    def expect(self, originals: Sequence[Original]) -> None:
+        """Begin to read these, several at a time: they are measured next."""
+        self._begun = {it: self._pool.submit(self._measure, it) for it in originals}
+
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read an object once; return the resource with its digests, and its fingerprint.
 
@@ -111,6 +120,10 @@ class BucketOriginals:
             OriginalChangedError: It is another one now, or gone.
             StorageError: It cannot be read.
         """
+        begun = self._begun.pop(original, None)
+        return self._measure(original) if begun is None else begun.result()
+
+    def _measure(self, original: Original) -> tuple[Resource, str]:
         version = original.fingerprint.partition(" ")[0]
         md5 = _MD5.fullmatch(version)
         key = self._key(original.uri)
@@ -183,4 +196,9 @@ def open_originals(options: OriginalsOptions) -> Iterator[BucketOriginals]:
     Raises:
         ConfigurationError: obstore is not installed, or the address is none.
     """
-    yield BucketOriginals(Bucket(options.address, patience=store.PATIENCE), options)
+    bucket = Bucket(options.address, patience=store.PATIENCE)
+    pool = ThreadPoolExecutor(_AT_ONCE, "originals")
+    try:
+        yield BucketOriginals(bucket, options, pool)
+    finally:
+        pool.shutdown(cancel_futures=True)
