@@ -98,6 +98,21 @@ def test_files_are_chosen_by_bundle_and_pattern() -> None:
     assert chosen(*everything, files="*.pdf,*/1") == [thesis.uri, plain.uri, page.uri]
 
 
+def test_addresses_of_files_can_be_rewritten() -> None:
+    pages = [
+        FoundFile(uri=f"https://j.example/article/view/{it}", is_listed=False)
+        for it in ("1", "1/2", "1/3")
+    ]
+
+    assert chosen(*pages, files="*/view/*/*", rewrite="/view/ => /download/") == [
+        "https://j.example/article/download/1/2",
+        "https://j.example/article/download/1/3",
+    ]
+    assert chosen(*pages, files="*/view/*/*", rewrite="/3=>/2") == [
+        "https://j.example/article/view/1/2"
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "is_restricted"),
     [
@@ -145,6 +160,8 @@ def test_sets_have_addresses() -> None:
         {"measure": "maybe"},
         {"overlap": "2"},
         {"names": "handles"},
+        {"rewrite": "view"},
+        {"rewrite": "=>x"},
         {"collections": "https://r.example/"},
         {"from": "yesterday"},
         {"changefreq": "seldom"},

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from fnmatch import translate
 from functools import lru_cache
@@ -46,6 +46,7 @@ class Choice:
         sets: ``setSpec`` of the sets to publish; none: everything.
         begin: Only records of this datestamp or later; empty for all.
         files: Patterns of the addresses of files; none: those that metadata lists as files.
+        rewrite: What is replaced in the addresses of files, and by what; two texts, or none.
         files_from: Formats that are read to find files, and not published.
         bundles: Kinds of listed files, such as ``ORIGINAL``; none: all.
         restricted: Patterns of texts on rights that keep the files of an item back.
@@ -62,6 +63,7 @@ class Choice:
     sets: tuple[str, ...] = ()
     begin: str = ""
     files: tuple[str, ...] = ()
+    rewrite: tuple[str, ...] = ()
     files_from: tuple[str, ...] = ()
     bundles: tuple[str, ...] = ("ORIGINAL", "CONTENT")
     restricted: tuple[str, ...] = CLOSED
@@ -79,7 +81,8 @@ class Choice:
 
     def chosen(self, findings: Findings) -> tuple[FoundFile, ...]:
         """Return the files that are published, if everybody may have them."""
-        return tuple(it for it in findings.files if self._is_chosen(it))
+        found = (self._rewritten(it) for it in findings.files if self._is_chosen(it))
+        return tuple({it.uri: it for it in found}.values())
 
     def is_restricted(self, findings: Findings) -> bool:
         """Whether the metadata says that not everybody may have the files."""
@@ -94,6 +97,12 @@ class Choice:
             return f"{self.endpoint}{joint}{query}"
         handle = re.sub(r"^(?:col|com)_", "", spec).replace("_", "/", 1)
         return self.collections.replace("{set}", _quoted(spec)).replace("{handle}", _quoted(handle))
+
+    def _rewritten(self, file: FoundFile) -> FoundFile:
+        if not self.rewrite:
+            return file
+        before, after = self.rewrite
+        return replace(file, uri=file.uri.replace(before, after, 1))
 
     def _is_chosen(self, file: FoundFile) -> bool:
         if not file.is_listed:
@@ -162,6 +171,13 @@ def _moment(text: str) -> str:
     return format_w3c(found)
 
 
+def _replacement(text: str) -> tuple[str, ...]:
+    before, arrow, after = text.partition("=>")
+    if not arrow or not before.strip() or not (before + after).isascii():
+        raise ValueError("write OLD=>NEW")
+    return before.strip(), after.strip()
+
+
 def _yes_or_no(text: str) -> bool:
     if text not in ("yes", "no"):
         raise ValueError("write yes or no")
@@ -199,6 +215,7 @@ _KEYS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "sets": ("sets", _words),
     "from": ("begin", _moment),
     "files": ("files", _words),
+    "rewrite": ("rewrite", _replacement),
     "files-from": ("files_from", _words),
     "bundles": ("bundles", _bundles),
     "restricted": ("restricted", _restricted),
