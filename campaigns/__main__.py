@@ -13,6 +13,8 @@ from campaigns.outcome import Asked, Campaign, table
 NAMES: Final = (
     "arxiv",
     "bucket",
+    "cursor",
+    "elasticsearch",
     "faults",
     "http2",
     "large",
@@ -24,6 +26,7 @@ NAMES: Final = (
     "torture",
     "uris",
     "watched",
+    "wikipedia",
 )
 
 

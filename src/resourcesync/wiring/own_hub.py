@@ -14,7 +14,7 @@ from resourcesync.source import naming
 from resourcesync.source.naming import Naming
 from resourcesync.websub.messages import MOST_PAYLOAD, link_field
 from resourcesync.websub.rules import HubRules
-from resourcesync.wiring import hubs, notifying
+from resourcesync.wiring import catalogues, hubs, notifying
 from resourcesync.wiring.hubs import OpenHub
 from resourcesync.wiring.publishing import CATALOGUE, NOTE, decode_settings
 
@@ -36,12 +36,14 @@ class OwnHub:
 
 
 def hubs_of(root: Path) -> tuple[str, ...]:
-    """Return the hubs that the documents of a tree name.
+    """Return the hubs that the documents of a tree name, or those of what another system tells.
 
     Raises:
         StorageError: The catalogue cannot be read.
     """
-    return decode_settings(read_note(root / CATALOGUE, NOTE)).hubs
+    path = root / CATALOGUE
+    text = read_note(path, NOTE)
+    return decode_settings(read_note(path, catalogues.NOTE) if text is None else text).hubs
 
 
 def open_own_hub(
