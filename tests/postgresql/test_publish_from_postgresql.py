@@ -21,6 +21,25 @@ from tests.support.command_line import Said
 from tests.support.postgres_tables import BASE, RECORDS, Records, account
 
 
+MISTAKES: list[tuple[dict[str, str], str, str]] = [
+    ({"tabel": "record"}, "knows no --with tabel", "config"),
+    ({"table": "nothing"}, '"nothing" does not exist', "config"),
+    ({"lastmod": "when"}, "no column 'when'", "config"),
+    ({"length": "notes"}, "cannot cast type json", "config"),
+    ({"query": "SELEKT 1"}, "syntax error", "config"),
+    ({"query": "DELETE FROM record RETURNING id"}, "", "config"),
+    ({"query": "SELECT pg_sleep(5)::text AS id", "timeout": "1"}, "timeout", "unavailable"),
+    ({"uri": "{id"}, "no partner", "config"),
+    ({"table": ""}, "what is read", "config"),
+    ({"layout": "other"}, "no layout", "config"),
+    ({"joins": "file("}, "cannot be read", "config"),
+    ({"joins": "file(a,b)"}, "needs 1 columns", "config"),
+    ({"notify": "perhaps"}, "yes or no", "config"),
+    ({"timeout": "0"}, "no number of seconds", "config"),
+    ({"table": "a" * 60}, "longer than", "config"),
+]
+
+
 class Site:
     """A Source that is published from a database."""
 
@@ -234,36 +253,14 @@ def test_nothing_is_recorded_when_the_server_goes_in_the_middle(
     records.close()
 
 
-@pytest.mark.parametrize(
-    ("values", "told", "code"),
-    [
-        ({"tabel": "record"}, "knows no --with tabel", "config"),
-        ({"table": "nothing"}, '"nothing" does not exist', "config"),
-        ({"lastmod": "when"}, "no column 'when'", "config"),
-        ({"length": "notes"}, "cannot cast type json", "config"),
-        ({"query": "SELEKT 1"}, "syntax error", "config"),
-        ({"query": "DELETE FROM record RETURNING id"}, "", "config"),
-        ({"query": "SELECT pg_sleep(5)::text AS id", "timeout": "1"}, "timeout", "unavailable"),
-        ({"uri": "{id"}, "no partner", "config"),
-        ({"table": ""}, "what is read", "config"),
-        ({"layout": "other"}, "no layout", "config"),
-        ({"joins": "file("}, "cannot be read", "config"),
-        ({"joins": "file(a,b)"}, "needs 1 columns", "config"),
-        ({"notify": "perhaps"}, "yes or no", "config"),
-        ({"timeout": "0"}, "no number of seconds", "config"),
-        ({"table": "a" * 60}, "longer than", "config"),
-    ],
-)
-def test_a_mistake_is_told_and_nothing_is_recorded(
-    address: str, values: dict[str, str], told: str, code: str
-) -> None:
+def test_a_mistake_is_told_and_nothing_is_recorded(address: str) -> None:
     records = Records(address)
-    mapping = {"table": "record", "uri": "{id}"} | values
-    with pytest.raises(ResourceSyncError) as found:
-        read(address, mapping)
+    for values, told, code in MISTAKES:
+        with pytest.raises(ResourceSyncError) as found:
+            read(address, {"table": "record", "uri": "{id}"} | values)
 
-    assert told in found.value.message
-    assert found.value.code == code
+        assert told in found.value.message
+        assert found.value.code == code
     records.close()
 
 
