@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -15,6 +16,8 @@ import pytest
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.cli.event_schema import event_schema
 from resourcesync.cli.main import run
+from resourcesync.cli.watch_words import words
+from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
 from resourcesync.wiring import publishing
 from tests.support.command_line import MIRRORED, Said, rows
 from tests.support.commands import free_port
@@ -128,3 +131,40 @@ def test_operators_see_how_the_subscription_of_a_mirror_stands(
     assert looker.topic in card
     assert f"At the hub {base}hub." in card
     assert " s ago" in card
+
+
+@pytest.mark.parametrize(
+    ("fields", "text", "level"),
+    [
+        ({"state": "pending"}, "asks https://hub.example/ for notifications", DETAIL),
+        ({"state": "verified"}, "notifications until 2026-12-01 00:00:00Z", NORMAL),
+        (
+            {"state": "verified", "was": "verified"},
+            "notifications until 2026-12-01 00:00:00Z",
+            DETAIL,
+        ),
+        (
+            {"state": "refused", "reason": "the hub refuses it: 403"},
+            "no notifications of https://hub.example/  the hub refuses it: 403",
+            QUIET,
+        ),
+        (
+            {"state": "verified", "refused": 3, "refusals": {"ended": 9, "signature": 3}},
+            "notifications until 2026-12-01 00:00:00Z  3 notifications refused: signature",
+            QUIET,
+        ),
+    ],
+)
+def test_a_line_says_how_a_subscription_stands_and_bad_news_are_louder(
+    fields: dict[str, object], text: str, level: int
+) -> None:
+    usual: dict[str, object] = {
+        "time": datetime(2026, 11, 21, 6, tzinfo=UTC),
+        "mirror": "museum",
+        "topic": "https://museum.example/channel",
+        "hub": "https://hub.example/",
+        "until": datetime(2026, 12, 1, tzinfo=UTC),
+        "refused": 0,
+    }
+    [line] = words("watch.subscription", usual | fields)
+    assert line == Line(f"2026-11-21T06:00:00Z  museum  {text}", "", level)

@@ -178,6 +178,7 @@ def test_what_is_worst_of_a_mirrors_subscriptions_stands_in_the_list_of_mirrors(
     assert "Notified" not in without
     card = mirror_page(detail("museum"), 1).partition("<h2>Notifications</h2>")[2]
     assert "Refused: 2 not signed as agreed." in card
+    assert "5 came to a former callback" in card
     assert "1 h ago" in card
 
 

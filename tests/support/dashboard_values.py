@@ -112,7 +112,7 @@ def pushed(text: str) -> Pushed:
                 why=text,
                 taken=3,
                 last=NOW - HOUR,
-                refusals=((Fault.SIGNATURE, 2),),
+                refusals=((Fault.SIGNATURE, 2), (Fault.ENDED, 5)),
             )
             for standing in (Standing.VERIFIED, Standing.REFUSED)
         )

@@ -108,7 +108,7 @@ def test_each_delivery_is_counted_and_each_refusal_with_its_reason(world: World)
     assert world.deliver(active, BODY).status == 410
 
     found = stands(world)
-    assert (found.taken, found.last, found.refused) == (1, came, 3)
+    assert (found.taken, found.last, found.refused, found.late) == (1, came, 2, 1)
     assert dict(found.refusals) == {Fault.SIGNATURE: 1, Fault.SIZE: 1, Fault.ENDED: 1}
 
 
@@ -133,3 +133,14 @@ def test_a_flood_of_forged_deliveries_is_news_a_few_times_and_good_ones_never(
         world.deliver(active, BODY, secret=b"forged")
     assert world.subscriber.ledger.version == before + 10
     assert stands(world).refused == 1_000
+
+
+def test_what_comes_to_a_former_callback_after_a_renewal_is_no_news(world: World) -> None:
+    first = world.subscribed()
+    world.clock.sleep(0.65 * 10 * DAY)
+    world.subscriber.tick()
+    assert world.ask(world.follower().next_token).status == 200
+    before = world.subscriber.ledger.version
+    assert world.deliver(first, BODY).status == 410
+    assert world.subscriber.ledger.version == before
+    assert (stands(world).refused, stands(world).late) == (0, 1)

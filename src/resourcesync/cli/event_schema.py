@@ -178,7 +178,8 @@ EVENTS: Final = {
     "watch.subscription": Event(
         meaning=(
             "A subscription of a mirror stands otherwise than before (state: verified, pending, "
-            "refused or ending); taken, refused: its deliveries since the service began."
+            "refused or ending); taken, refused: its deliveries since the service began; refusals: "
+            "why, and how many came to a former callback (ended)."
         ),
         always="time mirror topic hub state until? taken last? refused",
         sometimes="reason refusals was",

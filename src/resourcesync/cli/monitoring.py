@@ -35,6 +35,12 @@ _PANELS: Final = (
         "60 * rate(resourcesync_notifications_total[15m])",
         "{{outcome}}",
     ),
+    (
+        "Subscriptions",
+        "short",
+        "resourcesync_mirror_subscriptions{M} > 0",
+        "{{mirror}} {{state}}",
+    ),
 )
 _STATES: Final = 'resourcesync_mirror_state{mirror=~"$mirror"} == 1'
 _HIDDEN: Final = dict.fromkeys(("Time", "Value", "__name__", "instance", "job"), True)

@@ -53,7 +53,10 @@ class Subscriptions:
         )
         with push:
             self._push = push
-            yield
+            try:
+                yield
+            finally:
+                self._push = None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -145,7 +148,7 @@ def fields_of(it: Subscribed) -> dict[str, object]:
         "last": it.last,
         "refused": it.refused,
     }
-    if it.refused:
+    if it.refusals:
         fields["refusals"] = {fault.value: number for fault, number in it.refusals}
     if it.why:
         fields["reason"] = it.why

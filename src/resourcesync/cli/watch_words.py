@@ -83,7 +83,7 @@ def _subscription(fields: Mapping[str, Any]) -> Line:
         parts.append(fields["reason"])
     if fields["refused"]:
         many = forms.counted(fields["refused"], "notification")
-        parts.append(f"{many} refused: {', '.join(fields['refusals'])}")
+        parts.append(f"{many} refused: {', '.join(sorted({*fields['refusals']} - {'ended'}))}")
     is_news = state == "verified" and fields.get("was") != state
     level = QUIET if is_bad or fields["refused"] else NORMAL if is_news else DETAIL
     return Line("  ".join(parts), level=level)

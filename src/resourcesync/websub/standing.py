@@ -33,7 +33,7 @@ class Fault(StrEnum):
     BODY = "body"
     """It came too slowly, or was cut short."""
     ENDED = "ended"
-    """It is of a subscription that is over."""
+    """It came to a former callback, as happens after each renewal, or is of what is being ended."""
 
 
 class Trouble(StrEnum):
@@ -60,7 +60,7 @@ class Subscribed:
         why: What went wrong with the last request for it, in words; empty for nothing.
         taken: Deliveries that were signed as agreed.
         last: When the last of them came, UTC.
-        refusals: Why others were refused, and how many of each.
+        refusals: Why others were not taken, and how many of each.
     """
 
     mirror: str
@@ -75,8 +75,13 @@ class Subscribed:
 
     @property
     def refused(self) -> int:
-        """How many deliveries were refused."""
-        return sum(number for _, number in self.refusals)
+        """How many deliveries were refused; not those that came to a former callback."""
+        return sum(number for fault, number in self.refusals if fault is not Fault.ENDED)
+
+    @property
+    def late(self) -> int:
+        """How many came to a former callback."""
+        return dict(self.refusals).get(Fault.ENDED, 0)
 
 
 @dataclass(slots=True)
@@ -114,7 +119,7 @@ class Ledger:
         """Count a delivery that was refused."""
         refusals = self._row(follower).refusals
         refusals[fault] += 1
-        if not refusals[fault] & (refusals[fault] - 1):
+        if fault is not Fault.ENDED and not refusals[fault] & (refusals[fault] - 1):
             self.version += 1
 
     def troubled(self, follower: Follower, trouble: Trouble, why: str) -> None:

@@ -190,6 +190,7 @@ class SourceBoard:
     def __init__(self, views: SourceViews, others: ASGIApp) -> None:
         self._views, self._others = views, others
         self._limiter: CapacityLimiter | None = None
+        self._walker: CapacityLimiter | None = None
         self._pages: dict[bytes, Callable[[_Query], str]] = {
             b"": self._source,
             b"/": self._source,
@@ -209,8 +210,10 @@ class SourceBoard:
             reply = _reply(200, *_FILES[path])
         if reply is None:
             self._limiter = self._limiter or CapacityLimiter(1)
+            self._walker = self._walker or CapacityLimiter(1)
+            limiter = self._walker if path in {_EXPLORE, _VALIDATE} else self._limiter
             query = scope.get("query_string", b"")[:_MOST_QUERY]
-            reply = await to_thread.run_sync(self._make, path, query, limiter=self._limiter)
+            reply = await to_thread.run_sync(self._make, path, query, limiter=limiter)
         await exchange.send(reply)
 
     def _make(self, path: bytes, query: bytes) -> Reply:

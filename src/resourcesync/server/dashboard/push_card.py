@@ -22,7 +22,6 @@ _FAULTS: Final = {
     Fault.SIGNATURE: "not signed as agreed",
     Fault.SIZE: "too long",
     Fault.BODY: "cut short or too slow",
-    Fault.ENDED: "of a subscription that is over",
 }
 
 
@@ -60,8 +59,14 @@ def _rows(it: Subscribed, now: datetime) -> Iterator[Markup]:
     if it.why:
         said.append(f"{it.why}.".replace("?.", "?"))
     if it.refused:
-        faults = [f"{wording.count(number)} {_FAULTS[fault]}" for fault, number in it.refusals]
+        faults = [
+            f"{wording.count(number)} {_FAULTS[fault]}"
+            for fault, number in it.refusals
+            if fault in _FAULTS
+        ]
         said.append(f"refused: {', '.join(faults)}.")
+    if it.late:
+        said.append(f"{wording.count(it.late)} came to a former callback, as after a renewal.")
     drawn = [tag("span", sentence(note), " ") for note in said]
     yield tag("tr", tag("td", drawn, colspan=len(_HEADS)), class_="note")
 

@@ -315,7 +315,7 @@ class SourceView:
 
 
 class SourceViews(Protocol):
-    """Where the pages of a Source get what they show; called in a thread, one at a time.
+    """Where the pages of a Source get what they show; each is called in one thread at a time.
 
     They raise a ``ResourceSyncError`` when it cannot be read.
     """
