@@ -166,6 +166,7 @@ def _begin(harvester: Harvester, it: Publication) -> None:
     other = DitIndex(harvester.index.url, resource_set="metadata")
     other.name = harvester.index.name
     other.put(rel_path("meta/0.json"), b"{}")
+    other.refresh()
 
     it.publish()
 
@@ -204,15 +205,23 @@ def _follow(harvester: Harvester, it: Publication) -> None:
 
 def _touch_one_page(harvester: Harvester, it: Publication) -> None:
     """One change: one document is written; then one page of a new Resource List differs."""
-    it.publish("--rebase")
-    before, pages = it.written(), it.pages()
+    for number in range(25, 50):
+        harvester.put(f"rel/{number:03}.pdf", b"again %d" % number)
+    it.publish("--update")
+    assert len(it.entries("changelist.xml")) == 2
+    before = it.written()
     harvester.put("rel/020.pdf", b"the only change")
 
     it.publish("--update")
 
     after = it.written()
-    assert {name for name in after if before.get(name) != after[name]} == {"changelist.xml"}
+    (written,) = {name for name in after if before.get(name) != after[name]}
+    assert written == it.entries("changelist.xml")[-1].uri.rpartition("/")[2]
     assert set(before) <= set(after)
+    it.check_mirror()
+    it.publish("--rebase")
+    pages = it.pages()
+    harvester.put("rel/020.pdf", b"once more")
     it.publish("--rebase")
     again = it.pages()
     assert len(again) == len(pages) == 6

@@ -43,6 +43,7 @@ class DitIndex:
         self.is_single = is_single
         self.resource_set = resource_set
         self.known: dict[str, str] = {}
+        self._lines: list[Document] = []
 
     @property
     def resources(self) -> str:
@@ -73,7 +74,7 @@ class DitIndex:
             ask(f"{self.url}/{self.changes}", "DELETE")
 
     def put(self, location: Document, content: bytes, **more: object) -> None:
-        """Post the two documents of a file that is new or was renewed."""
+        """Post the two documents of a file that is new or was renewed; `refresh` sends them."""
         key = json.dumps(location)
         kind = "updated" if key in self.known else "created"
         name = self.known.setdefault(key, uuid.uuid4().hex)
@@ -102,20 +103,22 @@ class DitIndex:
         )
 
     def write(self, parts: Sequence[tuple[Document | None, Document | None]]) -> None:
-        """Write actions with their documents; a document without one goes with the last."""
-        lines: list[Document] = []
+        """Note actions with their documents; a document without one goes with the last."""
         for action, document in parts:
             if action is not None:
-                lines.append(action)
+                self._lines.append(action)
                 if document is not None:
-                    lines.append(dict(document))
+                    self._lines.append(dict(document))
             elif document is not None:
-                lines[-1].update(document)
-        body = "".join(json.dumps(line) + "\n" for line in lines).encode()
-        answer = ask(f"{self.url}/_bulk", "POST", body)
-        assert not answer["errors"], answer
+                self._lines[-1].update(document)
 
     def refresh(self) -> None:
+        """Write what was noted, and let it be seen."""
+        lines, self._lines = self._lines, []
+        if lines:
+            body = "".join(json.dumps(line) + "\n" for line in lines).encode()
+            answer = ask(f"{self.url}/_bulk", "POST", body)
+            assert not answer["errors"], answer
         ask(f"{self.url}/{self.name}*/_refresh", "POST")
 
     def log(self, location: Document, kind: str, **more: object) -> None:
