@@ -55,15 +55,22 @@ class TestMirrorAccount(AccountSuite):
         return True
 
     def test_a_file_that_is_changing_now_is_told_as_it_was(self, account: Account) -> None:
+        start = account.position()
         self.put("a", b"first")
-        before = copy_of("b", b"b")
-        new = before._replace(uri=UP + "new", path="new", signature="")
-        start, (told,) = account.position(), account.resources()
+        new = copy_of("new", b"b")._replace(signature="")
+        (told,) = account.resources()
         self.state.commit(Step(doubted=[forgotten(copy_of("a", b"first")), forgotten(new)]))
         (now,) = account.resources()
         assert replace(now, links=()) == replace(told, links=())
         assert [link.href for link in now.links] == [f"{UP}a"]
-        assert list(account.changes(start, 0)) == []
+        assert [change for lot in account.changes(start, 0) for change in lot.changes] == []
+
+    def test_what_is_fetched_anew_with_the_same_bytes_is_no_change(self, account: Account) -> None:
+        self.put("a", b"first")
+        start = account.position()
+        self.put("a", b"first")
+        assert [change for lot in account.changes(start, 0) for change in lot.changes] == []
+        assert account.position() != start
 
     def test_what_contradicts_the_source_is_not_passed_on_and_is_taken_back(
         self, account: Account
@@ -116,6 +123,11 @@ class TestMirrorAccount(AccountSuite):
         described = lot.changes[1].resource.described_by
         assert [it.href for it in described] == [f"{MINE}meta"]
         assert list(account.changes(lot.position, 0)) == []
+        self.put("a", b"2")
+        self.remove("meta")
+        (lot,) = account.changes(lot.position, 0)
+        assert [it.uri for it in lot.changes] == [f"{MINE}a", f"{MINE}meta"]
+        assert [it.href for it in lot.changes[0].resource.described_by] == [f"{UP}meta"]
 
 
 def options(folder: Path, **values: str) -> AccountOptions:

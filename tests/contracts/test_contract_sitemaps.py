@@ -2,18 +2,22 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.sitemap import open_account
+from resourcesync.adapters.sitemap.memory import Memory
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
     ResourceSyncError,
     StateError,
 )
+from resourcesync.ports import Request
 from resourcesync.ports.accounts import Account, AccountOptions
 from resourcesync.testing import AccountSuite
 from tests.support.memory_fetcher import Answer, MemoryFetcher
@@ -110,6 +114,42 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         )
         assert [it.uri for it in account.resources()] == [f"{HOME}here"]
 
+    def test_pages_elsewhere_are_told_as_listed_and_not_asked(self, account: Account) -> None:
+        listed = urlset(("https://other.example/x", "2026-01-01"))
+        self.site.fetcher.serve = lambda _: Answer(body=listed)
+        (found,) = account.resources()
+        assert (found.uri, found.digests) == ("https://other.example/x", ())
+        assert self.site.fetcher.asked == [f"{HOME}sitemap.xml"]
+
+    def test_the_date_of_a_page_that_is_listed_without_is_its_own(self, account: Account) -> None:
+        self.put("a", b"1")
+        serve = self.site.fetcher.serve
+        dates = {"last-modified": "Thu, 01 Jan 2026 10:00:00 GMT"}
+
+        def dated(request: Request) -> Answer | Exception:
+            answer = serve(request)
+            return replace(answer, headers=dates) if isinstance(answer, Answer) else answer
+
+        self.site.fetcher.serve = dated
+        assert [it.lastmod for it in account.resources()] == [datetime(2026, 1, 1, 10, tzinfo=UTC)]
+        dates["last-modified"] = "yesterday"
+        self.put("a", b"2")
+        assert [it.lastmod for it in account.resources()] == [None]
+
+    def test_what_was_measured_without_a_digest_is_read_for_one(
+        self, account: Account, tmp_path: Path
+    ) -> None:
+        for name in "ab":
+            self.put(name, b"1")
+            self.site.dates[name] = "2026-01-01"
+        with open_account(options(tmp_path, self.site.fetcher, measure="head")) as heads:
+            assert [it.digests for it in heads.resources()] == [(), ()]
+        assert all(it.digests for it in account.resources())
+        self.remove("b")
+        assert len(list(account.resources())) == 1
+        with Memory(tmp_path / "memory") as memory:
+            assert memory.of([f"{HOME}a", f"{HOME}b"]).keys() == {f"{HOME}a"}
+
     def test_a_damaged_memory_is_told(self, account: Account, tmp_path: Path) -> None:
         self.put("here", b"1")
         (tmp_path / "memory").mkdir()
@@ -157,7 +197,11 @@ def test_all_sitemaps_that_robots_txt_names_count_and_each_uri_once(tmp_path: Pa
     robots = f"Sitemap: {HOME}1.xml\nSitemap: {HOME}2.xml\nSitemap: {HOME}all.xml".encode()
     listed = index(f"{HOME}1.xml", f"{HOME}2.xml")
     answers = {"robots.txt": robots, "1.xml": GOOD, "2.xml": other, "all.xml": listed}
-    assert told(tmp_path, answers, HOME) == [f"{HOME}a", f"{HOME}b", f"{HOME}c"]
+    fetcher = MemoryFetcher(lambda it: Answer(body=answers[it.uri.removeprefix(HOME)]))
+    with open_account(options(tmp_path, fetcher, HOME)) as account:
+        found = {it.uri.removeprefix(HOME): it.lastmod for it in account.resources()}
+    assert found == {"a": datetime(2026, 1, 3, tzinfo=UTC), "b": None, "c": None}
+    assert [it.removeprefix(HOME) for it in fetcher.asked] == list(answers)
     del answers["2.xml"]
     with pytest.raises(ResourceSyncError):
         told(tmp_path, answers, HOME)
@@ -170,7 +214,7 @@ def test_a_list_of_another_kind_is_refused(tmp_path: Path) -> None:
         b'<rs:md xmlns:rs="http://www.openarchives.org/rs/terms/" capability="changelist"/><url>',
         1,
     )
-    with pytest.raises(DocumentError, match="Change List"):
+    with pytest.raises(DocumentError, match="expected a sitemap, got a Change List"):
         told(tmp_path, {"sitemap.xml": changes}, f"{HOME}sitemap.xml")
 
 

@@ -7,7 +7,7 @@ import pytest
 from resourcesync.adapters.mirror import schema
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.entries import entry_of, write_entries
-from resourcesync.destination.plan import FILTERED, Listed
+from resourcesync.destination.plan import FILTERED, Listed, forgotten
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.ports.linking import EntryRow
@@ -49,6 +49,12 @@ def test_links_that_are_new_or_gone_are_told_once_and_only_of_what_is_here(
     assert state.has_entries()
     state.commit(Step(removed=["a"], now=9))
     assert not state.has_entries()
+
+
+def test_of_what_is_changing_now_no_touch_is_told(state: SqliteMirrorState) -> None:
+    state.commit(Step(doubted=[forgotten(copy("a"))]))
+    state.commit(Step(entries=[EntryRow("a", ABOUT, 1), EntryRow("b", ABOUT, 1)], now=7))
+    assert kinds(state) == [("touched", "b")]
 
 
 def test_who_links_to_a_thing_is_found(state: SqliteMirrorState) -> None:
