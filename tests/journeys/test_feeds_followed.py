@@ -1,0 +1,142 @@
+"""A live feed becomes a Source that a mirror follows: of a wiki, of nginx, of another Source."""
+
+import json
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from campaigns.wikipedia import Wiki
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.feeds import streams, telling
+from resourcesync.destination.options import PullOptions
+from resourcesync.ports.accounts import Told
+from resourcesync.server.running import ServerThread
+from resourcesync.wiring import accounts, mirrors
+from resourcesync.wiring.accounts import Followed
+from resourcesync.wiring.publishing import Asked, publish_tree
+from resourcesync.wiring.serving import LateApplication, find_tree
+from tests.support import nchan
+from tests.support.event_server import EventServer
+from tests.support.feeding import line, names, options
+from tests.support.hubs import post
+
+QUICK = {"quiet": "0.1"}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "_FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(telling, "_LONGEST", 0.05)
+
+
+def pull(folder: Path, url: str) -> None:
+    with mirrors.open_destination(
+        folder, source=url, report=lambda *_: None, clock=SystemClock()
+    ) as destination:
+        destination.pull(url, PullOptions())
+
+
+def test_a_wiki_is_mirrored_though_its_feed_is_cut_and_its_publisher_ends_again_and_again(
+    tmp_path: Path,
+) -> None:
+    root, copy, late = tmp_path / "public", tmp_path / "copy", LateApplication()
+    (root / "wiki").mkdir(parents=True)
+    with EventServer() as feed, ServerThread(late) as server:
+        feed.named(lambda number: json.dumps([{"offset": number}]))
+        feed.manners.cut_after = 7
+        wiki = Wiki(root, feed, random.Random(5))
+        followed = Followed(
+            address=f"eventstreams:{feed.url}",
+            values={
+                "uri": f"{server.uri}wiki/{{title}}",
+                "namespace": "0",
+                "wiki": "enwiki",
+                **QUICK,
+            },
+            out=root,
+        )
+        for number in range(3):
+            publishing = accounts.keep_published(
+                followed, {"url": server.uri}, clock=SystemClock(), asked=Asked(), every=0.3
+            )
+            next(publishing)
+            late.application = find_tree(root).application(SystemClock())
+            for _ in range(20):
+                wiki.happen()
+            if number < 2:
+                next(publishing)
+                pull(copy, server.uri)
+            else:
+                until = time.monotonic() + 8
+                while time.monotonic() < until and not _is_equal(wiki, copy):
+                    next(publishing)
+                    pull(copy, server.uri)
+            publishing.close()  # type: ignore[attr-defined]
+
+        assert _is_equal(wiki, copy)
+        assert len(wiki.numbers) > 20
+        assert len(feed.asked) >= 8
+
+
+def _is_equal(wiki: Wiki, copy: Path) -> bool:
+    here = {it.name: it.read_text() for it in (wiki.root / "wiki").iterdir()}
+    there = {it.name: it.read_text() for it in (copy / "wiki").glob("*")}
+    return here == there
+
+
+def test_the_changes_of_another_source_are_followed(tmp_path: Path) -> None:
+    tree, late = tmp_path / "tree", LateApplication()
+    tree.mkdir()
+    (tree / "a.txt").write_text("a")
+    with ServerThread(late) as server:
+        publish_tree(tree, {"url": server.uri}, clock=SystemClock())
+        theirs = find_tree(tree)
+        late.application = theirs.application(
+            SystemClock(), mounts={theirs.events_path: theirs.events(10)}
+        )
+        address = f"sse:{server.uri.rstrip('/')}{theirs.events_path}"
+        with streams.open_own(options(address, **QUICK)) as account:
+            position = list(account.changes(account.position(), 0))[-1].position
+        (tree / "b.txt").write_text("b")
+        (tree / "a.txt").unlink()
+        publish_tree(tree, {}, clock=SystemClock())
+
+        with streams.open_own(options(address, **QUICK)) as account:
+            told: list[Told] = []
+            until = time.monotonic() + 5
+            while not names(told) and time.monotonic() < until:
+                told += account.changes(position, 0.5)
+
+    found = {it.uri.rpartition("/")[2]: it for lot in told for it in lot.changes}
+    assert {name: it.kind.value for name, it in found.items()} == {
+        "a.txt": "deleted",
+        "b.txt": "created",
+    }
+    assert found["b.txt"].resource.length == 1
+    assert found["b.txt"].resource.digests
+
+
+@pytest.mark.skipif(not nchan.installed(), reason="nginx with nchan is not installed")
+def test_a_stream_of_nginx_with_nchan_is_gone_on_with_without_a_gap(tmp_path: Path) -> None:
+    with nchan.running(tmp_path) as origin:
+
+        def tell(*some: str) -> None:
+            for name in some:
+                body = line(name, "created").rstrip()
+                said = post(f"{origin}/publish", body, **{"X-EventSource-Event": "created"})
+                assert said.status < 300
+
+        position, told = "", list[str]()
+        for number in range(4):
+            with streams.open_own(options(f"sse:{origin}/stream", **QUICK)) as account:
+                position = position or account.position()
+                if not number:
+                    tell("before")
+                lots = list(account.changes(position, 0.4 if number else 0))
+                told += names(lots)
+                position = lots[-1].position if lots else position
+            tell(*(f"n{number}-{it}" for it in range(50)))
+
+    assert told == ["before", *(f"n{number}-{it}" for number in range(3) for it in range(50))]
