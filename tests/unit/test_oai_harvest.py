@@ -47,7 +47,6 @@ def test_a_repository_is_harvested_and_followed(tmp_path: Path, quirks: Quirks) 
     changed(made.provider, "10673/3", title="Another title")
     made.provider.put(Item(local="10673/new", title="New"))
     made.provider.remove("10673/7")
-    quirks.earliest = "2020-01-01T00:00:00Z"
     made.follow()
     expected[f"{BASE}resource/10673/3/oai_dc.xml"] = "Another title"
     expected[f"{BASE}resource/10673/new/oai_dc.xml"] = "New"
@@ -137,6 +136,23 @@ def test_windows_cover_everything_once(tmp_path: Path) -> None:
         ("2025-12-30T10:00:00Z", ""),
     ]
     assert len(made.metadata()) == MANY
+
+
+def test_records_of_a_day_and_later_can_be_chosen(tmp_path: Path) -> None:
+    made = titled(tmp_path)
+    made.values = {"from": "2026-01-01T00:00:09Z"}
+    made.fill()
+    made.follow()
+
+    assert len(made.metadata()) == 3
+    assert {it["from"] for it in lists(made)} == {"2026-01-01T00:00:09Z"}
+
+
+def test_the_beginning_that_a_provider_tells_is_not_passed(tmp_path: Path) -> None:
+    made = titled(tmp_path, Quirks(earliest="2026-01-01T00:00:05Z"))
+    made.fill()
+
+    assert lists(made)[-1]["from"] == "2026-01-01T00:00:05Z"
 
 
 @pytest.mark.parametrize("deletions", ["persistent", "no"])

@@ -12,7 +12,7 @@ from resourcesync.errors import (
     SourceError,
     SourceUnavailableError,
 )
-from tests.support.oai_provider import BEGINNING, Item, Quirks, changed
+from tests.support.oai_provider import BEGINNING, OAI, Item, Quirks, changed
 from tests.support.oai_world import BASE, MANY, lists, named, titled
 
 
@@ -176,3 +176,18 @@ def test_a_page_that_is_no_provider_is_refused_by_name(tmp_path: Path) -> None:
 
     assert caught.value.code == "not-oai"
     assert "base URL" in caught.value.hint
+
+
+@pytest.mark.parametrize("inner", ["", "<request>x</request>"])
+def test_an_answer_that_says_nothing_is_an_error(tmp_path: Path, inner: str) -> None:
+    made = titled(tmp_path)
+    made.fill()
+    sound = made.answer
+    made.answer = lambda asked: (
+        f'<OAI-PMH xmlns="{OAI}">{inner}</OAI-PMH>'.encode()
+        if asked["verb"] == "ListRecords"
+        else sound(asked)
+    )
+
+    with pytest.raises(BadResponseError, match="says nothing"):
+        made.fill()

@@ -170,8 +170,10 @@ class Harvest:
         least = parse_datestamp(self._choice.begin)
         if not state.is_full:
             since = parse_datestamp(state.since) or began
-            again = _before(since, self._choice.overlap)
-            yield _stamp(max(it for it in (again, least, earliest) if it is not None)), ""
+            again = max(it for it in (_before(since, self._choice.overlap), least) if it)
+            if earliest is not None and earliest <= since:  # some refuse to look before it
+                again = max(again, earliest)
+            yield _stamp(again), ""
             return
         begin = least or earliest
         told = _stamp(least) if least is not None else ""
