@@ -57,9 +57,13 @@ class TestBucketInParts(TestBucket):
         return other
 
 
-def test_what_a_server_does_not_copy_goes_through_this_machine(bucket: str) -> None:
+def test_what_a_server_does_not_copy_is_put_after_a_look_and_moved_through_this_machine(
+    bucket: str,
+) -> None:
     store = opened(bucket)
     store._bucket.largest_copy = 3
+    store.largest_whole = 3
+    assert store.put("a.txt", Content(BytesIO(b"1234"), 4, ()), '"other"') is None
     version = store.put("a.txt", Content(BytesIO(b"1234"), 4, ()), None)
     assert version is not None
     assert store.move("a.txt", "b.txt", version)
@@ -67,6 +71,7 @@ def test_what_a_server_does_not_copy_goes_through_this_machine(bucket: str) -> N
     stream = store.open("b.txt")
     assert stream is not None
     assert stream.read() == b"1234"
+    assert store.put("b.txt", Content(BytesIO(b"5678"), 4, ()), None) is None
     second = store.put("a.txt", Content(BytesIO(b"5678"), 4, ()), None)
     with pytest.raises(StorageError, match="something is at b"):
         store.move("a.txt", "b.txt", second or "")

@@ -276,11 +276,12 @@ class Bucket:
         there = self.head(to)
         if over is not None and over != (ABSENT if there is None else there.version):
             return False
-        stream = self.open(key)
-        if stream is None:
+        got = self.get(key)
+        if got is None:
             return False
-        with stream:
-            self.put_parts(to, _elsewhere(partial(stream.read, _PART)), length)
+        with got.stream as stream:
+            blocks = _elsewhere(partial(stream.read, _PART))
+            self.put_parts(to, blocks, length, got.attributes)
         return True
 
     def remove(self, key: str) -> None:

@@ -68,6 +68,12 @@ class BucketStore:
         self, key: str, content: Content, over: str, attributes: dict[str, str]
     ) -> str | None:
         token = attributes[_MARK]
+        if content.length > self._bucket.largest_copy:
+            there = self._bucket.head(key)
+            if over != (ABSENT if there is None else there.version):
+                return None
+            self._bucket.put_parts(key, _Checked(key, content), content.length, attributes)
+            return self._marked(key, token)
         place = f"{TEMPORARY}{token}"
         self._bucket.put_parts(place, _Checked(key, content), content.length, attributes)
         try:
