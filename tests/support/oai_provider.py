@@ -40,6 +40,8 @@ class Quirks:
     always_truncated: bool = False
     circles: bool = False
     """The last page has the token of the page before it, for ever."""
+    endless: bool = False
+    """The last page comes again and again, each time with another token."""
     same_token: bool = False
     """All pages of a list have one token; the server counts."""
     empty_token: bool = True
@@ -184,6 +186,8 @@ class Provider:
         if self.quirks.empty_pages:
             rows = [] if at % 2 else found[at // 2 * size : (at // 2 + 1) * size]
             return rows, at < 2 * (len(found) // size + 1)
+        if self.quirks.endless:
+            return found[min(at * size, len(found) - 1) :][:size], True
         first = at * size
         begin = max(0, first - 1) if self.quirks.twice else first
         return found[begin : first + size], first + size < len(found)

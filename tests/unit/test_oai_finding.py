@@ -176,8 +176,10 @@ def test_a_value_that_cannot_work_is_refused(values: dict[str, str]) -> None:
     "address", ["oai:", "oai:repo.example", "oai:ftp://x/", "oai:https://u:p@x/"]
 )
 def test_an_address_that_is_no_base_url_is_refused(address: str) -> None:
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(ConfigurationError) as caught:
         parse(address, {})
+
+    assert ":p@" not in str(caught.value)
 
 
 NAMES = frozenset({file_name("oai_dc", ".xml"), file_name("mods", ".xml")})

@@ -20,6 +20,7 @@ from tests.support.oai_world import BASE, MANY, lists, named, titled
     ("quirks", "kind", "code"),
     [
         (Quirks(page=4, circles=True, complete_size="900"), BadResponseError, "oai-endless"),
+        (Quirks(page=4, endless=True), BadResponseError, "oai-endless"),
         (Quirks(page=4, dying_tokens=[2] * 9), BadResponseError, "oai-error"),
         (Quirks(page=4, always_truncated=True), SourceUnavailableError, "truncated"),
         (Quirks(busy=[9_999]), SourceUnavailableError, "unavailable"),

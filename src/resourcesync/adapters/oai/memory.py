@@ -157,7 +157,7 @@ class Memory:
         with self.writing() as connection:
             for table in _ALL_BUT_DOCUMENTS:
                 connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of our own
-            connection.execute("UPDATE document SET is_wanted = 0")
+            connection.execute("UPDATE document SET is_wanted = 0, content = NULL")
             write_note(connection, "digest", digest)
             write_note(connection, "epoch", secrets.token_hex(8))
 

@@ -127,8 +127,9 @@ def parse(address: str, values: Mapping[str, str]) -> Choice:
     """
     endpoint = address.partition(":")[2]
     if not _ADDRESS.fullmatch(endpoint):
+        shown = re.sub(r"//[^/]*@", "//…@", address)  # a secret has no place in messages
         raise ConfigurationError(
-            f"{address[:200]} names no provider of OAI-PMH",
+            f"{shown[:200]} names no provider of OAI-PMH",
             hint="write oai: and the base URL, such as oai:https://repo.example/oai/request",
         )
     chosen: dict[str, object] = {}
