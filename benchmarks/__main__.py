@@ -19,6 +19,7 @@ from benchmarks.jobs import (
     keep,
     live,
     memory,
+    postgresql,
     publish,
     pull,
     serve,
@@ -42,6 +43,7 @@ _JOBS: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
 _LONG: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
     "catalogue": catalogue.run,
     "dump-large": dump_large.run,
+    "postgresql": postgresql.run,
 }
 """Only when they are named in full."""
 _MEMORY = Path("/dev/shm")

@@ -68,6 +68,16 @@ def catalogue(action: str, file: Path, lines: Path) -> list[str | Path]:
     return [_command(), "catalogue", action, file, lines, "--quiet"]
 
 
+def publish_account(address: str, url: str, out: Path, *more: str) -> list[str | Path]:
+    """Return the command that follows another system and publishes what it tells."""
+    return [_command(), "publish", address, "--url", url, "--out", out, "--quiet", *more]
+
+
+def log_of_postgres(*more: str) -> list[str | Path]:
+    """Return the command that prints the SQL of a log of changes."""
+    return [_command(), "config", "postgres", *more]
+
+
 def publish_catalogue(file: Path, url: str, out: Path, *more: str) -> list[str | Path]:
     """Return the command that publishes a catalogue without a folder."""
     return [

@@ -20,7 +20,6 @@ from resourcesync.wiring.publishing import Asked, Published
 from tests.support.command_line import Said
 from tests.support.postgres_tables import BASE, RECORDS, Records, account
 
-
 MISTAKES: list[tuple[dict[str, str], str, str]] = [
     ({"tabel": "record"}, "knows no --with tabel", "config"),
     ({"table": "nothing"}, '"nothing" does not exist', "config"),

@@ -118,6 +118,25 @@ def stop(server: Server, *, how: signal.Signals = signal.SIGINT) -> None:
         time.sleep(0.02)
 
 
+def new_folder() -> Path:
+    """Make a folder that the user who runs PostgreSQL can get to, in memory if there is some."""
+    return Path(tempfile.mkdtemp(prefix="rs-pg-", dir=_MEMORY if _MEMORY.is_dir() else None))
+
+
+@contextmanager
+def own() -> Iterator[Server]:
+    """Use a server that nobody else uses."""
+    folder = new_folder()
+    try:
+        server = start(folder)
+        try:
+            yield server
+        finally:
+            stop(server)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
 def shared(meeting_point: Path) -> Iterator[Server]:
     """Use the server of a test run: who comes first starts it, who leaves last ends it."""
@@ -128,9 +147,7 @@ def shared(meeting_point: Path) -> Iterator[Server]:
     with _alone(meeting_point):
         known = json.loads(record.read_text()) if record.exists() else None
         if known is None:
-            place = Path(
-                tempfile.mkdtemp(prefix="rs-pg-", dir=_MEMORY if _MEMORY.is_dir() else None)
-            )
+            place = new_folder()
             try:
                 known = {"server": start(place), "users": 0}
             except NoServerError:
@@ -153,7 +170,7 @@ def shared(meeting_point: Path) -> Iterator[Server]:
 @contextmanager
 def standby_of(server: Server) -> Iterator[Server]:
     """Make a server that follows another one, and only answers."""
-    folder = Path(tempfile.mkdtemp(prefix="rs-pg-", dir=Path(server.folder).parent))
+    folder = new_folder()
     if os.geteuid() == 0:
         shutil.chown(folder, "nobody", "nogroup")
     subprocess.run(
