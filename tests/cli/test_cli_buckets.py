@@ -14,7 +14,7 @@ from resourcesync.adapters.objects import store as objects
 from resourcesync.adapters.objects.store import BucketStore, open_store
 from resourcesync.cli.main import run
 from resourcesync.errors import StorageError
-from tests.support.command_line import MIRRORED, Said, rows
+from tests.support.command_line import LATER, MIRRORED, Said, rows
 from tests.support.commands import environment, script
 from tests.support.forking import Forked
 from tests.support.interposed import Answer, Interposed, interposed
@@ -82,6 +82,31 @@ def test_a_mirror_is_kept_in_a_bucket_and_goes_on_on_another_machine(
     assert run(["pull", "elsewhere", "--trash", "0"]) == 0
     assert own(bucket, "trash/") == []
     assert contents(bucket) == expected
+
+
+def test_a_memory_that_is_older_than_the_copies_takes_them_over(
+    source: TinySource, bucket: str, other: BucketStore, said: Said
+) -> None:
+    memory = ".resourcesync/memory.db.gz"
+    assert run(["pull", source.url, bucket, "--state", "one"]) == 0
+    old = other._bucket.read(memory, 1 << 20)
+    assert old is not None
+    later = {f"/{path}": body for path, body in MIRRORED.items()}
+    later |= {"/objects/0001.txt": b"newer than that\n", "/objects/0099.txt": b"new\n"}
+    source.offer(later, at=LATER)
+    assert run(["pull", "one"]) == 0
+    now = other._bucket.read(memory, 1 << 20)
+    assert now is not None
+    assert now[0].version != old[0].version
+    assert run(["pull", "one"]) == 0
+    again = other._bucket.head(memory)
+    assert again == now[0], "nothing changed, and the day is not over"
+
+    other._bucket.put(memory, old[1])
+    assert run(["pull", source.url, bucket, "--state", "two"]) == 0
+    assert contents(bucket) == {path.removeprefix("/"): body for path, body in later.items()}
+    assert own(bucket, "quarantine/") == []
+    assert run(["audit", "two"]) == 0
 
 
 def test_a_damaged_memory_in_the_bucket_is_refused_and_nothing_is_made(
