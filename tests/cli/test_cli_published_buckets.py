@@ -210,3 +210,30 @@ def test_two_who_publish_into_one_place_do_not_meet(
         assert run(["publish", str(tree), "--url", web, "--out", bucket]) == 9
         assert "another machine" in said.readouterr().err
     assert run(["publish", str(tree), "--url", web, "--out", bucket]) == 0
+
+
+def test_the_documents_of_a_catalogue_go_into_a_bucket(bucket: str, said: Said) -> None:
+    Path("all.ndjson").write_text('{"uri": "https://museum.example/a", "length": 1}\n')
+    assert run(["catalogue", "import", "museum.db", "all.ndjson"]) == 0
+    publish = ["publish", "catalogue:museum.db", "--url", "https://museum.example/"]
+    assert run([*publish, "--out", bucket]) == 0
+    assert end(said, "publish", "catalogue:museum.db")["written"] == []
+    stream = open_store(bucket).open("resourcesync/resourcelist.xml")
+    assert stream is not None
+    assert b"<loc>https://museum.example/a</loc>" in stream.read()
+    assert (
+        run(["publish", "ndjson:all.ndjson", "--url", "https://m.example/", "--out", bucket]) == 2
+    )
+    assert "go to a folder" in said.readouterr().err
+
+
+def test_sources_of_the_configuration_may_be_in_buckets(
+    bucket: str, objects_of: BucketStore, web: str, said: Said
+) -> None:
+    Path("resourcesync.toml").write_text(
+        f'[source.museum]\npath = "{bucket}"\nurl = "{web}"\nout = "{bucket}"\nstate = "kept"\n'
+        'hub = ["http://127.0.0.1:9/hub"]\n'
+    )
+    assert end(said, "publish", "museum")["resources"] == 12
+    assert Path("kept/.resourcesync/catalogue.db").is_file()
+    assert run(["notify", "museum"]) != 2, "the tree is where its catalogue is"
