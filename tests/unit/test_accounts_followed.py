@@ -191,6 +191,24 @@ def test_a_mere_feed_begins_with_the_present_and_an_empty_list(follower: Followe
     assert [it.kind for it in follower.listed("changelist")] == [ChangeKind.CREATED] * 2
 
 
+def test_feeds_that_are_followed_by_turns_each_go_on_where_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scripted(monkeypatch, "one", "two") as (one, two):
+        first, second = Follower(one, tmp_path / "out"), Follower(two, tmp_path / "out", "told:two")
+        for it in (first, second):
+            it.system.tells_all = False
+            it.publish()
+        one.put("a", b"a")
+        second.publish()
+        two.put("b", b"b")
+        assert counts(first.publish()) == (1, 0, 0, 0)
+        assert counts(second.publish()) == (1, 0, 0, 0)
+
+    assert sorted(second.recorded()) == ["https://h/a", "https://h/b"]
+    assert first.asked() == ["position", "changes after 0, 0 s", "changes after 0, 0 s"]
+
+
 # --- nothing from a partial read ---
 
 

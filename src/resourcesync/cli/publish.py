@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -30,6 +30,9 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 if TYPE_CHECKING:
     from resourcesync.wiring.mirrors import Network
     from resourcesync.wiring.publishing import Asked, Published
+
+_MOST_NAMES: Final = 10_000
+"""How many names of what is left out are kept in mind while it watches."""
 
 
 @click.command("publish")
@@ -229,6 +232,8 @@ def _watch_reports(
 
     def published(done: "Published") -> None:
         fresh = tuple(one for one in done.omissions if one.name not in told)
+        if len(told) > _MOST_NAMES:
+            told.clear()
         told.update(one.name for one in fresh)
         report(replace(done, omissions=fresh), screen)
         screen.report("published", fields_of(done, 0.0))

@@ -206,6 +206,9 @@ class _Follower:
         self._catalogue = catalogue
         self._clock = clock
         self._path = followed.out / publishing.CATALOGUE
+        # Who follows several feeds by turns misses nothing of any: each has a position of its own.
+        is_feed = not account.tells_all
+        self._position_note = f"{_POSITION} {followed.address}" if is_feed else _POSITION
         self._omitted = 0
         self._omissions: list[Omission] = []
         self.is_over = False
@@ -262,9 +265,9 @@ class _Follower:
 
     def _position(self) -> str:
         """Return how far the changes were recorded; empty when they have to be begun anew."""
-        if self._catalogue.note(_SYSTEM) != self._followed.address:
+        if self._account.tells_all and self._catalogue.note(_SYSTEM) != self._followed.address:
             return ""
-        return self._catalogue.note(_POSITION) or ""
+        return self._catalogue.note(self._position_note) or ""
 
     def _is_due(self) -> bool:
         """Whether it is time to read all again."""
@@ -309,7 +312,7 @@ class _Follower:
         return self._catalogue.post(
             self._sayable(iter(told.changes)),
             self._clock.now(),
-            notes={_SYSTEM: self._followed.address, _POSITION: told.position},
+            notes={_SYSTEM: self._followed.address, self._position_note: told.position},
             keeps_times=True,
         )
 
