@@ -105,9 +105,11 @@ class FileCatalogue:
             raise
 
     def close(self) -> None:
-        """Close the file and let the next run have it."""
-        self._connection.close()
-        self._lock.close()
+        """Close the file and let the next run have it, also when a signal comes just now."""
+        try:
+            self._connection.close()
+        finally:
+            self._lock.close()
 
     def __enter__(self) -> Self:
         return self

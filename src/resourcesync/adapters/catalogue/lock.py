@@ -52,10 +52,12 @@ class PublishLock:
             os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
 
     def close(self) -> None:
-        """Give the lock back."""
-        with suppress(OSError):
-            os.ftruncate(self._descriptor, 0)
-        os.close(self._descriptor)
+        """Give the lock back, also when a signal comes just now."""
+        try:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
+        finally:
+            os.close(self._descriptor)
 
 
 def _describe(content: bytes) -> str:
