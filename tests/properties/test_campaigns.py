@@ -57,6 +57,11 @@ def test_a_watch_that_is_killed_loses_nothing(capsys: pytest.CaptureFixture[str]
     assert "kills" in capsys.readouterr().out
 
 
+def test_a_campaign_of_an_index_lists_each_change_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["elasticsearch", "--size", "200"]) == 0
+    assert "20 changes, peak MiB" in capsys.readouterr().out
+
+
 @pytest.mark.skipif(not installed(), reason="nginx is not here")
 def test_a_campaign_of_lists_plans_and_audits_what_it_should(
     capsys: pytest.CaptureFixture[str],
