@@ -1,5 +1,8 @@
 """A table, a query, a catalogue in PostgreSQL is published and followed, as the how-to says."""
 
+import re
+import shlex
+import textwrap
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,6 +11,7 @@ import psycopg
 import pytest
 
 from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.postgres import layout
 from resourcesync.cli.main import run
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.model.digests import Digest
@@ -37,6 +41,9 @@ MISTAKES: list[tuple[dict[str, str], str, str]] = [
     ({"timeout": "0"}, "no number of seconds", "config"),
     ({"table": "a" * 60}, "longer than", "config"),
 ]
+
+
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "publish-from-postgresql.md"
 
 
 class Site:
@@ -71,27 +78,52 @@ def read(address: str, values: Mapping[str, str]) -> None:
         list(opened.resources())
 
 
-def test_the_journey_of_the_how_to(address: str, tmp_path: Path, capsys: Said) -> None:
-    records = Records(address)
-    records.put("1", b"one")
-    records.put("a b", b"two")
-    told = [word for key, value in RECORDS.items() for word in ("--with", f"{key}={value}")]
-    assert run(["config", "postgres", *told]) == 0
-    records.run(capsys.readouterr().out)
-    publish = ["publish", address, *told, "--url", BASE, "--out", str(tmp_path)]
+def test_the_how_to_is_true(
+    address: str, tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = HOW_TO.read_text("utf-8")
+    made, pruned = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    (settings,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    steps = [
+        it
+        for it in re.findall(r"^ +(?:resourcesync|psql) .*", text, re.MULTILINE)
+        if "--watch" not in it
+    ]
+    place = {"postgresql://reader@db.example/museum": address, "/srv/www": str(tmp_path / "www")}
+    for known, here in place.items():
+        settings = settings.replace(known, here)
+    monkeypatch.chdir(tmp_path)
+    Path("resourcesync.toml").write_text(textwrap.dedent(settings))
+    with psycopg.connect(address, autocommit=True) as owner:
+        for statement in (made, "INSERT INTO object (id) VALUES (1), (2)", "CREATE ROLE reader"):
+            owner.execute(statement.encode())
+        for step in steps:
+            program, *words = shlex.split(step)
+            if program == "psql":
+                owner.execute(Path("log.sql").read_bytes())
+                continue
+            capsys.readouterr()
+            assert run(words[:-2] if ">" in words else words) == 0
+            if ">" in words:
+                Path(words[-1]).write_text(capsys.readouterr().out)
+        owner.execute("UPDATE object SET bytes = 3 WHERE id = 2")
+        owner.execute("UPDATE object SET title = 'not told' WHERE id = 1")
+        assert run(["publish", "museum"]) == 0
+        assert owner.execute(pruned.replace("14 days", "0").encode()).fetchone() == (1,)
+        owner.execute("DROP OWNED BY reader")
+        owner.execute("DROP ROLE reader")
 
-    assert run(publish) == 0
-    records.put("1", b"longer")
-    records.remove("a b")
-    records.put("3", b"new")
-    records.run("UPDATE record SET notes = '{}'")
-    assert run(publish) == 0
+    assert len(steps) == 4
+    shown = (tmp_path / "www" / "resourcesync" / "changelist.xml").read_text()
+    assert re.findall("<loc>(.*?)</loc>", shown) == ["https://museum.example/objects/2"]
+    assert 'length="3"' in shown
 
-    shown = (tmp_path / "resourcesync" / "changelist.xml").read_text()
-    assert shown.count("<url>") == 3
-    for part in ('change="updated"', 'change="deleted"', 'change="created"', "objects/a%20b"):
-        assert part in shown
-    records.close()
+
+def test_every_option_is_in_the_how_to() -> None:
+    table = HOW_TO.read_text("utf-8").partition("--with`\n")[2].partition("\n##")[0]
+    told = set(re.findall(r"`([a-z0-9-]+)`", re.sub(r"\|[^|]*\|\n", "|\n", table)))
+
+    assert {f"sha-{size}" for size in (224, 384, 512)} == layout.KNOWN - told
 
 
 def test_each_value_becomes_what_it_is_called(address: str) -> None:

@@ -16,7 +16,7 @@ TEXTS: Final = ("type", "encoding", "changefreq")
 _LINK: Final = "link."
 _WAYS: Final = ("layout", "table", "query", "log", "joins", "columns", "notify", "reader")
 _CONNECTION: Final = ("password", "timeout")
-_KNOWN: Final = frozenset(
+KNOWN: Final = frozenset(
     {"uri", *COLUMNS, *TEXTS, *ALGORITHMS, *_WAYS, *_CONNECTION}
 )  # fmt: skip
 _CATALOGUE: Final = {
@@ -131,10 +131,10 @@ def parse(values: Mapping[str, str], base_uri: str) -> Layout:
 def _read_from(given: Mapping[str, str]) -> tuple[Name, str]:
     """Return the table and the query; one of them may be empty."""
     for key in given:
-        if key not in _KNOWN and not key.startswith(_LINK):
+        if key not in KNOWN and not key.startswith(_LINK):
             raise ConfigurationError(
                 f"PostgreSQL knows no --with {key}",
-                hint=f"known: {', '.join(sorted(_KNOWN))}, {_LINK}RELATION",
+                hint=f"known: {', '.join(sorted(KNOWN))}, {_LINK}RELATION",
             )
     table, query = _name(given.get("table", "")), given.get("query", "").strip().rstrip(";")
     if not table and not query:
