@@ -1,5 +1,6 @@
 """A bucket keeps what a store promises, against a real server; small bodies and those in parts."""
 
+import time
 from io import BytesIO
 
 import pytest
@@ -76,3 +77,16 @@ def test_what_a_server_does_not_copy_is_put_after_a_look_and_moved_through_this_
     with pytest.raises(StorageError, match="something is at b"):
         store.move("a.txt", "b.txt", second or "")
     assert sorted(store.keys("")) == ["a.txt", "b.txt"]
+
+
+def test_who_looked_before_a_hold_was_renewed_cannot_take_it_over(bucket: str) -> None:
+    key, other = ".resourcesync/lease", Bucket(bucket, patience=5)
+    with opened(bucket).hold("who lives"):
+        seen = now = other.head(key)
+        until = time.monotonic() + 20
+        while now == seen and time.monotonic() < until:
+            time.sleep(0.1)
+            now = other.head(key)
+        assert seen is not None
+        assert now != seen
+        assert other.put(key, b"mine now", over=seen.version) is None
