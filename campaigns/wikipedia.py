@@ -155,13 +155,15 @@ class Publisher:
         seconds: Seconds of processor time of those that ended.
         peak: Most memory of one of them, in MiB.
         kills: How often it was killed.
-        """
+        ends: What it said last when it ended by itself.
+    """
 
     folder: Path
     words: list[str]
     seconds: float = 0.0
     peak: float = 0.0
     kills: int = 0
+    ends: list[str] = field(default_factory=list)
     process: "subprocess.Popen[bytes] | None" = None
 
     def begin(self) -> None:
@@ -169,12 +171,14 @@ class Publisher:
 
     def end(self, number: signal.Signals) -> None:
         assert self.process is not None
-        self.process.send_signal(number)
+        os.kill(self.process.pid, number)  # it is not waited for yet, so it is still this one
         _, status, used = os.wait4(self.process.pid, 0)
         self.process.returncode = os.waitstatus_to_exitcode(status)
         self.seconds += used.ru_utime + used.ru_stime
         self.peak = max(self.peak, used.ru_maxrss / 1024)
         self.kills += number is signal.SIGKILL
+        if self.process.returncode not in {0, -number}:
+            self.ends.append((self.folder / "publish.log").read_text()[-600:])
 
 
 def _follow(folder: Path, rate: float, asked: Asked, told: Told) -> None:
@@ -324,6 +328,7 @@ def _report(
     share = 100 * publisher.seconds / seconds
     told.add("processor time of the publisher, starts included, % of a core", round(share, 1))
     told.add("peak memory of the publisher, MiB", round(publisher.peak))
+    told.require(not publisher.ends, f"the publisher ended by itself: {publisher.ends[:1]}")
     told.require(publisher.kills or seconds < _KILL_EVERY, "nobody was killed")
 
 
