@@ -1,5 +1,7 @@
 """Harvesting repositories, those that break the rules too: what is listed is told, and no less."""
 
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,41 @@ def test_only_what_changed_is_asked_for_again_and_told(tmp_path: Path) -> None:
         {"verb": "ListRecords", "metadataPrefix": "oai_dc", "from": "2026-01-01T23:00:11Z"}
     ]
     assert made.follow() == {}
+
+
+def test_each_harvest_asks_from_the_one_before(tmp_path: Path) -> None:
+    made = titled(tmp_path, overlap="0s")
+    made.fill()
+    for _ in range(3):
+        begin = f"{made.provider.tick(60):%Y-%m-%dT%H:%M:%SZ}"
+        made.follow()
+        made.follow()
+        assert lists(made)[-1]["from"] == begin
+
+
+def test_a_record_in_another_set_is_told_again(tmp_path: Path) -> None:
+    made = titled(tmp_path)
+    made.fill()
+    moment, item = made.provider.items["10673/3"]
+    assert item is not None
+    made.provider.items["10673/3"] = (moment, replace(item, sets=("other",)))
+
+    [told] = made.follow().values()
+
+    assert told is not None
+    assert [it.href.rpartition("=")[2] for it in told.collections] == ["other"]
+
+
+def test_of_a_record_that_is_listed_twice_the_later_one_counts(tmp_path: Path) -> None:
+    made = titled(tmp_path, count=1)
+    moment, _ = made.provider.items["10673/0"]
+    old = made.provider._record("oai_dc", "10673/0", moment - timedelta(days=1), None)
+    plain = made.provider._records
+    made.provider._records = (  # type: ignore[method-assign] # a provider that lists it twice
+        lambda arguments: plain(arguments).replace("</ListRecords>", f"{old}</ListRecords>")
+    )
+
+    assert len(made.fill()) == 1
 
 
 def test_a_record_with_another_datestamp_and_the_same_bytes_is_no_change(tmp_path: Path) -> None:

@@ -62,6 +62,19 @@ def test_a_harvest_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert len(made.metadata()) == MANY
 
 
+def test_a_harvest_that_went_round_in_circles_begins_anew(tmp_path: Path) -> None:
+    made = titled(tmp_path, Quirks(page=2, circles=True, complete_size="900"))
+    with pytest.raises(BadResponseError):
+        made.fill()
+    made.provider.quirks = Quirks(page=2)
+    del made.provider.asked[:]
+
+    made.fill()
+
+    assert "resumptionToken" not in lists(made)[0]
+    assert len(made.metadata()) == MANY
+
+
 def test_a_harvest_that_was_killed_long_ago_begins_anew(tmp_path: Path) -> None:
     made = titled(tmp_path, Quirks(page=2))
     made.killed_after = 6
