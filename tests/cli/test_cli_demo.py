@@ -1,10 +1,7 @@
 """The demonstration: it proves what it says, and leaves nothing behind."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,6 +13,7 @@ from resourcesync.wiring import comparing
 from resourcesync.wiring.comparing import Comparison, compare_bytes
 from tests.support.command_line import Said
 from tests.support.commands import environment, files_of
+from tests.support.started import Started
 
 
 @pytest.fixture(autouse=True)
@@ -154,17 +152,16 @@ def test_a_signal_at_any_moment_leaves_nothing_behind(
     for attempt, delay in enumerate((0.2, 0.8)):
         scratch = tmp_path / f"scratch{attempt}"
         scratch.mkdir()
-        with subprocess.Popen(
-            [sys.executable, "-m", "resourcesync", "demo", str(source), "--json"],
+        with Started(
+            "demo",
+            source,
+            "--json",
+            cwd=tmp_path,
             env={**environment(tmp_path), "TMPDIR": str(scratch)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
         ) as process:
-            assert process.stdout is not None
             process.stdout.readline()  # it has begun
             time.sleep(delay)
-            os.kill(process.pid, number)
+            process.send_signal(number)
             out, err = process.communicate(timeout=30)
 
         assert list(scratch.iterdir()) == []

@@ -2,7 +2,6 @@
 
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,26 +16,16 @@ from resourcesync.cli.main import run
 from resourcesync.wiring.publishing import publish_tree
 from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
 from tests.support.command_line import MIRRORED, Said
-from tests.support.commands import environment, files_of, free_port, script
+from tests.support.commands import files_of, free_port
+from tests.support.started import Started
 from tests.support.tiny_source import TinySource
 
 
 @contextmanager
-def served(*arguments: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+def served(*arguments: str, cwd: Path) -> Iterator[tuple[Started, list[str]]]:
     """Run ``serve`` in a process of its own; yield it with its first two lines."""
-    with subprocess.Popen(
-        [script("resourcesync"), "serve", *arguments],
-        cwd=cwd,
-        env=environment(cwd),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield process, [process.stdout.readline().rstrip() for _ in range(2)]
-        finally:
-            process.kill()
+    with Started("serve", *arguments, cwd=cwd) as process:
+        yield process, [process.stdout.readline().rstrip() for _ in range(2)]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -139,7 +128,6 @@ def test_serve_streams_changes_and_answers_its_operators_elsewhere(tree: Path, h
         process,
         lines,
     ):
-        assert process.stdout is not None
         told = process.stdout.readline().split()
         public, admin = (line.split()[-1] for line in (lines[0], told[-1]))
         with ExitStack() as stack:

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -24,6 +23,7 @@ from resourcesync.cli.words import QUIET, Line
 from tests.support.command_line import Said
 from tests.support.commands import environment, files_of
 from tests.support.processes import python
+from tests.support.started import Started
 from tests.support.tiny_source import TinySource
 
 
@@ -294,15 +294,9 @@ def test_any_locale_is_good_enough(encoding: str, tmp_path: Path) -> None:
 # --- a real pull ---
 
 
-def pulling(source: TinySource, home: Path, *options: str, **streams: Any) -> subprocess.Popen[str]:
+def pulling(source: TinySource, home: Path, *options: str, terminal: int | None = None) -> Started:
     """Start a pull that takes its time."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "resourcesync", "pull", source.url, "museum", *options],
-        cwd=home,
-        env=environment(home),
-        text=True,
-        **streams,
-    )
+    return Started("pull", source.url, "museum", *options, cwd=home, terminal=terminal)
 
 
 def slow_files() -> dict[str, bytes]:
@@ -316,11 +310,11 @@ def test_a_pull_that_is_stopped_goes_on_with_the_next_run(
     files = slow_files()
     with TinySource() as source:
         source.offer(files)
-        slow = pulling(source, here, "--bwlimit", "100k", stdout=-1, stderr=-1)
-        while not any(it.target == "/003" for it in source.asked):
-            time.sleep(0.01)
-        slow.send_signal(number)
-        out, err = slow.communicate(timeout=30)
+        with pulling(source, here, "--bwlimit", "100k") as slow:
+            while not any(it.target == "/003" for it in source.asked):
+                time.sleep(0.01)
+            slow.send_signal(number)
+            out, err = slow.communicate(timeout=30)
 
         assert (slow.returncode, err) == (code, "")
         closing, last = out.splitlines()[-2:]
@@ -337,13 +331,12 @@ def test_a_pull_that_is_stopped_goes_on_with_the_next_run(
 def test_a_pull_whose_reader_leaves_stops_and_can_go_on(here: Path) -> None:
     with TinySource() as source:
         source.offer(slow_files())
-        with pulling(source, here, "-v", stdout=-1, stderr=-1) as loud:
-            assert loud.stdout is not None
+        with pulling(source, here, "-v") as loud:
             loud.stdout.readline()
             loud.stdout.close()
-            assert loud.stderr is not None
-            err = loud.stderr.read()
             loud.wait(timeout=30)
+            loud.stderr.seek(0)
+            err = loud.stderr.read()
 
         assert (loud.returncode, err) == (141, "")
         assert main.run(["pull", source.url, "museum"]) == 0
@@ -353,13 +346,13 @@ def test_on_a_terminal_a_bar_is_drawn_and_the_lines_come_out_whole(here: Path) -
     leader, follower = pty.openpty()
     with TinySource() as source:
         source.offer(slow_files())
-        shown = pulling(source, here, "--bwlimit", "400k", stdout=follower, stderr=follower)
-        os.close(follower)
-        text = b""
-        with contextlib.suppress(OSError):
-            while chunk := os.read(leader, 65_536):
-                text += chunk
-        shown.wait(timeout=30)
+        with pulling(source, here, "--bwlimit", "400k", terminal=follower) as shown:
+            os.close(follower)
+            text = b""
+            with contextlib.suppress(OSError):
+                while chunk := os.read(leader, 65_536):
+                    text += chunk
+            shown.wait(timeout=30)
         os.close(leader)
 
     said = text.decode()

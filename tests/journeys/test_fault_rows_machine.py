@@ -5,7 +5,7 @@ import random
 import resource
 import shutil
 import subprocess
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from resourcesync.ports import Installation, Removal, Request
 from resourcesync.ports.mirror import Step
 from tests.support.commands import environment, files_of, resourcesync, script
 from tests.support.memory_fetcher import Answer
+from tests.support.started import Started
 from tests.support.tiny_source import TinySource
 from tests.support.world import World
 
@@ -182,20 +183,12 @@ def test_another_zone_locale_or_home_changes_nothing(
 def test_of_many_runs_at_once_one_works_and_the_others_say_who_does(tmp_path: Path) -> None:
     with TinySource() as source:
         source.offer({f"/{number}.txt": b"x" * 1_000 for number in range(50)})
-        command = [str(script("resourcesync")), "pull", source.url, "mirror", "--json"]
-        runs = [
-            subprocess.Popen(
-                command,
-                cwd=tmp_path,
-                env=environment(tmp_path),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            for _ in range(5)
-        ]
-        ended = [(run.communicate(timeout=60)[0], run.returncode) for run in runs]
+        with ExitStack() as held:
+            runs = [
+                held.enter_context(Started("pull", source.url, "mirror", "--json", cwd=tmp_path))
+                for _ in range(5)
+            ]
+            ended = [(run.communicate(timeout=60)[0], run.returncode) for run in runs]
 
     assert {code for _, code in ended} <= {0, 9}
     assert any(code == 0 for _, code in ended)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from tests.support.commands import environment
+from tests.support.started import Started
 
 
 def python(
@@ -24,7 +25,9 @@ def python(
     )
 
 
-def command(*arguments: str, home: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own."""
-    code = "from resourcesync.cli.main import main; main()"
-    return python(code, *arguments, home=home, measured=True, **more)
+def command(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own, which begins with all imported."""
+    with Started(*arguments, cwd=Path.cwd(), env=environment(home)) as process:
+        out, err = process.communicate(60)
+    assert process.returncode is not None
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
