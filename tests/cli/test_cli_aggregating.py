@@ -5,6 +5,7 @@ A publishes, B mirrors A and publishes, C mirrors B and publishes, D mirrors C.
 
 import http.client
 import random
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from itertools import pairwise
@@ -17,10 +18,13 @@ from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.cli.main import run
 from resourcesync.documents import reading
+from resourcesync.model.resources import Resource
 from resourcesync.server.running import ServerThread
+from resourcesync.wiring import plugins
 from resourcesync.wiring.serving import LateApplication
 from tests.support.aggregating import Site, via
 from tests.support.command_line import Said
+from tests.support.distributions import install
 
 BASELINE = ("--mode", "baseline")  # no Change List tells that links alone are others
 Chain = tuple[Site, Site, Site, Site]
@@ -202,3 +206,25 @@ def test_a_mirror_of_what_is_published_at_the_same_address_is_refused(
     assert run(["publish", "c", "--url", first.url]) != 0
     assert "own-publication" in said.readouterr().err
     assert not (third.folder / ".resourcesync/publication/resourcesync").exists()
+
+
+def test_a_mirror_in_a_store_is_published_where_its_state_is(
+    chain: Chain, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "from tests.support.storing import open_shelf\n"
+    install(here / "site", "acme_shelf", {plugins.STORES: {"shelf": "acme_shelf:open_shelf"}}, code)
+    monkeypatch.syspath_prepend(str(here / "site"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(here / "home"))
+    first, _, _, _ = chain
+    write(first, a__txt="a")
+    assert first.publish() == 0
+    store = f"shelf:{here}/shelf"
+    assert run(["pull", first.url, store]) == 0
+    assert run(["publish", f"mirror:{store}", "--url", "https://mine.example/"]) == 0
+    (listed,) = (here / "home").rglob("publication/resourcesync/resourcelist.xml")
+    with listed.open("rb") as stream:
+        told = [it for it in reading.read(stream, uri="").entries() if isinstance(it, Resource)]
+    assert [(it.uri, via(it).href) for it in told] == [
+        ("https://mine.example/a.txt", f"{first.url}a.txt")
+    ]
+    sys.modules.pop("acme_shelf", None)

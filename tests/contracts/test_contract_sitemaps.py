@@ -194,9 +194,9 @@ def test_a_sitemap_that_is_not_whole_is_an_error_before_anything_is_told(
 
 def test_all_sitemaps_that_robots_txt_names_count_and_each_uri_once(tmp_path: Path) -> None:
     other = urlset((f"{HOME}c", ""), (f"{HOME}a", "2026-01-03"))
-    robots = f"Sitemap: {HOME}1.xml\nSitemap: {HOME}2.xml\nSitemap: {HOME}all.xml".encode()
+    robots = f"Sitemap: {HOME}1.xml\nSitemap: {HOME}all.xml\nSitemap: {HOME}2.xml".encode()
     listed = index(f"{HOME}1.xml", f"{HOME}2.xml")
-    answers = {"robots.txt": robots, "1.xml": GOOD, "2.xml": other, "all.xml": listed}
+    answers = {"robots.txt": robots, "1.xml": GOOD, "all.xml": listed, "2.xml": other}
     fetcher = MemoryFetcher(lambda it: Answer(body=answers[it.uri.removeprefix(HOME)]))
     with open_account(options(tmp_path, fetcher, HOME)) as account:
         found = {it.uri.removeprefix(HOME): it.lastmod for it in account.resources()}
