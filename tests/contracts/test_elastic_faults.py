@@ -131,6 +131,11 @@ FAULTS: dict[str, tuple[Fault, type[ResourceSyncError], str]] = {
         "lost-view",
     ),
     "fewer than it said": (searched(lambda it: it), BadResponseError, "cut-short"),
+    "no fields": (
+        searched(lambda it: {**it, "hits": {"hits": [{"_id": "a", "sort": [1]}]}}),
+        BadResponseError,
+        "bad-response",
+    ),
     "no answer to a search": (searched(lambda it: ["?"]), BadResponseError, "bad-response"),
     "an inexact total": (
         searched(lambda it: {**it, "hits": {"total": {"value": 9, "relation": "gte"}}}, 0),

@@ -5,6 +5,7 @@ fetches them, with nothing but Python and Maven, so that no test waits for that.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import pwd
@@ -21,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_GIVEN_UP = 120.0
+_GIVEN_UP = 180.0
 _MAVEN = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy"
 _NOT_ROOT = "nobody"
 
@@ -75,7 +76,13 @@ def fetch(distribution: Distribution) -> Path:
     if maven is None:
         raise NotHereError(f"no Maven to fetch {distribution.name} with")
     distribution.home.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=distribution.home.parent) as folder:
+    with (
+        (distribution.home.parent / f"{distribution.name}.lock").open("wb") as lock,
+        tempfile.TemporaryDirectory(dir=distribution.home.parent) as folder,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)  # who comes second waits for the first
+        if distribution.home.is_dir():
+            return distribution.home
         artifact = f"{distribution.group}:{distribution.name}:{distribution.version}:zip"
         done = subprocess.run(
             [maven, "-q", "-B", _MAVEN, f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"],
@@ -94,8 +101,7 @@ def fetch(distribution: Distribution) -> Path:
         for program in Path(unpacked, "bin").iterdir():
             program.chmod(0o755)
         unpacked.chmod(0o755)
-        with contextlib.suppress(OSError):  # another worker was quicker
-            unpacked.rename(distribution.home)
+        unpacked.rename(distribution.home)
     return distribution.home
 
 

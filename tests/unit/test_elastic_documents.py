@@ -200,6 +200,8 @@ def test_the_seeds_parameters_are_known_by_each_of_their_names() -> None:
         ("elasticsearch:https://s.example/_all", {}),
         ("elasticsearch:https://s.example:x/i", {}),
         ("elasticsearch:https://s.example/i?a=b", {}),
+        ("elasticsearch:https://s.example/a b/i", {}),
+        ("elasticsearch:https://\u00fc.example/i", {}),
         ("elasticsearch:https://s.example/i", {"user": "me"}),
         ("elasticsearch:https://s.example/i", {"user": "m:e", "password": "hidden"}),
         ("elasticsearch:https://s.example/i", {"api_key": "hid\r\nden"}),

@@ -80,7 +80,7 @@ class IndexAccount:
         reading, view = Reading(self._locations), self._view(place)
         with closing(view.hits(place.where(), _source=list(_FIELDS))) as hits:
             for hit in hits:
-                yield reading.resource(hit["_id"], hit.get("_source") or {})
+                yield reading.resource(hit["_id"], hit["_source"])
         reading.finish()
         after = self._layout().resources
         if after.identity != place.identity:

@@ -25,7 +25,7 @@ from resourcesync.errors import (
 )
 from resourcesync.ports import Clock
 
-MAX_ANSWER: Final = 128 << 20
+MAX_ANSWER: Final = 32 << 20
 """The most bytes of one answer."""
 _TIMEOUT: Final = 60.0
 _LONGEST: Final = 300.0

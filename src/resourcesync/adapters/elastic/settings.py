@@ -16,6 +16,7 @@ WINDOW: Final = 30.0
 _LONGEST_WINDOW: Final = 86_400.0
 _INDEX: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,200}")
 _TYPE: Final = re.compile(r"[a-z0-9][A-Za-z0-9._-]{0,100}")
+_PLAIN: Final = re.compile(r"[!-~]*")
 _SECRET: Final = re.compile(r"[!-~]+")
 _ALIASES: Final = {
     "res_root_dir": "resource_root_dir",
@@ -104,6 +105,8 @@ def _place(address: str, values: Mapping[str, str]) -> tuple[ServerSettings, str
             f"{scheme}: a secret in the address would be seen by all",
             hint="--with user=NAME --with password=env:NAME",
         )
+    if not _PLAIN.fullmatch(url):
+        raise ConfigurationError(f"{address!r} has characters that no address has", hint=example)
     path, _, index = parts.path.rpartition("/")
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
         raise ConfigurationError(f"{address} is no address of an index", hint=example)

@@ -145,7 +145,7 @@ class View:
     def _checked(self, answer: Any, name: str, *, is_first: bool) -> tuple[list[Hit], str]:
         check_whole(self._server, answer)
         hits = answer["hits"].get("hits")
-        if not isinstance(hits, list):
+        if not isinstance(hits, list) or not all(map(_is_document, hits)):
             raise _strange(self._server, answer)
         if is_first:
             self.total = total_of(self._server, answer)
@@ -189,6 +189,13 @@ def total_of(server: SearchServer, answer: Any) -> int:
     if type(value) is not int:
         raise _strange(server, answer)
     return value
+
+
+def _is_document(hit: object) -> bool:
+    """Whether it has a name and fields: a mapping may let the server keep no ``_source``."""
+    if not isinstance(hit, Mapping):
+        return False
+    return isinstance(hit.get("_id"), str) and isinstance(hit.get("_source"), Mapping)
 
 
 def _last_sort(hits: Sequence[Hit]) -> Sequence[object]:
