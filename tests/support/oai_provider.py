@@ -40,6 +40,10 @@ class Quirks:
     always_truncated: bool = False
     circles: bool = False
     """The last page has the token of the page before it, for ever."""
+    silent_tokens: bool = False
+    """A token that died is answered as if there were no records."""
+    empty: str = ""
+    """A format without any record."""
     endless: bool = False
     """The last page comes again and again, each time with another token."""
     same_token: bool = False
@@ -165,7 +169,8 @@ class Provider:
             at = self._place(token, int(told))
             if at in quirks.dying_tokens:
                 quirks.dying_tokens.remove(at)
-                return _error("badResumptionToken", "expired")
+                silent = quirks.silent_tokens
+                return _error("noRecordsMatch" if silent else "badResumptionToken", "expired")
         else:
             prefix, spec = arguments["metadataPrefix"], arguments.get("set", "")
             begin, end = arguments.get("from", ""), arguments.get("until", "")
@@ -173,7 +178,7 @@ class Provider:
                 return _error("badArgument", "from is not of the granularity")
             self._counters.clear()
         found = self._found(spec, "" if quirks.ignores_from else begin, end)
-        if not found:
+        if not found or prefix == quirks.empty:
             return _error("noRecordsMatch", "")
         rows, is_more = self._rows(found, at)
         listed = "".join(self._record(prefix, *row) for row in rows)

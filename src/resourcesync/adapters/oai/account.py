@@ -97,7 +97,7 @@ class OaiAccount:
 
     def _harvest(self, *, is_full: bool, after: str = "") -> Telling:
         """Bring the memory, and the files, in step with the repository."""
-        provider = open_provider(self._endpoint, self._choice)
+        provider = open_provider(self._endpoint, self._choice, has_sets=not is_full)
         told = [provider.namespace, sorted(provider.published.items())]
         self._memory.begin_anew(f"{self._choice.digest(self._options.base_uri)} {told}")
         if after:

@@ -84,8 +84,11 @@ class Reply:
     def __init__(self, answer: Answer, uri: str) -> None:
         self._answer, self._uri = answer, uri
 
-    def records(self) -> Iterator[Record]:
+    def records(self, *, goes_on: bool = False) -> Iterator[Record]:
         """Yield the records; what else is wrong is raised after the last one.
+
+        Args:
+            goes_on: Whether a list goes on here: then "nothing" means that its token died.
 
         Raises:
             ProviderError: The provider refuses, other than by `NOTHING`.
@@ -112,6 +115,8 @@ class Reply:
         for fault in answer.faults:
             if fault.code not in NOTHING:
                 raise ProviderError(fault, self._uri)
+            if goes_on:
+                raise ProviderError(Fault(code=BAD_TOKEN, text=fault.code), self._uri)
         if not answer.verb and not answer.faults:
             raise BadResponseError("the answer says nothing", uri=self._uri, status=200)
 
@@ -234,8 +239,13 @@ class Provider:
         return self.identity.namespace or urlsplit(self.endpoint.address).hostname or ""
 
 
-def open_provider(endpoint: Endpoint, choice: Choice) -> Provider:
+def open_provider(endpoint: Endpoint, choice: Choice, *, has_sets: bool) -> Provider:
     """Ask a provider what it is, and whether it has what is to be published.
+
+    Args:
+        endpoint: Where it is asked.
+        choice: What is to be published.
+        has_sets: Whether the sets are known to be there: there may be thousands of them.
 
     Raises:
         ConfigurationError: It has no such format, or no such set.
@@ -255,7 +265,7 @@ def open_provider(endpoint: Endpoint, choice: Choice) -> Provider:
                 evidence=(("it has", ", ".join(sorted(formats))[:500]),),
                 hint=f"--with prefixes={','.join(sorted(formats)[:3])}",
             )
-    _check_sets(endpoint, choice.sets)
+    _check_sets(endpoint, () if has_sets else choice.sets)
     return Provider(
         endpoint=endpoint,
         identity=identity,

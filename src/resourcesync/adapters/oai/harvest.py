@@ -29,6 +29,8 @@ _STATE: Final = "harvest"
 _SINCE: Final = "since"
 ATTEMPT: Final = "attempt"
 """The note with the number of lists that were begun."""
+FEW: Final = 100
+"""So many records may be listed no more at once, however few there are."""
 _MOST_RESTARTS: Final = 3
 _MOST_TRIES: Final = 3
 _MOST_STALE: Final = 100
@@ -132,10 +134,32 @@ class Harvest:
             if is_full and state.is_blind:
                 _log.warning("what is gone is not looked for: records cannot be identified")
             elif is_full:
+                self._check_lost(state.first)
                 lost = self._records.lose(connection, state.first)
                 _log.info("%d records are listed no more", lost)
             write_note(connection, _SINCE, state.began)
             write_note(connection, _STATE, "")
+
+    def _check_lost(self, first: int) -> None:
+        """Refuse that most of a format is listed no more: an index that is made anew looks so.
+
+        Raises:
+            BadResponseError: It is.
+        """
+        for prefix in self._prefixes:
+            query = "SELECT count(*) FROM record WHERE NOT is_gone AND prefix = ?"
+            known: int = self._memory.rows(query, prefix)[0][0]
+            lost: int = self._memory.rows(f"{query} AND attempt < ?", prefix, first)[0][0]
+            if lost > FEW and lost * 2 > known:
+                raise BadResponseError(
+                    f"{lost:,} of {known:,} records in {prefix} are listed no more",
+                    uri=self._endpoint.address,
+                    status=200,
+                    evidence=(("kept", "nothing is taken for withdrawn"),),
+                    hint=f"run it again when the repository is whole; if it is meant, remove"
+                    f" {self._memory.path} and add --allow-empty",
+                    code="oai-many-gone",
+                )
 
     def _begun(self, *, is_full: bool) -> _State:
         """Return where a harvest of the kind was stopped, or a new one."""
@@ -271,7 +295,12 @@ class Harvest:
         self, wanted: RecordList, state: _State, reply: Reply
     ) -> tuple[Taken, ListToken | None]:
         with self._memory.writing() as connection:
-            taken = self._records.take(connection, wanted.prefix, reply.records(), state.attempt)
+            taken = self._records.take(
+                connection,
+                wanted.prefix,
+                reply.records(goes_on=bool(state.token)),
+                state.attempt,
+            )
             token = reply.token
             state.is_blind = state.is_blind or bool(taken.unnamed)
             state.token = token.value if token is not None else ""
