@@ -73,6 +73,7 @@ SourceNotFoundError
 BadResponseError
   not-oai            The address is not the base URL of an OAI-PMH provider.
   oai-error          An OAI-PMH provider refuses; what it says stands beside it.
+  oai-many-gone      Most of what a repository had is listed no more; see the hint.
   oai-endless        The lists of an OAI-PMH provider have no end; try --with window=30d.
   cut-short          An index gave fewer documents than it said; run again.
   index-changed      An index was made anew while it was read; run again when it is filled.
