@@ -3,13 +3,16 @@
 A publishes, B mirrors A and publishes, C mirrors B and publishes, D mirrors C.
 """
 
+import hashlib
 import http.client
 import random
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 from urllib.parse import urlsplit
 
 import pytest
@@ -21,6 +24,9 @@ from resourcesync.documents import reading
 from resourcesync.model.resources import Resource
 from resourcesync.server.running import ServerThread
 from resourcesync.wiring import plugins
+from resourcesync.wiring.accounts import Followed, publish_account
+from resourcesync.wiring.published import PUBLICATION
+from resourcesync.wiring.publishing import Asked
 from resourcesync.wiring.serving import LateApplication
 from tests.support.aggregating import Site, via
 from tests.support.command_line import Said
@@ -228,3 +234,47 @@ def test_a_mirror_in_a_store_is_published_where_its_state_is(
         ("https://mine.example/a.txt", f"{first.url}a.txt")
     ]
     sys.modules.pop("acme_shelf", None)
+
+
+def test_publishing_while_pulls_go_on_ends_with_what_the_mirror_has(chain: Chain) -> None:
+    first, second, _, _ = chain
+    dice = random.Random(5)
+
+    def edit() -> None:
+        for number in dice.choices(range(60), k=40):
+            path = first.folder / f"{number}.txt"
+            if path.exists() and dice.random() < 0.3:
+                path.unlink()
+            else:
+                path.write_text(f"{dice.random()}")
+        assert first.publish() == 0
+
+    followed = Followed(
+        address=f"mirror:{second.folder}", values={}, out=second.folder / PUBLICATION
+    )
+
+    def publish() -> None:
+        publish_account(followed, {"url": second.url}, clock=SystemClock(), asked=Asked())
+
+    def publish_until_told() -> int:
+        count = 0
+        while not ended.is_set():
+            publish()
+            count += 1
+        return count
+
+    edit()
+    assert second.pull(first) == 0
+    publish()
+    ended = Event()
+    with ThreadPoolExecutor() as pool:
+        publishing = pool.submit(publish_until_told)
+        for _ in range(4):
+            edit()
+            assert second.pull(first, "--max-delete", "100%") == 0
+        ended.set()
+        assert publishing.result(60) > 0
+    publish()
+    told = {via(it).href: it.digests[0].value for it in second.resources().values()}
+    assert told == {uri: hashlib.sha256(body).hexdigest() for uri, body in second.copies().items()}
+    assert second.copies() == contents(first)
