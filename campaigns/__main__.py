@@ -11,18 +11,21 @@ from typing import Final
 from campaigns.outcome import Asked, Campaign, table
 
 NAMES: Final = (
+    "ablation",
     "arxiv",
     "bucket",
     "cursor",
     "elasticsearch",
     "faults",
     "http2",
+    "kill",
     "large",
     "latency",
     "lists",
     "oai",
     "push",
     "racer",
+    "soak",
     "torture",
     "uris",
     "watched",

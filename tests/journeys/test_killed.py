@@ -1,128 +1,12 @@
 """SIGKILL at random moments of ``pull`` and of ``publish``: real processes, HTTP and disk."""
 
-import json
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.mirror.folder import MirrorFolder
-from resourcesync.destination.memory import Memory
-from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
-from tests.support.commands import environment
+from tests.support.killed import kill_again_and_again
 
-ROOT = Path(__file__).parents[2]
 KILLS = 100
-FILES = 60
-
-
-class Killable:
-    """Our command in processes that may be killed."""
-
-    def __init__(self, home: Path) -> None:
-        self._said = home / "said.txt"
-        program = [sys.executable, str(ROOT / "tests/support/killable.py"), str(self._said)]
-        self._host = subprocess.Popen(
-            program,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={
-                **environment(home),
-                "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT))),
-            },
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._host.stdin is not None
-        assert self._host.stdout is not None
-        self._host.stdin.close()
-        self._host.stdout.close()
-        self._host.wait()
-
-    def succeed(self, *arguments: str) -> None:
-        """Run a command to its end, which must be a good one."""
-        code = self.run(*arguments)
-        assert code == 0, self._said.read_text()
-
-    def run(self, *arguments: str, kill_after: float | None = None) -> int:
-        """Run a command; kill it after some seconds; return its exit code, -9 when killed."""
-        assert self._host.stdin is not None
-        assert self._host.stdout is not None
-        self._host.stdin.write(json.dumps(arguments) + "\n")
-        self._host.stdin.flush()
-        child = int(self._host.stdout.readline())
-        if kill_after is not None:
-            time.sleep(kill_after)
-            with suppress(ProcessLookupError):  # it may have ended by itself
-                os.kill(child, signal.SIGKILL)
-        return int(self._host.stdout.readline().split()[1])
-
-
-class Tree:
-    """A tree that changes, and every content that each of its files ever had."""
-
-    def __init__(self, root: Path, chance: random.Random) -> None:
-        self.root = root
-        self._chance = chance
-        self.ever: dict[str, set[bytes]] = {}
-        for number in range(FILES):
-            self.put(f"d{number % 5}/{number}.txt")
-
-    def put(self, name: str) -> None:
-        content = f"{name} {self._chance.random()}\n".encode() * self._chance.randrange(1, 400)
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        self.ever.setdefault(name, set()).add(content)
-
-    def change(self) -> None:
-        for _ in range(self._chance.randrange(1, 12)):
-            name = f"d{self._chance.randrange(5)}/{self._chance.randrange(FILES)}.txt"
-            if self._chance.random() < 0.2:
-                (self.root / name).unlink(missing_ok=True)
-            else:
-                self.put(name)
-
-    def now(self) -> dict[str, bytes]:
-        return {
-            str(path.relative_to(self.root)): path.read_bytes()
-            for path in self.root.glob("d*/*.txt")
-        }
-
-
-def visible(mirror: Path) -> dict[str, bytes]:
-    """Every file of the mirror under its final name."""
-    return {
-        str(path.relative_to(mirror)): path.read_bytes()
-        for path in mirror.rglob("*")
-        if path.is_file() and ".resourcesync" not in path.parts
-    }
-
-
-@contextmanager
-def served(tree: Path) -> Iterator[tuple[str, LateApplication]]:
-    application = LateApplication()
-    with ServerThread(application) as server:
-        yield server.uri, application
 
 
 @pytest.mark.slow
@@ -130,41 +14,6 @@ def served(tree: Path) -> Iterator[tuple[str, LateApplication]]:
 def test_a_hundred_kills_of_pull_and_of_publish_lose_nothing_and_show_nothing_partial(
     tmp_path: Path,
 ) -> None:
-    chance = random.Random(2026)
-    tree = Tree(tmp_path / "tree", chance)
-    mirror = tmp_path / "mirror"
-    killed = {"pull": 0, "publish": 0}
-    proven = 0
-    with Killable(tmp_path) as command, served(tree.root) as (uri, application):
-        publish = ("publish", str(tree.root), "--url", uri)
-        pull = ("pull", uri, str(mirror), "--max-delete", "100%", "--timeout", "5s")
-        command.succeed(*publish)
-        application.application = find_tree(tree.root).application(SystemClock())
-        took = {"publish": 0.15, "pull": 0.25}
-        while min(killed.values()) < KILLS:
-            tree.change()
-            for name, arguments in (("publish", publish), ("pull", pull)):
-                started = time.monotonic()
-                code = command.run(*arguments, kill_after=chance.random() * took[name])
-                if code == -signal.SIGKILL:
-                    killed[name] += 1
-                else:
-                    took[name] = max(0.02, (time.monotonic() - started) * 0.9)
-                took[name] *= 1.02
-                for path, content in visible(mirror).items():
-                    assert content in tree.ever[path], f"{path} holds bytes it never had"
-            if killed["pull"] >= proven + 10:
-                proven = killed["pull"]
-                command.succeed(*publish)
-                command.succeed(*pull)
-                assert visible(mirror) == tree.now()
-        command.succeed(*publish)
-        command.succeed(*pull)
-        command.succeed("audit", str(mirror))
+    killed = kill_again_and_again(tmp_path, kills=KILLS, seed=2026)
 
-    assert visible(mirror) == tree.now()
-    with MirrorFolder(mirror, SystemClock()) as folder:
-        assert folder.state is not None
-        folder.state.check()
-        assert Memory(folder.state).through is not None
-    assert not list((mirror / ".resourcesync" / "tmp").iterdir())
+    assert min(killed.values()) >= KILLS

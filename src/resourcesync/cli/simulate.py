@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputLostError, OutputOptions, Screen
+from resourcesync.cli.stopping import heard
 from resourcesync.cli.words import NORMAL, QUIET, Line
 from resourcesync.errors import ConfigurationError, StorageError
 
@@ -51,6 +53,27 @@ _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "l
     type=click.Path(file_okay=False, path_type=Path),
     help="Write summary.csv, events.ndjson.gz and report.html into this folder.",
 )
+@option(
+    "--live",
+    is_flag=True,
+    help="Be the Source in real time, over HTTP, until a signal comes: for any client. SCENARIO may"
+    " be a configuration of the resync-simulator (YAML).",
+)
+@option(
+    "--bind",
+    type=options.BINDING,
+    default="127.0.0.1:8888",
+    show_default=True,
+    help="With --live: where to listen.",
+)
+@option(
+    "--dialect",
+    type=click.Choice(["1.1", "1.0"]),
+    default="1.1",
+    show_default=True,
+    help="With --live: the version of the format.",
+)
+@option("--no-lastmod", is_flag=True, help="With --live: list changes without lastmod.")
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Simulate a Source and who follows it, and measure how well they do.
@@ -72,7 +95,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     swept = dict(map(_swept, values["sweep"]))
 
     def work(screen: Screen) -> Outcome:
-        return _simulate(values, swept, screen)
+        return _live(values, screen) if values["live"] else _simulate(values, swept, screen)
 
     return Job(
         command="simulate",
@@ -135,6 +158,30 @@ def _simulate(
     fields = {"runs": len(runs), "wrong": len(wrong)}
     code = ExitCode.FINDINGS if wrong else ExitCode.OK
     return Outcome(exit=code, closing=tuple(lines), fields=fields)
+
+
+def _live(values: Mapping[str, Any], screen: Screen) -> Outcome:
+    """Be the Source until a signal comes; that is how it is meant to end."""
+    from resourcesync.model.vocabulary import Dialect  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import live, machine  # noqa: PLC0415 - help stays quick
+
+    path = Path(values["scenario"])
+    is_profile = not path.exists() and not path.suffix
+    settings = live.settings_of(_written(values)) if is_profile else live.live_settings(path)
+    settings = replace(
+        settings, dialect=Dialect(values["dialect"]), tells_lastmod=not values["no_lastmod"]
+    )
+    (host, port), clock = values["bind"], machine.system_clock()
+    seed = 1 if values["seed"] is None else values["seed"]
+    try:
+        with live.serve_live(settings, host=host, port=port, seed=seed, clock=clock) as uri:
+            pull = f"resourcesync pull {uri} ./copy"
+            screen.report("ready", {"uri": uri, "pull": pull, "tree": values["scenario"]})
+            while True:
+                clock.sleep(_HOUR)
+    except KeyboardInterrupt as stop:
+        heard(stop)
+    return Outcome(closing=(Line("no longer served", "Stopped", QUIET),))
 
 
 def _written(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,6 +288,9 @@ def _fields(run: "Run") -> dict[str, object]:
 
 
 def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+    if event == "ready":
+        yield Line(f"{fields['uri']}; Ctrl-C ends it", "Serving", QUIET)
+        yield Line(str(fields["pull"]), "Next")
     if event == "simulated":
         of = f" {fields['text']}" if fields["text"] else ""
         yield Line(f"seed {fields['seed']}{of}: {fields['state']}", "Ran", NORMAL)

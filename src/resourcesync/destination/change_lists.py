@@ -285,13 +285,13 @@ class ChangeListReader:
             _check_no_older(span, state.document(span.uri))
         seen = None if state is None else state.document(span.uri, span.from_ or 0)
         intact = seen is None or _is_intact(fetched, seen)
+        history.rewritten = history.rewritten or ("" if intact else span.uri)
         prefix = Prefix()
         old = seen.entries if seen is not None and intact else 0
         refuse = self._selection.refusals.entry
         # What stands before the new entries was refused when it was new.
         document = fetched.open(lambda it: refuse(it) if prefix.entries >= old else None)
-        last = history.since
-        now = to_microseconds(self._clock.now())
+        last, now = history.since, to_microseconds(self._clock.now())
         for change in _changes(document):
             position = prefix.entries
             prefix.add(change)

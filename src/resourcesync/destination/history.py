@@ -28,6 +28,7 @@ class History:
         open_list: The list that further changes will be added to, if it is not the head itself.
         archive: Where the lists of the past are, if a list says so.
         past: Lists of the past that are read too.
+        rewritten: A list that does not begin any more with the changes that were processed.
         unchanged: Whether the Source said that nothing is new.
         dialect: How the last list is written.
     """
@@ -42,6 +43,7 @@ class History:
     open_list: str = ""
     archive: str = ""
     past: tuple[Span, ...] = ()
+    rewritten: str = ""
     unchanged: bool = False
     dialect: Dialect | None = None
 

@@ -99,15 +99,29 @@ class Incremental:
                     "the Change Lists no longer reach back to our last state: doing a baseline",
                 )
                 return self._from_baseline()
-            changed = closed_list_changed(self._pull)
-            if changed:
-                self._pull.warn(
-                    "rewritten",
-                    f"the Source changed a closed Change List, {changed}: doing a baseline",
-                )
-                self._pull.memory.write(baseline_due=True)  # also where it cannot be done now
+            if self._is_rewritten(history):
                 return self._from_baseline(gap=False)
             return self._apply(history, held)
+
+    def _is_rewritten(self, history: History) -> bool:
+        """Whether changes that were processed are not listed any more; then a baseline is due.
+
+        They may have been taken back: by a Source that was set back to an earlier state, which no
+        later change tells. Some Sources write their open list anew each time; there, what stands
+        in it counts, and all is read again once a day at most.
+        """
+        changed, memory = closed_list_changed(self._pull), self._pull.memory
+        told = f"the Source changed a closed Change List, {changed}: doing a baseline"
+        if not changed and history.rewritten and not self._pull.options.dry_run:
+            last = memory.rewritten_at
+            if last is None or not 0 <= self._pull.now - last < DAY:
+                changed = history.rewritten
+                told = f"the Source rewrote a Change List, {changed}: doing a baseline"
+                memory.write(rewritten_at=self._pull.now)
+        if changed:
+            self._pull.warn("rewritten", told)
+            memory.write(baseline_due=True)  # also where it cannot be done now
+        return bool(changed)
 
     def _is_unproven(self, uri: str, history: History) -> bool:
         """Whether these are lists that the mirror did not follow, which tell no times."""

@@ -207,6 +207,11 @@ class Memory:
         return self._number("closed-asked-at")
 
     @property
+    def rewritten_at(self) -> int | None:
+        """When a rewritten Change List led to a baseline the last time, microseconds."""
+        return self._number("rewritten-at")
+
+    @property
     def in_sync_at(self) -> datetime | None:
         """When the last run began that found the mirror in sync; ``None``: none has."""
         moment = self._number("in-sync-at")

@@ -1,0 +1,158 @@
+"""Each rule that keeps a mirror right is taken away alone: the simulated worlds must notice.
+
+A rule whose absence nobody notices is either not needed, or not tried: both are to be known.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any, Final
+
+from campaigns.cursor import scenario_of
+from campaigns.outcome import Asked, Campaign, Outcome
+from resourcesync.destination import baseline, change_lists, cursor, incremental, landing, transfer
+from resourcesync.errors import SourceUnavailableError
+from resourcesync.model.resources import Change
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Purpose
+from resourcesync.ports.mirror import Fixity
+from resourcesync.simulator import network
+from resourcesync.simulator.world import simulate
+
+Patch = tuple[object, str, Any]
+"""A thing, the name of a part of it, and what stands in its place."""
+
+
+def _no_gap_test() -> Iterator[Patch]:
+    def blind(spans: Any, through: int) -> cursor.Chain:
+        found = cursor.chain(spans, through)
+        return cursor.Chain(lists=found.lists, reaches=True)
+
+    yield change_lists, "chain", blind
+
+
+def _after_t_only() -> Iterator[Patch]:
+    def new(change: Change, _position: int, *, through: int, **_: object) -> bool:
+        return change.time is not None and to_microseconds(change.time) > through
+
+    yield change_lists, "is_new", new
+
+
+def _from_t_on_only() -> Iterator[Patch]:
+    def new(change: Change, _position: int, *, through: int, **_: object) -> bool:
+        return change.time is not None and to_microseconds(change.time) >= through
+
+    yield change_lists, "is_new", new
+
+
+def _mismatches_dropped() -> Iterator[Patch]:
+    def fail(self: landing.Landing, fetch: Any, *_: object) -> None:
+        self.settle(fetch.listed.uri)
+
+    yield landing.Landing, "fail", fail
+
+
+def _no_hash_check() -> Iterator[Patch]:
+    yield transfer, "judge_bytes", lambda *_: (Fixity.VERIFIED, None)
+
+
+def _time_of_fetching() -> Iterator[Patch]:
+    def advance(_through: int, *, now: int, **_: object) -> int:
+        return now
+
+    yield change_lists, "advance", advance
+
+
+def _old_lists_accepted() -> Iterator[Patch]:
+    yield baseline, "check_no_older", lambda *_: None
+    yield baseline, "check_no_less", lambda *_: None
+    yield change_lists, "_check_no_older", lambda *_: None
+
+
+def _shorter_lists_accepted() -> Iterator[Patch]:
+    intact = change_lists._is_intact  # noqa: SLF001 - what is taken away is private
+
+    def shortened(fetched: Any, seen: Any) -> bool:
+        try:
+            return intact(fetched, seen)
+        except SourceUnavailableError:
+            return True
+
+    yield change_lists, "_is_intact", shortened
+
+
+def _cut_lists_accepted() -> Iterator[Patch]:
+    harmed = network.SimulatedNetwork._harmed  # noqa: SLF001 - the same
+
+    def mended(self: network.SimulatedNetwork, body: bytes, purpose: Purpose) -> bytes:
+        got = harmed(self, body, purpose)
+        if purpose is Purpose.RESOURCE or len(got) == len(body) or b"</url>" not in got:
+            return got
+        return got[: got.rindex(b"</url>") + 6] + b"</urlset>"
+
+    yield network.SimulatedNetwork, "_harmed", mended
+
+
+def _old_lastmod_believed() -> Iterator[Patch]:
+    def undated(change: Change, _through: int) -> bool:
+        return change.time is None
+
+    yield cursor, "is_undated", undated
+    yield change_lists, "is_undated", undated
+
+
+def _rewritten_lists_believed() -> Iterator[Patch]:
+    yield incremental.Incremental, "_is_rewritten", lambda *_: False
+
+
+RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
+    "gaps are looked for": _no_gap_test,
+    "a mismatch stays pending": _mismatches_dropped,
+    "more than `datetime` > T counts": _after_t_only,
+    "more than `datetime` >= T counts": _from_t_on_only,
+    "digests are compared": _no_hash_check,
+    "T is told by the lists": _time_of_fetching,
+    "older lists are refused": _old_lists_accepted,
+    "shorter lists are refused": _shorter_lists_accepted,
+    "lists that are cut short are refused": _cut_lists_accepted,
+    "an old lastmod hides no change": _old_lastmod_believed,
+    "a rewritten list leads to a baseline": _rewritten_lists_believed,
+}
+"""What each rule is, and what takes it away."""
+
+
+@contextmanager
+def without(rule: str) -> Iterator[None]:
+    """Take a rule away while the block runs."""
+    with ExitStack() as undo:
+        for thing, name, other in RULES[rule]():
+            undo.callback(setattr, thing, name, getattr(thing, name))
+            setattr(thing, name, other)
+        yield
+
+
+def noticed(rule: str, *, first: int, most: int) -> int | None:
+    """Return how many worlds it took to notice that a rule is not there; ``None`` for too many."""
+    with without(rule):
+        for number in range(most):
+            scenario = scenario_of(first + number)
+            measured = simulate(scenario, scenario.destinations[0])
+            if measured.lies or measured.outcome == "silently wrong":
+                return number + 1
+    return None
+
+
+def run(asked: Asked) -> Outcome:
+    """Take each rule away, in worlds of at most ``size`` seeds."""
+    outcome = Outcome()
+    with ProcessPoolExecutor(max_workers=os.cpu_count(), max_tasks_per_child=1) as pool:
+        found = pool.map(partial(noticed, first=asked.seed, most=asked.size), RULES)
+        for rule, worlds in zip(RULES, found, strict=True):
+            outcome.add(f"without: {rule}", "unnoticed" if worlds is None else f"world {worlds}")
+            outcome.require(worlds, f"nobody notices without: {rule}")
+    return outcome
+
+
+CAMPAIGN: Final = Campaign(run=run, size=300, unit="worlds at most for each rule")

@@ -1,0 +1,125 @@
+"""Simulated worlds with all faults at once: none may end silently wrong, and nobody may lie.
+
+Each seed makes a Source with a way of its own (how it lists, how often, for how long), a
+Destination with a pace of its own, and faults with rates of their own; both run the real code. When
+all is quiet again, the run has *converged*, or the Destination *waits* and says so, or it is
+*silently wrong*.
+"""
+
+import os
+import random
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import Final
+
+from campaigns.outcome import Asked, Campaign, Outcome
+from resourcesync.simulator.measures import Measured
+from resourcesync.simulator.scenario import (
+    HOUR,
+    DestinationSettings,
+    Faults,
+    OriginSettings,
+    PublishSettings,
+    Scenario,
+    Sizes,
+)
+from resourcesync.simulator.world import simulate
+
+_RATES: Final = (
+    *("lost", "refused", "failed", "late", "cut", "altered", "stale", "wrong_hash", "undated"),
+    "changed_while_listed",
+)
+
+
+def scenario_of(seed: int) -> Scenario:
+    """Return the world of a seed."""
+    luck = random.Random(f"campaign {seed}")
+    hours = luck.choice((8, 16, 30))
+    every = luck.choice((0.1, 0.5, 1.0, 3.0)) * HOUR
+    return Scenario(
+        seed=seed,
+        duration=hours * HOUR,
+        origin=OriginSettings(
+            resources=luck.choice((10, 30, 80)),
+            sizes=Sizes(median=200, spread=1.0, most=2_000),
+            per_second=luck.choice((1, 4, 12)) / HOUR,
+            create=luck.choice((0.1, 0.3)),
+            delete=luck.choice((0.05, 0.2)),
+        ),
+        publish=PublishSettings(
+            strategy=luck.choice(("changes",) * 5 + ("lists",)),
+            every=every,
+            rotate=luck.choice((0.0, 1.0, 3.0)) * HOUR,
+            rebase=luck.choice((0.0, 4.0, 9.0)) * HOUR,
+            keep=luck.choice((0.0, 2.0, 8.0)) * HOUR,
+            push=luck.random() < 0.3,
+            max_entries=luck.choice((5, 20, 50_000)),
+        ),
+        destinations=(_destination(luck, hours),),
+        faults=_faults(luck, hours),
+    )
+
+
+def _destination(luck: random.Random, hours: int) -> DestinationSettings:
+    away = luck.uniform(0, hours)
+    return DestinationSettings(
+        every=luck.choice((0.3, 1.0, 4.0)) * HOUR,
+        jobs=luck.choice((1, 4, 8)),
+        latency=luck.choice((0.01, 0.5)),
+        offline=((away * HOUR, (away + hours / 3) * HOUR),) if luck.random() < 0.3 else (),
+    )
+
+
+def _faults(luck: random.Random, hours: int) -> Faults:
+    worst = luck.choice((0.0, 0.02, 0.1, 0.3))
+    rates = {name: luck.uniform(0, worst) for name in _RATES if luck.random() < 0.5}
+
+    def times(most: int) -> list[float]:
+        return sorted(luck.uniform(0, hours) * HOUR for _ in range(luck.randrange(most + 1)))
+
+    return Faults(
+        **rates,
+        outages=tuple((at, at + luck.uniform(0, 3) * HOUR) for at in times(2)),
+        clock_steps=tuple((at, luck.uniform(-1, 1) * HOUR) for at in times(2)),
+        restarts=tuple(times(1)),
+        rollbacks=tuple((at, luck.uniform(0, 5) * HOUR) for at in times(1)),
+        crash=luck.choice((0.0, 0.005, 0.03)),
+        push_lost=0.2,
+        push_doubled=0.2,
+        push_forged=0.2,
+    )
+
+
+def live(seed: int) -> tuple[int, Measured]:
+    """Live the world of a seed."""
+    scenario = scenario_of(seed)
+    return seed, simulate(scenario, scenario.destinations[0])
+
+
+def run(asked: Asked) -> Outcome:
+    """Live as many worlds as asked, one after the other seed."""
+    outcome, ended = Outcome(), Counter[str]()
+    sums = Counter[str]()
+    seeds = range(asked.seed, asked.seed + asked.size)
+    with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for seed, measured in pool.map(partial(live), seeds, chunksize=4):
+            ended[measured.outcome] += 1
+            sums.update(
+                pulls=measured.pulls,
+                changes=measured.changes,
+                crashes=measured.crashes,
+                failed=measured.failed,
+                hours=round(scenario_of(seed).duration / HOUR),
+            )
+            outcome.require(not measured.lies, f"seed {seed}: called in sync and was not")
+            outcome.require(measured.outcome != "silently wrong", f"seed {seed}: silently wrong")
+    for name in ("converged", "waiting", "silently wrong"):
+        outcome.add(name, ended[name])
+    for name in ("hours", "changes", "pulls", "failed", "crashes"):
+        outcome.add(f"{name}, all runs", sums[name])
+    outcome.require(ended, "nothing was lived")
+    return outcome
+
+
+CAMPAIGN: Final = Campaign(run=run, size=1_000, unit="worlds")

@@ -1,0 +1,255 @@
+"""The simulated Source in real time: what any client may follow over HTTP.
+
+It serves what the resync-simulator serves, at the same paths: resources that are numbered, a
+Resource List of what is there now, and a Change List of the last changes. Nothing waits: what is
+due happens when somebody asks.
+"""
+
+import hashlib
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.utils import format_datetime
+from html import escape
+from typing import Final
+
+from resourcesync.documents import writing
+from resourcesync.model.capabilities import CapabilityEntry, Entry, Header
+from resourcesync.model.digests import Digest
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import floor_to_second
+from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect, Relation
+
+WELL_KNOWN: Final = ".well-known/resourcesync"
+CAPABILITIES: Final = "capabilitylist.xml"
+_RESOURCES: Final = "resources"
+_SAMPLE: Final = 100
+_XML: Final = "application/xml"
+_MOST_AT_ONCE: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveSettings:
+    """How a live Source behaves; the names are those of the resync-simulator where it has them.
+
+    Attributes:
+        name: What it is called.
+        number_of_resources: How many there are at first.
+        change_delay: Seconds from one change to the next.
+        event_types: What happens, each as likely as the others.
+        average_payload: Lengths are from 0 to this, in bytes.
+        max_events: So many changes at most; -1 for any number.
+        max_changes: So many changes are listed.
+        resource_list, change_list: Where the lists are, below the root.
+        dialect: The version that is written.
+        tells_lastmod: Whether changes have a ``lastmod``.
+    """
+
+    name: str = "ResourceSync simulator"
+    number_of_resources: int = 1_000
+    change_delay: float = 2.0
+    event_types: tuple[ChangeKind, ...] = tuple(ChangeKind)
+    average_payload: int = 1_000
+    max_events: int = -1
+    max_changes: int = 1_000
+    resource_list: str = "resourcelist.xml"
+    change_list: str = "changelist.xml"
+    dialect: Dialect = Dialect.V1_1
+    tells_lastmod: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LiveAnswer:
+    """What is answered.
+
+    Attributes:
+        status: Of HTTP.
+        media_type: Of the body.
+        body: The bytes.
+        lastmod: When the resource changed; ``None`` for documents.
+    """
+
+    status: int
+    media_type: str
+    body: bytes
+    lastmod: datetime | None = None
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """Header fields that belong to it."""
+        fields = [("content-type", self.media_type), ("content-length", str(len(self.body)))]
+        if self.lastmod is not None:
+            fields.append(("last-modified", format_datetime(self.lastmod, usegmt=True)))
+            fields.append(("etag", f'"{_md5(self.body)}"'))
+        return fields
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    length: int
+    lastmod: datetime
+
+
+class LiveSource:
+    """A Source that changes as time passes.
+
+    Args:
+        settings: How it behaves.
+        base_uri: Its root, with a slash at its end.
+        seed: Of all that is left to chance.
+        now: When it begins, UTC.
+    """
+
+    def __init__(self, settings: LiveSettings, base_uri: str, seed: int, now: datetime) -> None:
+        self._settings = settings
+        self._base = base_uri
+        self._luck = random.Random(f"live {seed}")  # noqa: S311 - a simulation
+        self._held: dict[int, _Held] = {}
+        self._numbers: list[int] = []
+        self._next = 1
+        self._due = now + timedelta(seconds=settings.change_delay)
+        self._began = now
+        self._changes: deque[Change] = deque(maxlen=settings.max_changes)
+        self.events = 0
+        for _ in range(settings.number_of_resources):
+            self._create(now)
+
+    def pass_until(self, now: datetime) -> None:
+        """Let happen what is due, each at its own time."""
+        settings = self._settings
+        for _ in range(_MOST_AT_ONCE):
+            if self._due > now or self.events == settings.max_events:
+                return
+            self._change(self._due)
+            self.events += 1
+            self._due += timedelta(seconds=settings.change_delay)
+
+    def answer(self, path: str, now: datetime) -> LiveAnswer:
+        """Return what is at a path now.
+
+        Args:
+            path: Below the root, without a slash at its beginning.
+            now: The present moment, UTC.
+        """
+        self.pass_until(now)
+        settings = self._settings
+        documents: Mapping[str, Callable[[], tuple[Header, Iterable[Entry]]]] = {
+            WELL_KNOWN: self._description,
+            CAPABILITIES: self._capabilities,
+            settings.resource_list: lambda: self._resource_list(now),
+            settings.change_list: lambda: self._change_list(now),
+        }
+        if path in documents:
+            header, entries = documents[path]()
+            chunks = writing.write(header, entries, settings.dialect)
+            return LiveAnswer(200, _XML, b"".join(chunks))
+        if path in ("", _RESOURCES):
+            return LiveAnswer(200, "text/html; charset=utf-8", self._page(path).encode())
+        place, _, name = path.partition("/")
+        number = int(name) if name.isascii() and name.isdigit() and len(name) < 16 else 0  # noqa: PLR2004
+        held = self._held.get(number) if place == _RESOURCES else None
+        if held is None:
+            return LiveAnswer(404, "text/plain; charset=utf-8", b"there is nothing\n")
+        return LiveAnswer(200, "text/plain", _payload(number, held.length), held.lastmod)
+
+    # --- what happens ---
+
+    def _create(self, now: datetime) -> int:
+        number, self._next = self._next, self._next + 1
+        self._numbers.append(number)
+        self._put(number, now)
+        return number
+
+    def _put(self, number: int, now: datetime) -> None:
+        length = self._luck.randint(0, self._settings.average_payload)
+        self._held[number] = _Held(length, floor_to_second(now))
+
+    def _change(self, now: datetime) -> None:
+        kind = self._luck.choice(self._settings.event_types)
+        if kind is ChangeKind.CREATED or not self._numbers:
+            self._log(ChangeKind.CREATED, self._create(now), now)
+            return
+        place = self._luck.randrange(len(self._numbers))
+        number = self._numbers[place]
+        if kind is ChangeKind.DELETED:
+            self._numbers[place] = self._numbers[-1]
+            self._numbers.pop()
+            del self._held[number]
+        else:
+            self._put(number, now)
+        self._log(kind, number, now)
+
+    def _log(self, kind: ChangeKind, number: int, now: datetime) -> None:
+        resource = Resource(uri=self._uri(f"{_RESOURCES}/{number}"))
+        if kind is not ChangeKind.DELETED:
+            resource = self._resource(number)
+        self._changes.append(Change(kind=kind, time=now, resource=resource))
+
+    # --- what is told of it ---
+
+    def _resource(self, number: int) -> Resource:
+        held = self._held[number]
+        return Resource(
+            uri=self._uri(f"{_RESOURCES}/{number}"),
+            lastmod=held.lastmod if self._settings.tells_lastmod else None,
+            length=held.length,
+            digests=(Digest("md5", _md5(_payload(number, held.length))),),
+            media_type="text/plain",
+        )
+
+    def _uri(self, path: str) -> str:
+        return self._base + path
+
+    def _up(self, path: str) -> tuple[Link, ...]:
+        return (Link(rel=Relation.UP.value, href=self._uri(path)),)
+
+    def _description(self) -> tuple[Header, Sequence[CapabilityEntry]]:
+        entry = CapabilityEntry(uri=self._uri(CAPABILITIES), capability=Capability.CAPABILITY_LIST)
+        return Header(capability=Capability.DESCRIPTION), [entry]
+
+    def _capabilities(self) -> tuple[Header, Sequence[CapabilityEntry]]:
+        settings = self._settings
+        entries = [
+            CapabilityEntry(
+                uri=self._uri(settings.resource_list), capability=Capability.RESOURCE_LIST
+            ),
+            CapabilityEntry(uri=self._uri(settings.change_list), capability=Capability.CHANGE_LIST),
+        ]
+        up = self._up(WELL_KNOWN)
+        return Header(capability=Capability.CAPABILITY_LIST, links=up), entries
+
+    def _resource_list(self, now: datetime) -> tuple[Header, Sequence[Resource]]:
+        header = Header(capability=Capability.RESOURCE_LIST, at=now, links=self._up(CAPABILITIES))
+        return header, [self._resource(number) for number in sorted(self._held)]
+
+    def _change_list(self, now: datetime) -> tuple[Header, Sequence[Change]]:
+        del now
+        first = self._changes[0].time if self.events > len(self._changes) else self._began
+        header = Header(
+            capability=Capability.CHANGE_LIST, from_=first, links=self._up(CAPABILITIES)
+        )
+        return header, list(self._changes)
+
+    def _page(self, path: str) -> str:
+        sample = sorted(self._held)
+        if len(sample) > _SAMPLE:
+            sample = sorted(self._luck.sample(sample, _SAMPLE))
+        links = [f'<li><a href="{self._uri(f"{_RESOURCES}/{it}")}">{it}</a></li>' for it in sample]
+        lists = [WELL_KNOWN, CAPABILITIES, self._settings.resource_list, self._settings.change_list]
+        named = [f'<li><a href="{self._uri(it)}">{escape(it)}</a></li>' for it in lists]
+        name = escape(self._settings.name)
+        shown = links if path else named
+        return f"<!doctype html><title>{name}</title><h1>{name}</h1><ul>{''.join(shown)}</ul>"
+
+
+def _payload(number: int, length: int) -> bytes:
+    """Return the bytes of a resource: its name again and again, filled up with ``x``."""
+    name = str(number).encode()
+    return (name * (length // len(name))).ljust(length, b"x")
+
+
+def _md5(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()

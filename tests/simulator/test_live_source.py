@@ -1,0 +1,136 @@
+"""``simulate --live``: a Source that changes in real time, for our pull and for the peer's."""
+
+import importlib.util
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run as command
+from resourcesync.documents import reading
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.simulator.live import LiveSettings, LiveSource
+from resourcesync.wiring import live, machine
+from tests.support.commands import files_of, run, script
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+BASE = "http://127.0.0.1:8888/"
+YAML = """\
+source:
+  name: A small one
+  number_of_resources: 20
+  change_delay: 0.02
+  event_types: [create, update, delete]
+  average_payload: 300
+  max_events: 25
+  stats_interval: 10
+resource_list_builder:
+  class: DynamicResourceListBuilder
+  uri_path: resourcelist.xml
+changememory:
+  class: DynamicChangeList
+  uri_path: changelist.xml
+  max_changes: 1000
+"""
+
+
+def changes(source: LiveSource, now: datetime) -> list[Change]:
+    from io import BytesIO
+
+    document = reading.read(BytesIO(source.answer("changelist.xml", now).body), uri=BASE)
+    found = list(document.entries())
+    assert all(isinstance(it, Change) for it in found)
+    return [it for it in found if isinstance(it, Change)]
+
+
+def test_what_is_due_happens_at_its_own_time_and_the_oldest_is_forgotten() -> None:
+    source = LiveSource(LiveSettings(change_delay=2, max_changes=5), BASE, 1, NOON)
+
+    assert changes(source, NOON) == []
+    found = changes(source, NOON + timedelta(seconds=21))
+
+    assert [it.time for it in found] == [NOON + timedelta(seconds=s) for s in (12, 14, 16, 18, 20)]
+
+
+def test_the_lists_tell_what_is_there_and_the_same_seed_tells_the_same() -> None:
+    from io import BytesIO
+
+    later = NOON + timedelta(minutes=10)
+    one, other = (LiveSource(LiveSettings(), BASE, 7, NOON) for _ in range(2))
+    listed = reading.read(BytesIO(one.answer("resourcelist.xml", later).body), uri=BASE)
+
+    for resource in listed.entries():
+        assert isinstance(resource, Resource)
+        assert len(one.answer(resource.uri.removeprefix(BASE), later).body) == resource.length
+    assert one.answer("resourcelist.xml", later) == other.answer("resourcelist.xml", later)
+
+
+def test_deletions_have_no_lastmod_and_without_it_nothing_has() -> None:
+    settings = LiveSettings(tells_lastmod=False)
+    found = changes(LiveSource(settings, BASE, 1, NOON), NOON + timedelta(minutes=5))
+
+    assert {it.kind for it in found} == set(ChangeKind)
+    assert all(it.resource.lastmod is None for it in found)
+
+
+@pytest.mark.parametrize(
+    "path", ["resources/0", "resources/x", "resources/²", "etc/passwd", "../a"]
+)
+def test_what_is_not_there_is_not_found(path: str) -> None:
+    assert LiveSource(LiveSettings(), BASE, 1, NOON).answer(path, NOON).status == 404
+
+
+def test_our_pull_and_the_peers_end_with_what_the_source_has(tmp_path: Path) -> None:
+    config = tmp_path / "default.yaml"
+    config.write_text(YAML)
+    settings, clock = live.live_settings(config), machine.system_clock()
+    with live.serve_live(settings, host="127.0.0.1", port=0, seed=3, clock=clock) as uri:
+        assert command(["pull", uri, str(tmp_path / "ours"), "-q"]) == 0
+        peer = _has_peer()
+        if peer:
+            _peer(tmp_path, uri, "--baseline")
+        clock.sleep(0.6)  # all 25 events
+        assert command(["pull", str(tmp_path / "ours"), "-q"]) == 0
+        assert command(["audit", str(tmp_path / "ours"), "-q"]) == 0
+        if peer:
+            _peer(tmp_path, uri, "--incremental")
+            _peer(tmp_path, uri, "--baseline", "--delete")
+
+    ours = {
+        Path(name).name.removesuffix("!9"): body
+        for name, body in files_of(tmp_path / "ours").items()
+    }
+    assert len(ours) > 10
+    if peer:
+        theirs = files_of(tmp_path / "theirs")
+        assert {Path(name).name: body for name, body in theirs.items()} == ours
+
+
+def _has_peer() -> bool:
+    return sys.version_info < (3, 12) and importlib.util.find_spec("resync") is not None
+
+
+def _peer(home: Path, uri: str, *words: str) -> None:
+    ran = run(script("resync-sync"), *words, uri, "theirs", cwd=home)
+    assert "Error" not in ran.said, ran.said
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("source: [", "is no YAML"),
+        ("publisher: {}", "is no configuration of the resync-simulator"),
+        ("source: {change_delay: 0}", "is no configuration of the resync-simulator"),
+        ("source: {event_types: [explode]}", "is no configuration of the resync-simulator"),
+    ],
+)
+def test_a_configuration_with_a_mistake_is_refused(
+    text: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(text)
+
+    assert command(["simulate", str(path), "--live"]) == 2
+    assert reason in capsys.readouterr().err
