@@ -139,12 +139,16 @@ def export_lines(path: Path, *, changes_after: int | None = None) -> Iterator[by
         yield from starmap(ndjson.write_change, read_changes(path, changes_after))
 
 
-@contextmanager
-def _existing(path: Path) -> Iterator[PostedCatalogue]:
+def _check_there(path: Path) -> None:
     if not path.is_file():
         raise ConfigurationError(
             f"there is no catalogue {path}", hint=f"resourcesync catalogue import {path} FILE"
         )
+
+
+@contextmanager
+def _existing(path: Path) -> Iterator[PostedCatalogue]:
+    _check_there(path)
     with naming_the_remedy(path), PostedCatalogue(path) as catalogue:
         yield catalogue
 
@@ -168,10 +172,7 @@ def publish(
         LockedError: Another run is publishing it.
         StorageError: It cannot be read, or a document cannot be written.
     """
-    if not path.is_file():
-        raise ConfigurationError(
-            f"there is no catalogue {path}", hint=f"resourcesync catalogue import {path} FILE"
-        )
+    _check_there(path)
     for name in {"url", "described_by"} & {name for name, value in chosen.items() if value}:
         publishing.check_address(str(chosen[name]))
     with ExitStack() as held:
@@ -183,9 +184,10 @@ def publish(
             )
         known = publishing.read_settings(catalogue, NOTE)
         settings = _settle(path, out, known, chosen)
-        store = documents.documents_at(path.parent, settings.out)
-        if not asked.dry_run:
-            store = held.enter_context(documents.holding(path.parent, settings.out, path.parent))
+        root = path.parent
+        store = held.enter_context(
+            documents.holding(root, settings.out, root, dry_run=asked.dry_run)
+        )
         if read_record(catalogue) is None or settings.out != known.out:
             refuse_foreign(store)
         publisher = publishing.publisher_of(catalogue, store, settings, clock)

@@ -51,22 +51,23 @@ def documents_at(root: Path, out: str) -> DocumentStore:
 
 
 @contextmanager
-def holding(root: Path, out: str, own: Path) -> Iterator[DocumentStore]:
+def holding(root: Path, out: str, own: Path, *, dry_run: bool = False) -> Iterator[DocumentStore]:
     """Return the same to write to: while the block runs, no other machine publishes there.
 
-    A folder needs no holding: its catalogue is held.
+    A folder needs no holding: its catalogue is held. Nor does a dry run, which writes nothing.
 
     Args:
         root: What ``out`` is relative to.
         out: As ``Settings.out`` says it.
         own: The folder of the catalogue.
+        dry_run: Whether nothing will be written.
 
     Raises:
         LockedError: Somebody publishes there, or keeps a mirror there.
         StorageError: It cannot be asked.
     """
-    if not is_store(out):
-        yield FolderDocuments(root / out)
+    if dry_run or not is_store(out):
+        yield documents_at(root, out)
         return
     store = stores.open_store(out)
     with stores.held(store, own / _NAME):

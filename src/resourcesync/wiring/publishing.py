@@ -118,9 +118,8 @@ def publish_tree(
         originals.check(settings, known)
         if settings.robots:
             _check_robots(root, settings)
-        store = documents_at(root, settings.out)
-        if not asked.dry_run:
-            store = held.enter_context(holding(root, settings.out, (root / CATALOGUE).parent))
+        own = (root / CATALOGUE).parent
+        store = held.enter_context(holding(root, settings.out, own, dry_run=asked.dry_run))
         if read_record(catalogue) is None or settings.out != known.out:
             _refuse_foreign(store)
         found = held.enter_context(originals.opened(root, settings, clock))
