@@ -318,7 +318,7 @@ def test_a_server_that_is_not_there_refuses_or_has_no_such_database_is_told(
 @pytest.mark.parametrize(
     "address",
     [
-        "postgresql://me:hunter2@h.example/db",
+        "postgresql://me:hunter2@h.example/db?client_encoding=LATIN1",
         "postgresql://h.example/db?password=hunter2",
         "postgresql://me:hunter2@[h.example/db",
     ],

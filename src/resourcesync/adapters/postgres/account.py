@@ -123,10 +123,7 @@ class PostgresAccount:
         return replace(position, to=to, row=row), changes
 
     def _told(self, rows: Rows, page: Sequence[Row]) -> Iterator[Change]:
-        """Yield what became of the keys: as it is now, or gone; both, where a key became another.
-
-        Some types call texts equal that are different URIs.
-        """
+        """Yield what became of the keys: as it is now, or gone."""
         keys = len(self._layout.key)
         places = [self._layout.key.index(it) + 1 for it in self._layout.uri.fields]
         columns = [[row[at] for row in page] for at in places]
@@ -134,12 +131,10 @@ class PostgresAccount:
         found = iter(rows.resources(present) if present else ())
         for row, uri in zip(page, rows.uris(len(page), columns), strict=True):
             time = datetime.fromisoformat(str(row[0]))
-            resource = None if row[keys + 1] is None else next(found)
-            if resource is None or resource.uri != uri:
-                gone = Resource(uri=uri)
-                yield Change(kind=ChangeKind.DELETED, time=time, resource=gone)
-            if resource is not None:
-                yield Change(kind=ChangeKind.UPDATED, time=time, resource=resource)
+            if row[keys + 1] is None:
+                yield Change(kind=ChangeKind.DELETED, time=time, resource=Resource(uri=uri))
+            else:
+                yield Change(kind=ChangeKind.UPDATED, time=time, resource=next(found))
 
     def _rows(self, reading: Reading) -> Rows:
         if self._known_rows is None:

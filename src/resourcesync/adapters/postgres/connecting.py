@@ -112,7 +112,7 @@ class Session:
         connection = self._connection
         if connection is None:
             connection = self._driver.connect(
-                **self._parameters, autocommit=True, prepare_threshold=None, client_encoding="UTF8"
+                **self._parameters, autocommit=True, prepare_threshold=None
             )
             self._connection = connection
         return connection
@@ -187,7 +187,7 @@ def _parameters(driver: Any, address: str) -> dict[str, Any]:
             "a secret is never in an address",
             hint="--with password=env:NAME, or PGPASSWORD, ~/.pgpass, a service file",
         )
-    return _USUAL | found
+    return {**_USUAL, **found, "client_encoding": "UTF8"}
 
 
 def _driver() -> Any:  # a module that may not be installed

@@ -144,7 +144,8 @@ def page(
     """
     transaction, number = end
     keys = [f"{quoted(it)}::text" for it in layout.key]
-    same = " AND ".join(f"{ROW}.{quoted(it)} = told.{quoted(it)}" for it in layout.key)
+    same = " AND ".join(f"{ROW}.{it} = told.{it}" for it in map(quoted, layout.key))
+    same += "".join(f" AND {ROW}.{it} = told.{it}" for it in keys)  # an equal one is another URI
     found = ", ".join(f"{it} AS found_{at}" for at, it in enumerate(expressions))
     columns = ", ".join(f"found.found_{at}" for at in range(len(expressions)))
     return f"""
