@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from campaigns.cursor import scenario_of
 from resourcesync.errors import ConfigurationError
 from resourcesync.simulator.scenario import (
     DAY,
@@ -183,3 +184,13 @@ def test_any_one_fault_alone_leaves_no_lie(fault: str) -> None:
 def test_what_cannot_be_simulated_is_refused(wrong: Scenario) -> None:
     with pytest.raises(ConfigurationError):
         simulate(wrong, DestinationSettings())
+
+
+@pytest.mark.parametrize("seed", [2030, 2036])
+def test_what_a_source_that_was_set_back_took_back_does_not_stay(seed: int) -> None:
+    """Lives of the campaign in which it stayed: further changes soon hid that others were gone."""
+    scenario = scenario_of(seed)
+
+    measured = simulate(scenario, scenario.destinations[0])
+
+    assert (measured.lies, measured.outcome) == (0, "converged")

@@ -88,7 +88,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     Consistency is the share of resources that are equal on both sides, on average over time.
     Latency is the time from a change to its copy. Efficiency is the share of useful bytes. A lie
-    would be to say "in sync" when it is not so; then the exit code is 4.
+    would be to say "in sync" when it is not so; then the exit code is 1.
     """  # noqa: D301 - click's mark for lines that are not to be filled
     if values["scenario"] == "init":
         return Job(command="simulate", output=output, work=lambda _: _init(values, output))
