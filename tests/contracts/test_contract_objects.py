@@ -10,6 +10,8 @@ from resourcesync.adapters.objects.store import BucketStore
 from resourcesync.errors import StorageError
 from resourcesync.ports.storing import Content, Store
 from resourcesync.testing import StoreSuite
+from tests.support.interposed import interposed
+from tests.support.object_server import ObjectServer
 
 _SECONDS = 1.0
 
@@ -90,3 +92,24 @@ def test_who_looked_before_a_hold_was_renewed_cannot_take_it_over(bucket: str) -
         assert seen is not None
         assert now != seen
         assert other.put(key, b"mine now", over=seen.version) is None
+
+
+def test_what_is_written_while_it_is_moved_stays_where_it_is(
+    object_server: ObjectServer, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    direct = Bucket(bucket, patience=5)
+    version = direct.put("a.txt", b"ours")
+    assert version is not None
+
+    def writes(method: str, target: str, body: bytes) -> None:
+        if method == "PUT" and target.endswith("/b.txt"):
+            direct.put("a.txt", b"somebody's")
+
+    with interposed(object_server.port) as between:
+        between.spoil_answer = writes
+        monkeypatch.setenv("AWS_ENDPOINT_URL", between.url)
+        assert not opened(bucket).move("a.txt", "b.txt", version)
+    assert [found.key for found in direct.list("")] == ["a.txt"]
+    stream = direct.open("a.txt")
+    assert stream is not None
+    assert stream.read() == b"somebody's"

@@ -92,7 +92,8 @@ class PublisherOptions(TypedDict, total=False):
         hashes: Algorithms of the digests that are listed, ``("sha-256",)`` by default.
         include: Patterns; only files whose path matches one of them.
         exclude: Patterns; no files whose path matches one of them.
-        out: The folder that the documents go to; by default the folder itself.
+        out: The folder that the documents go to, or the address of a store, such as
+            ``s3://BUCKET/PREFIX``; by default the folder itself.
         max_entries: Most entries of one document, at most 50,000.
         described_by: The address of a document about the resources; by default one is written.
         change_lists: ``append`` lists changes in one open Change List; ``per-run`` writes a
