@@ -97,7 +97,8 @@ class GrowingFile:
                 for stream, offset in files:
                     lines, is_there = _Lines(stream, offset), True
                     yield from self._told_by(lines, until)
-                    position = lines.position()
+                    if lines.offset:  # a place before the first byte is in any file
+                        position = lines.position()
                     if not lines.is_over:
                         break
             if self._clock.monotonic() >= until:
