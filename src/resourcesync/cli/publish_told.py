@@ -163,7 +163,6 @@ class ToldTree:
                 ):
                     on_published(done)
                     asked, is_first, failures = replace(asked, step=Step.DUE), False, 0
-                return
             except ResourceSyncError as error:
                 if is_first:
                     raise
@@ -171,6 +170,8 @@ class ToldTree:
                 failures += 1
                 on_failed(error, pause)
                 clock.sleep(pause)
+            else:
+                return
 
     def _followed(self) -> "Followed":
         from resourcesync.wiring.accounts import Followed  # noqa: PLC0415 - help stays quick
