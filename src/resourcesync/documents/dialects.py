@@ -37,8 +37,9 @@ def narrow_header(header: Header, dialect: Dialect) -> Header:
     if form.is_feed:
         return _feed_header(header, form)
     kept = _as_kind(header, form)
-    links = _kept_links(kept.links, form)
-    return replace(kept, links=links, **_times(kept, form))
+    told = {"links": _kept_links(kept.links, form), **_times(kept, form)}
+    changed = {name: value for name, value in told.items() if getattr(kept, name) != value}
+    return replace(kept, **changed) if changed else kept
 
 
 def narrow_entry(entry: Entry, header: Header, dialect: Dialect) -> Entry:
