@@ -83,7 +83,9 @@ def test_what_a_server_does_not_copy_is_put_after_a_look_and_moved_through_this_
 
 def test_who_looked_before_a_hold_was_renewed_cannot_take_it_over(bucket: str) -> None:
     key, other = ".resourcesync/lease", Bucket(bucket, patience=5)
-    with opened(bucket).hold("who lives"):
+    store = opened(bucket)
+    with store.hold("who lives"):
+        assert list(store.keys("")) == [], "the hold is none of the copies"
         seen = now = other.head(key)
         until = time.monotonic() + 20
         while now == seen and time.monotonic() < until:

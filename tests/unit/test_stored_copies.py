@@ -66,3 +66,27 @@ def test_who_writes_at_the_same_time_is_not_overwritten(
     assert isinstance(found, StorageError)
     assert found.code == "local-change"
     assert shelf.contents() == {"a.txt": b"somebody's"}
+
+
+@pytest.mark.parametrize("in_flight", [1, 4])
+def test_a_store_that_is_down_is_not_asked_for_each_copy(
+    copies: StoredCopies, shelf: ShelfStore, monkeypatch: pytest.MonkeyPatch, in_flight: int
+) -> None:
+    asked: list[str] = []
+
+    def down(self: ShelfStore, key: str, *args: object) -> str | None:
+        asked.append(key)
+        raise RuntimeError("the line is dead")
+
+    monkeypatch.setattr(copies, "_in_flight", in_flight)
+    batch = []
+    for number in range(50):
+        staged = copies.stage(["sha-256"])
+        staged.seal()
+        batch.append(Installation(staged=staged, path=f"{number}.txt"))
+    with monkeypatch.context() as broken:
+        broken.setattr(ShelfStore, "put", down)
+        found = copies.install(batch)
+    assert all(isinstance(it, StorageError) and it.code == "store" for it in found)
+    assert 3 <= len(asked) < 3 + in_flight
+    assert list(copies.paths()) == []

@@ -32,6 +32,8 @@ _CODE: Final = "store"
 _MOST_SET_ASIDE: Final = 100_000
 
 _MOST_IN_FLIGHT: Final = 64
+_ENOUGH: Final = 3
+_OF_ONE: Final = frozenset({"local-change", "path-in-the-way"})
 
 Stage = Callable[[Sequence[str], str], Staged]
 _One = TypeVar("_One", Installation, Removal)
@@ -196,11 +198,15 @@ class StoredCopies(StoredLook):
 
     def _each(self, do: Callable[[_One], str], batch: Sequence[_One]) -> list[str | StorageError]:
         """Do something to each of a batch, as many at a time as the store takes."""
+        failures: list[StorageError] = []
 
         def tried(one: _One) -> str | StorageError:
+            if len(failures) >= _ENOUGH:  # it is down: the rest waits for the next run
+                return failures[-1]
             try:
                 return do(one)
             except StorageError as error:
+                failures.extend([] if error.code in _OF_ONE else [error])
                 return error
 
         workers = min(self._in_flight, len(batch))
