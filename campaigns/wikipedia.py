@@ -11,13 +11,14 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +33,7 @@ _EVERY: Final = 5
 _KILL_EVERY: Final = 20.0
 _CUT_AFTER: Final = 40
 _PAGES: Final = 400
-_PATIENCE: Final = 90.0
+_PATIENCE: Final = 180.0
 _LOOK: Final = 0.1
 _MEMORY: Final = Path("/dev/shm")
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -197,6 +198,7 @@ def _follow(folder: Path, rate: float, asked: Asked, told: Told) -> None:
         _await((root / "resourcesync/resourcelist.xml").exists)
         words = ["serve", str(root), "--bind", f"127.0.0.1:{port}", "--hub", "--private-callbacks"]
         server = stack.enter_context(_program(folder, "serve", words))
+        _await(lambda: _listens(port))
         _configure(folder, base, copy, listen)
         mirror = stack.enter_context(_program(folder, "watch", ["watch", "--config", "watch.toml"]))
         _await((copy / ".resourcesync").exists)
@@ -319,7 +321,8 @@ def _report(
     told.add("events told", wiki.feed.told)
     told.add("changes of pages", len(times))
     told.add("changes that never arrived", len(lost))
-    told.require(not lost, f"{len(lost)} changes never arrived, such as {lost[:3]}")
+    last = (publisher.folder / "watch.log").read_text()[-400:]
+    told.require(not lost, f"{len(lost)} changes never arrived, such as {lost[:3]}: {last}")
     for label, share in (("median", 0.5), ("p95", 0.95), ("slowest", 1.0)):
         if ordered:
             at = min(len(ordered) - 1, int(share * len(ordered)))
@@ -337,6 +340,12 @@ def _compare(told: Told, wiki: Wiki, copy: Path) -> None:
     there = {path.name: path.read_text() for path in (copy / "wiki").glob("*")}
     told.require(here == there, "the mirror is not equal to the wiki in the end")
     told.require(here, "there was nothing to compare")
+
+
+def _listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
 
 
 def _await(holds: Callable[[], bool]) -> None:
