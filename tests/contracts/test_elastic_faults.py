@@ -306,6 +306,18 @@ def test_a_change_that_is_seen_late_is_told(world: World) -> None:
         assert world.told(account, position) == ([], position)
 
 
+def test_a_change_of_tomorrow_hides_none_of_today(world: World) -> None:
+    tomorrow = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
+    with world.account() as account:
+        position = account.position()
+        for name in ("10", "11"):
+            world.index.log(rel_path(name), "updated", timestamp=tomorrow, datetime=tomorrow)
+            world.index.put(rel_path("12"), name.encode())
+            world.index.refresh()
+            told, position = world.told(account, position)
+            assert sorted(it.uri for it in told) == [PREFIX + name, PREFIX + "12"]
+
+
 def test_what_has_no_date_or_was_erased_leads_to_a_whole_look(world: World) -> None:
     index = world.index
     with world.account() as account:
