@@ -83,8 +83,10 @@ def test_what_a_server_does_not_copy_is_put_after_a_look_and_moved_through_this_
 
 def test_who_looked_before_a_hold_was_renewed_cannot_take_it_over(bucket: str) -> None:
     key, other = ".resourcesync/lease", Bucket(bucket, patience=5)
-    store = opened(bucket)
+    store, half = opened(bucket), ".resourcesync/tmp/half"
+    other.put(half, b"what a run that was killed left on its way")
     with store.hold("who lives"):
+        assert other.head(half) is None
         assert list(store.keys("")) == [], "the hold is none of the copies"
         seen = now = other.head(key)
         until = time.monotonic() + 20
