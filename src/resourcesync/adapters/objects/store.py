@@ -68,10 +68,10 @@ class BucketStore:
         self, key: str, content: Content, over: str, attributes: dict[str, str]
     ) -> str | None:
         token = attributes[_MARK]
+        there = self._bucket.head(key)
+        if over != (ABSENT if there is None else there.version):
+            return None  # so much is not sent in vain
         if content.length > self._bucket.largest_copy:
-            there = self._bucket.head(key)
-            if over != (ABSENT if there is None else there.version):
-                return None
             self._bucket.put_parts(key, _Checked(key, content), content.length, attributes)
             return self._marked(key, token)
         place = f"{TEMPORARY}{token}"
