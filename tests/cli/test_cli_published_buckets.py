@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
+from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.objects import store as objects
 from resourcesync.adapters.objects.store import BucketStore, open_store
 from resourcesync.cli.main import run
+from resourcesync.wiring.serving import find_tree
 from tests.support.command_line import FILES, MIRRORED, Said, rows
 from tests.support.interposed import Answer, Interposed, interposed
 from tests.support.object_server import ObjectServer
@@ -237,3 +240,19 @@ def test_sources_of_the_configuration_may_be_in_buckets(
     assert end(said, "publish", "museum")["resources"] == 12
     assert Path("kept/.resourcesync/catalogue.db").is_file()
     assert run(["notify", "museum"]) != 2, "the tree is where its catalogue is"
+
+
+def test_the_objects_of_a_bucket_are_dumped_and_their_lists_served(
+    bucket: str, objects_of: BucketStore, web: str
+) -> None:
+    link = "describedby:{path}.xml only=*0001.txt always"
+    assert run(["publish", bucket, "--url", web, "--out", "out", "--link", link]) == 0
+    assert "0001.txt.xml" in Path("out/resourcesync/resourcelist.xml").read_text()
+    assert run(["dump", "out"]) == 0
+    (package,) = Path("out/resourcesync").glob("*.zip")
+    with ZipFile(package) as opened:
+        bodies = {opened.read(name) for name in opened.namelist()}
+    assert set(FILES.values()) <= bodies
+    found = find_tree(Path("out"))
+    assert found.base == web
+    assert found.application(SystemClock()) is not None
