@@ -1,18 +1,23 @@
 """Whether entries can be said by a document, and are understood again: what is asked of rows."""
 
+import re
 from collections.abc import Sequence
+from datetime import UTC
 from io import BytesIO
 from typing import Final
 
 from resourcesync.documents import reading, writing
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import Header
-from resourcesync.model.digests import format_digests
+from resourcesync.model.digests import ALGORITHMS, format_digests
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability
 
 _EPOCH: Final = from_microseconds(0)
+_PLAIN_URI: Final = re.compile(r"https?://[!-~]{1,2000}").fullmatch
+_ANY_SIZE: Final = 1 << 62
+_PLAIN_TYPE: Final = re.compile(r"(?:[!-~]{1,200})?").fullmatch
 _BAD: Final = (ValueError, TypeError, AttributeError, ArithmeticError)
 _HEADERS: Final = {
     Resource: Header(capability=Capability.RESOURCE_LIST, at=_EPOCH),
@@ -22,8 +27,13 @@ _HEADERS: Final = {
 
 def fault_of(entries: Sequence[Resource] | Sequence[Change]) -> str:
     """Return why some entries of one kind cannot be said as they are; empty when they can."""
-    if not entries:
+    if all(map(_is_plain, entries)):
         return ""
+    return fault_when_read(entries)
+
+
+def fault_when_read(entries: Sequence[Resource] | Sequence[Change]) -> str:
+    """Return the same, by writing them and reading what was written; they are not empty."""
     header = _HEADERS[type(entries[0])]
     try:
         content = b"".join(writing.write(header, entries))
@@ -36,6 +46,21 @@ def fault_of(entries: Sequence[Resource] | Sequence[Change]) -> str:
     if document.refused or read != [_mark(entry) for entry in entries]:
         return "what is read of it is not what was to be said"
     return ""
+
+
+def _is_plain(entry: object) -> bool:
+    """Whether an entry is one of the many that cannot but be understood; a glance, for millions."""
+    return (
+        type(entry) is Resource
+        and _PLAIN_URI(entry.uri) is not None
+        and (entry.lastmod is None or entry.lastmod.tzinfo is UTC)
+        and (entry.length is None or (type(entry.length) is int and 0 <= entry.length < _ANY_SIZE))
+        and _PLAIN_TYPE(entry.media_type) is not None
+        and len(entry.digests) <= len(ALGORITHMS)
+        and all(it.is_usable for it in entry.digests)
+        and not (entry.links or entry.encoding or entry.changefreq or entry.path)
+        and not (entry.extra or entry.foreign)
+    )
 
 
 def _mark(entry: object) -> object:
