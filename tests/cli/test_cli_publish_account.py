@@ -101,7 +101,7 @@ def test_a_system_that_is_down_is_an_error_and_all_stays(
         (["told:one", *URL, "--auth", "nobody"], "[auth.nobody]"),
         (["public", "--url", "https://h/", "--with", "key=1"], "--with is for other systems"),
         (["ndjson:x", *URL, "--watch"], "--watch is for folders and other systems"),
-        (["feed:none.ndjson", *URL], "cannot read none.ndjson"),
+        (["feed:none.ndjson", *URL], "there is no file none.ndjson"),
         (["feed:none.ndjson", *URL, "--with", "wiki=enwiki"], "knows no --with wiki"),
         (["nosuch:thing", *URL], "nosuch:thing"),
     ],

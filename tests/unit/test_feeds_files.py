@@ -265,6 +265,23 @@ def test_a_file_that_is_cut_while_it_is_read_is_told(path: Path) -> None:
         reader.read(wait=5)
 
 
+def test_a_last_line_that_is_taken_back_while_it_is_waited_for_leaves_no_trace(path: Path) -> None:
+    reader = Reader(path)
+    add(path, line("a"), line("half")[:30])
+    size = len(line("a"))
+
+    def take_back() -> None:
+        os.truncate(path, size)
+        time.sleep(0.6)
+        add(path, line("b"))
+
+    taking = threading.Timer(0.4, take_back)
+    taking.start()
+    told = reader.read(wait=2.2)
+
+    assert (names(told), omissions(told)) == (["a", "b"], [])
+
+
 def test_a_line_that_says_nothing_is_left_out_and_the_rest_is_told(path: Path) -> None:
     reader = Reader(path)
     add(path, line("a"), b"{]\n", b'{"uri": "https://h/x"}\n', b"\xff\xfe\n", b"\n", line("b"))
@@ -325,8 +342,10 @@ def test_a_file_that_is_gone_is_no_empty_one(path: Path) -> None:
         reader.read()
     with pytest.raises(StorageError):
         GrowingFile(path, SystemClock()).position()
-    with pytest.raises(StorageError):
-        Reader(path.parent)
+    os.mkfifo(path)
+    for other in (path, path.parent):
+        with pytest.raises(StorageError):
+            Reader(other)
 
 
 def test_a_position_that_is_none_is_told(path: Path) -> None:

@@ -297,6 +297,7 @@ def test_an_address_that_is_private_is_asked_only_because_it_was_named(
     [
         ("sse:example.org/stream", {}),
         ("sse:ftp://example.org/stream", {}),
+        ("sse:http://me:hush@127.0.0.1/", {}),
         ("sse:http://127.0.0.1/", {"wiki": "enwiki"}),
         ("sse:http://127.0.0.1/", {"quiet": "soon"}),
         ("sse:http://127.0.0.1/", {"silence": "-1"}),
@@ -308,10 +309,11 @@ def test_what_cannot_work_is_told_before_anything_is_asked(
     address: str, values: dict[str, str]
 ) -> None:
     with (
-        pytest.raises(ConfigurationError),
+        pytest.raises(ConfigurationError) as refused,
         streams.open_own(options(address, **values)),
     ):
         raise AssertionError("it was opened")
+    assert "hush" not in refused.value.message
 
 
 def test_a_position_that_is_none_is_told(server: EventServer) -> None:

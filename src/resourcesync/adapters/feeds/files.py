@@ -67,11 +67,11 @@ class GrowingFile:
         Raises:
             StorageError: It cannot be read.
         """
-        try:
-            with self._path.open("rb") as stream:
-                return _Lines(stream, 0).position()
-        except OSError as error:
-            raise growing.unreadable(str(self._path), error) from error
+        stream = growing.opened(self._path)
+        if stream is None:
+            raise _missing(self._path)
+        with stream:
+            return _Lines(stream, 0).position()
 
     def resources(self) -> Iterator[Resource]:
         """Refuse: a feed does not know what there is.
@@ -104,7 +104,7 @@ class GrowingFile:
             if self._clock.monotonic() >= until:
                 if is_there:
                     return
-                raise StorageError(f"there is no file {self._path}")
+                raise _missing(self._path)
             self._clock.sleep(_LOOK)
 
     def _told_by(self, lines: "_Lines", until: float) -> Iterator[Told]:
@@ -132,6 +132,10 @@ class GrowingFile:
             lines.finish(lot)
             return True
         return now >= patience
+
+
+def _missing(path: Path) -> StorageError:
+    return StorageError(f"there is no file {path}", hint="let it be made, empty, before it is read")
 
 
 class _Lines:

@@ -107,14 +107,14 @@ def files_after(
             the name now is read from its beginning.
         StorageError: A file cannot be read.
     """
-    with ExitStack() as opened:
-        current = _open(path)
+    with ExitStack() as stack:
+        current = opened(path)
         if current is not None:
-            opened.enter_context(current)
+            stack.enter_context(current)
             if is_of(current, place):
                 yield current, place.offset
                 return
-        beside = [opened.enter_context(it) for it in _beside(path, current)]
+        beside = [stack.enter_context(it) for it in _beside(path, current)]
         mine = [number for number, it in enumerate(beside) if is_of(it, place)]
         if not mine and place.offset and not accept_gaps:
             raise lost(
@@ -150,18 +150,27 @@ def _beside(path: Path, current: BinaryIO | None) -> Iterator[BinaryIO]:
     except OSError as error:
         raise unreadable(str(path.parent), error) from error
     for _, name in sorted(found)[-_MOST_BESIDE:]:
-        stream = _open(path.with_name(name))
+        stream = opened(path.with_name(name))
         if stream is not None:
             yield stream
 
 
-def _open(path: Path) -> BinaryIO | None:
+def opened(path: Path) -> BinaryIO | None:
+    """Open a file, which is not waited for if it is a pipe; ``None`` when it is not there.
+
+    Raises:
+        StorageError: It cannot be opened.
+    """
     try:
-        return path.open("rb", buffering=0)
+        return open(path, "rb", buffering=0, opener=_open_at_once)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise unreadable(str(path), error) from error
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _digest(content: bytes) -> str:

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -125,6 +126,10 @@ def _opened(options: AccountOptions, hearing: Hearing, manner: Manner) -> Iterat
         raise ConfigurationError(
             f"{options.address} has no address of a stream",
             hint=f"write it as {scheme}:https://HOST/PATH",
+        )
+    if "@" in urlsplit(uri).netloc:
+        raise ConfigurationError(
+            "the address of the stream has a user or a password in it", hint="use --auth NAME"
         )
     with options.fetcher(uri) as fetcher:
         if not isinstance(fetcher, Streamer):
