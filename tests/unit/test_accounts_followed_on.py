@@ -13,7 +13,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import Told
-from resourcesync.wiring import accounts
+from resourcesync.wiring import accounts, own_hub
 from resourcesync.wiring.publishing import Asked, Published
 from tests.support.account_follower import Follower, counts
 from tests.support.scripted_account import scripted
@@ -190,6 +190,18 @@ def test_the_address_of_the_source_is_remembered_and_asked_for_before_anything_e
     options = follower.system.options
     assert options is not None
     assert (options.base_uri, options.address) == ("https://h/", "told:one")
+
+
+def test_the_hub_that_its_lists_name_can_be_served(follower: Follower) -> None:
+    follower.system.put("a", b"a")
+    accounts.publish_account(
+        follower.followed(),
+        {"url": "https://h/", "hubs": ("https://h/hub",)},
+        clock=follower.clock,
+        asked=Asked(),
+    )
+
+    assert own_hub.hubs_of(follower.out) == ("https://h/hub",)
 
 
 def test_there_is_no_dry_run_and_it_says_so(follower: Follower) -> None:
