@@ -5,10 +5,12 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
+from resourcesync.adapters.postgres import log
 from resourcesync.errors import (
     ConfigurationError,
     DiscontinuityError,
@@ -98,6 +100,37 @@ def test_what_was_read_may_be_pruned(records: Records, opened: Account) -> None:
     records.put("c", b"c")
 
     assert uris(list(opened.changes(last.position, 0))) == {"c"}
+
+
+def test_what_was_read_last_and_is_removed_otherwise_is_missed(
+    records: Records, opened: Account
+) -> None:
+    position = opened.position()
+    records.put("b", b"b")
+    (*_, last) = opened.changes(position, 0)
+    records.put("c", b"c")
+
+    records.run(f"DELETE FROM {LOG} WHERE id <> 'a'")
+
+    with pytest.raises(DiscontinuityError):
+        list(opened.changes(last.position, 0))
+
+
+def test_what_is_pruned_while_it_is_read_is_told(
+    records: Records, opened: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    position = opened.position()
+    records.put("b", b"b")
+    check = log.check
+
+    def check_and_prune(*asked: Any) -> str:
+        found = check(*asked)
+        assert records.run(f"SELECT {LOG}_prune('0')") == [(2,)]
+        return found
+
+    monkeypatch.setattr(log, "check", check_and_prune)
+
+    assert uris(list(opened.changes(position, 0))) == {"b"}
 
 
 def test_a_column_that_the_log_does_not_notice_is_not_published(records: Records) -> None:

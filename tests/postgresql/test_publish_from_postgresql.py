@@ -3,7 +3,7 @@
 import re
 import shlex
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,7 +30,7 @@ MISTAKES: list[tuple[dict[str, str], str, str]] = [
     ({"lastmod": "when"}, "no column 'when'", "config"),
     ({"length": "notes"}, "cannot cast type json", "config"),
     ({"query": "SELEKT 1"}, "syntax error", "config"),
-    ({"query": "DELETE FROM record RETURNING id"}, "", "config"),
+    ({"query": "SELECT nextval('numbers')::text AS id"}, "read-only", "config"),
     ({"query": "SELECT pg_sleep(5)::text AS id", "timeout": "1"}, "timeout", "unavailable"),
     ({"uri": "{id"}, "no partner", "config"),
     ({"table": ""}, "what is read", "config"),
@@ -126,43 +126,54 @@ def test_every_option_is_in_the_how_to() -> None:
     assert {f"sha-{size}" for size in (224, 384, 512)} == layout.KNOWN - told
 
 
-def test_each_value_becomes_what_it_is_called(address: str) -> None:
+MANY_VALUES = {
+    "table": "page", "uri": "{+place}?part={part}", "lastmod": "changed", "length": "size",
+    "md5": "md5", "sha-1": "sha", "hash": "said", "type": "kind", "links": "links",
+    "encoding": "identity/x", "link.alternate": "twin", "link.collection": "https://h.example/c",
+    "link.canonical": "https://h.example/{place}",
+}  # fmt: skip
+LINKS = '[{"rel": "describedby", "href": "https://h.example/m", "type": "a/b", "length": 3}]'
+MD5 = "d41d8cd98f00b204e9800998ecf8427e"
+PAGES = (
+    ("x y/ü%20%", 1, "2026-01-02 03:04:05.5", 7, MD5, "F" * 40,
+     f"md5:{'0' * 32} sha-256:{'a' * 64}", "text/plain", LINKS, "https://h.example/t"),
+    ("z", 2, "infinity", -1, None, "none", "md5:x", None, "[1]", None),
+    (None, 3, None, None, None, None, None, None, None, None),
+)  # fmt: skip
+
+
+@pytest.fixture
+def pages(address: str) -> Iterator[str]:
+    """A table of all kinds of columns, in a database with ways of its own to write times."""
     records = Records(address)
-    digest = "d41d8cd98f00b204e9800998ecf8427e"
+    for setting in ("timezone = 'Asia/Kathmandu'", "datestyle = 'German'"):
+        records.run(f"ALTER DATABASE {records.connection.info.dbname} SET {setting}")
     records.run(
         "CREATE TABLE page (place text, part int, changed timestamp, size int, md5 uuid, sha text,"
         " said text, kind text, links jsonb, twin text)"
     )
-    links = '[{"rel": "describedby", "href": "https://h.example/m", "type": "a/b", "length": 3}]'
-    row = "INSERT INTO page VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-    records.run(
-        row, "x y/ü%20", 1, "2026-01-02 03:04:05.5", 7, digest, "F" * 40,
-        f"md5:{'0' * 32} sha-256:{'a' * 64}", "text/plain", links, "https://h.example/t",
-    )  # fmt: skip
-    records.run(row, "z", 2, "infinity", -1, None, "none", "md5:x", None, "[1]", None)
-    records.run(row, None, 3, None, None, None, None, None, None, None, None)
-    values = {
-        "table": "page", "uri": "{+place}?part={part}", "lastmod": "changed", "length": "size",
-        "md5": "md5", "sha-1": "sha", "hash": "said", "type": "kind", "links": "links",
-        "encoding": "identity/x", "link.alternate": "twin", "link.collection": "https://h.example/c",
-        "link.canonical": "https://h.example/{place}",
-    }  # fmt: skip
+    for row in PAGES:
+        records.run(f"INSERT INTO page VALUES ({', '.join(['%s'] * len(row))})", *row)
+    yield address
+    records.close()
 
-    with account(address, values) as found:
+
+def test_each_value_becomes_what_it_is_called(pages: str) -> None:
+    with account(pages, MANY_VALUES) as found:
         one, other = sorted(found.resources(), key=lambda it: it.uri)
 
     collection = Link(rel="collection", href="https://h.example/c")
     described = Link(rel="describedby", href="https://h.example/m", media_type="a/b", length=3)
     assert one == Resource(
-        uri=f"{BASE}x%20y/%C3%BC%20?part=1",
+        uri=f"{BASE}x%20y/%C3%BC%20%25?part=1",
         lastmod=datetime(2026, 1, 2, 3, 4, 5, 500_000, tzinfo=UTC),
         length=7,
-        digests=(Digest("sha-1", "f" * 40), Digest("md5", digest), Digest("sha-256", "a" * 64)),
+        digests=(Digest("sha-1", "f" * 40), Digest("md5", MD5), Digest("sha-256", "a" * 64)),
         media_type="text/plain",
         encoding="identity/x",
         links=(
             Link(rel="alternate", href="https://h.example/t"),
-            Link(rel="canonical", href="https://h.example/x%20y%2F%C3%BC%2520"),
+            Link(rel="canonical", href="https://h.example/x%20y%2F%C3%BC%2520%25"),
             collection,
             described,
         ),
@@ -172,7 +183,6 @@ def test_each_value_becomes_what_it_is_called(address: str) -> None:
         encoding="identity/x",
         links=(Link(rel="canonical", href="https://h.example/z"), collection),
     )
-    records.close()
 
 
 def test_a_query_changes_with_the_tables_that_it_joins(address: str, tmp_path: Path) -> None:
@@ -286,6 +296,7 @@ def test_nothing_is_recorded_when_the_server_goes_in_the_middle(
 
 def test_a_mistake_is_told_and_nothing_is_recorded(address: str) -> None:
     records = Records(address)
+    records.run("CREATE SEQUENCE numbers")
     for values, told, code in MISTAKES:
         with pytest.raises(ResourceSyncError) as found:
             read(address, {"table": "record", "uri": "{id}"} | values)

@@ -36,7 +36,7 @@ _KEPT: Final = ("kept", "what was known before")
 _REFUSED: Final = ("authentication failed", "no password supplied", "pg_hba.conf", "permission")
 _ABSENT: Final = "does not exist"
 _TRANSIENT: Final = ("08", "40", "53", "55", "57", "58")
-_WRONG: Final = ("22", "26", "34", "3D", "3F", "42", "0A")
+_WRONG: Final = ("22", "25", "26", "34", "3D", "3F", "42", "0A")
 
 
 class Session:

@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import compress
 from typing import Final, TypeVar
 
@@ -172,10 +172,9 @@ class Rows:
 def _moment(text: str) -> datetime | None:
     """Return a moment; there is none for infinity and for years that only PostgreSQL knows."""
     try:
-        moment = datetime.fromisoformat(text)
+        return datetime.fromisoformat(text)
     except ValueError:
         return None
-    return moment if moment.tzinfo is UTC else None
 
 
 def _length(text: str) -> int | None:
