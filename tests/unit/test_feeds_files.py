@@ -255,6 +255,35 @@ def test_a_file_that_was_cut_is_told_and_nothing_is_passed_over(path: Path, grow
     assert len(names(accepting.read())) == grown
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_file_in_place_of_one_that_was_alike_is_not_taken_for_it(
+    path: Path, is_first: bool
+) -> None:
+    same = [line("same")] * 200
+    reader = Reader(path)
+    add(path, *([line("this"), *same] if is_first else [*same, line("this")]))
+    reader.read()
+    path.write_bytes(b"")
+    add(path, *([line("that"), *same] if is_first else [*same, line("that")]), line("new"))
+
+    with pytest.raises(DiscontinuityError):
+        reader.read()
+
+
+def test_a_copy_that_somebody_made_is_not_taken_for_the_file_that_was_put_away(
+    path: Path,
+) -> None:
+    reader = Reader(path)
+    add(path, line("a"))
+    reader.read()
+    aged(Path(shutil.copy(path, path.with_name("changes.ndjson.bak"))), 100)
+    add(path, line("b"))
+    aged(path.rename(path.with_name("changes.ndjson.1")), 300)
+    add(path, line("c"))
+
+    assert names(reader.read()) == ["b", "c"]
+
+
 def test_a_file_that_is_cut_while_it_is_read_is_told(path: Path) -> None:
     reader = Reader(path)
     add(path, line("a"), line("b"))
