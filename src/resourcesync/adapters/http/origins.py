@@ -61,8 +61,10 @@ class Origin:
             secrets = [] if errand.crossed else self._secrets
             usual = [f"Accept-Encoding: {coding}", *self._from, *secrets]
             self._usual[key] = usual
-        special = _special(errand)
-        return [*usual, *special] if special else usual
+        asks_more = request.message or request.fields or request.uncached
+        if not (asks_more or errand.conditional or errand.part):
+            return usual
+        return [*usual, *_special(errand)]
 
 
 def _is_trusted(name: str, trusted: frozenset[str]) -> bool:
