@@ -256,3 +256,22 @@ def test_the_objects_of_a_bucket_are_dumped_and_their_lists_served(
     found = find_tree(Path("out"))
     assert found.base == web
     assert found.application(SystemClock()) is not None
+
+
+def test_what_another_system_tells_is_published_into_a_bucket(
+    bucket: str, objects_of: BucketStore, said: Said
+) -> None:
+    told = '{"uri": "https://museum.example/a", "change": "created", "length": 1}\n'
+    Path("feed.ndjson").write_text(told)
+    url = "https://museum.example/"
+    publish = ["publish", "feed:feed.ndjson", "--url", url, "--out", f"{bucket}/lists"]
+    assert run(publish) == 2
+    assert "--state DIR" in said.readouterr().err
+    assert end(said, *publish, "--state", "kept")["resources"] == 1
+    Path("feed.ndjson").write_text(told + told.replace("/a", "/b"))
+    assert end(said, *publish, "--state", "kept")["created"] == 1
+    stream = objects_of.open("lists/resourcesync/changelist.xml")
+    assert stream is not None
+    assert b"<loc>https://museum.example/b</loc>" in stream.read()
+    assert run(["publish", "oai:https://a.example/oai", *publish[2:], "--state", "x"]) == 2
+    assert "these go to a folder" in said.readouterr().err

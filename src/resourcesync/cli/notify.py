@@ -63,7 +63,7 @@ def _target(source: ConfiguredSource) -> Path:
     if publish_originals.is_named(source.path):
         return Path(str(source.settings["state" if "state" in source.settings else "out"].value))
     if is_told(source.path) and not source.path.startswith(CATALOGUE):
-        told = source.settings.get("out")
+        told = source.settings.get("state") or source.settings.get("out")
         out = usual_out(source.path) if told is None else told.value
         return Path(f"{CATALOGUE}{out}/.resourcesync/catalogue.db")
     return Path(source.path)

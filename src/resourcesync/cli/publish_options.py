@@ -39,8 +39,8 @@ TREE: Final = (
     option(
         "--state",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Of originals in a bucket: keep their catalogue in this folder, not with the"
-        " documents.",
+        help="Of a bucket or another system: keep the catalogue in this folder, not with the"
+        " documents; needed where these go to a store.",
     ),
     option(
         "--include", multiple=True, metavar="GLOB", help="Publish only files whose path matches."

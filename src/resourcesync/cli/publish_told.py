@@ -22,6 +22,8 @@ LINES: Final = "ndjson:"
 MIRROR: Final = "mirror:"
 SYSTEM_OPTIONS: Final = ("with", "auth", "proxy", "proxy_auth", "ca_file")
 """What is asked of other systems alone, by the names of its values."""
+_WRITES_FILES: Final = "oai:"
+"""What begins the names of systems whose account makes files in the folder of the documents."""
 _RETRY: Final = 2.0
 _LONGEST: Final = 300.0
 
@@ -178,7 +180,7 @@ class ToldTree:
 
         if self.values["hash"]:
             raise ConfigurationError("--hash is for folders: another system has its own digests")
-        out, values = self._out(), dict(self.values["with"])
+        (out, store), values = self._places(), dict(self.values["with"])
         if self.name.startswith(MIRROR) and "hops" not in values:
             from resourcesync.wiring import aggregating  # noqa: PLC0415 - help stays quick
 
@@ -187,6 +189,7 @@ class ToldTree:
             address=self.name,
             values=values,
             out=out,
+            store=store,
             read_again=self.values["rescan"],
             network=self.network(),
         )
@@ -195,6 +198,27 @@ class ToldTree:
         for name in SYSTEM_OPTIONS:
             if self.values[name]:
                 raise ConfigurationError(f"--{name} is for other systems, not for {self.name}")
+
+    def _places(self) -> tuple[Path, str]:
+        """Return the folder of the catalogue, and the store for the documents; empty: the folder.
+
+        Raises:
+            ConfigurationError: It is not said where the catalogue is, or files would be missing.
+        """
+        store, state = self.values["out"], self.values["state"]
+        if not isinstance(store, str):
+            return self._out(), ""
+        if state is None:
+            raise ConfigurationError(
+                f"it is not said where the catalogue of {self.name} is",
+                hint=f"with --out {store}: --state DIR",
+            )
+        if self.name.startswith(_WRITES_FILES):
+            raise ConfigurationError(
+                f"{self.name} makes files beside its documents: these go to a folder",
+                hint="--out DIR, and copy that: what is led to before what leads to it",
+            )
+        return Path(state), store
 
     def _out(self) -> Path:
         out: Path | str | None = self.values["out"] or usual_out(self.name)

@@ -51,6 +51,7 @@ class Followed:
         address: Where the other system is.
         values: What its adapter is told: ``KEY=VALUE``, with ``env:NAME`` and ``file:PATH``.
         out: The folder for the documents; the catalogue lies there too.
+        store: The address of the store that the documents go to instead; empty for none.
         read_again: Seconds after which all resources are read again, whatever changes were told
             meanwhile; ``None`` takes `READ_AGAIN`, or `LOOK_AGAIN` where none are told.
         network: How it is asked over http.
@@ -59,6 +60,7 @@ class Followed:
     address: str
     values: Mapping[str, str]
     out: Path
+    store: str = ""
     read_again: float | None = None
     network: Network = field(default_factory=Network)
 
@@ -253,9 +255,8 @@ class _Follower:
 
     def publish(self, counts: Posted, asked: Asked) -> Published:
         """Publish what the catalogue says now."""
-        done = catalogues.publish(
-            self._path, self._followed.out, self._chosen, clock=self._clock, asked=asked
-        )
+        out = self._followed.store or self._followed.out
+        done = catalogues.publish(self._path, out, self._chosen, clock=self._clock, asked=asked)
         if isinstance(self._account, PublishedAccount):
             self._account.published()
         found = replace(done.scan, **{it.name: getattr(counts, it.name) for it in fields(Posted)})
