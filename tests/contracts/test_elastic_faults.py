@@ -25,9 +25,11 @@ from resourcesync.errors import (
     SourceRefusedError,
     SourceUnavailableError,
 )
-from resourcesync.model.resources import Change
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
+from resourcesync.ports.catalogue import Posted
 from tests.support.dit_index import PREFIX, Between, DitIndex, Fault, abs_path, ask, rel_path
 from tests.support.search_servers import any_server
 
@@ -318,22 +320,44 @@ def test_a_change_of_tomorrow_hides_none_of_today(world: World) -> None:
             assert sorted(it.uri for it in told) == [PREFIX + name, PREFIX + "12"]
 
 
-def test_what_has_no_date_or_was_erased_leads_to_a_whole_look(world: World) -> None:
+def test_what_was_erased_or_has_no_date_leads_to_a_whole_look(world: World) -> None:
     index = world.index
     with world.account() as account:
+        position = account.position()
+        found = ask(f"{index.url}/{index.changes}/_search?size=100")["hits"]["hits"]
+        for hit in found:
+            index.write([({"delete": {"_index": index.changes, "_id": hit["_id"]}}, None)])
+        index.refresh()
+        with pytest.raises(DiscontinuityError, match="erased"):
+            list(account.changes(position, 0))
+
         position = account.position()
         index.log(rel_path("07"), "updated", timestamp=None, datetime=None)
         index.refresh()
         with pytest.raises(DiscontinuityError, match="no date"):
             list(account.changes(position, 0))
 
+
+def test_what_was_written_long_ago_is_not_new_whatever_it_says_of_the_event(world: World) -> None:
+    past, future = (
+        f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}" for days in (-1, 1)
+    )
+    world.index.log(rel_path("13"), "updated", timestamp=past, datetime=future)
+    world.index.refresh()
+    with world.account() as account:
         position = account.position()
-        found = ask(f"{index.url}/{index.changes}/_search?size=100")["hits"]["hits"]
-        for hit in found:
-            index.write([({"delete": {"_index": index.changes, "_id": hit["_id"]}}, None)])
-        index.refresh()
-        with pytest.raises(DiscontinuityError):
-            list(account.changes(position, 0))
+        assert world.told(account, position) == ([], position)
+
+
+def test_the_last_change_of_each_is_told_oldest_first(world: World) -> None:
+    times = [f"2026-01-02T03:04:0{second}Z" for second in range(4)]
+    with world.account() as account:
+        position = account.position()
+        for name, moment in zip(("14", "15", "16", "14"), times, strict=True):
+            world.index.log(rel_path(name), "updated", datetime=moment)
+        world.index.refresh()
+        told, _ = world.told(account, position)
+    assert [it.uri.removeprefix(PREFIX) for it in told] == ["15", "16", "14"]
 
 
 def test_a_change_is_dated_by_when_it_was_written_else_by_when_it_happened(world: World) -> None:
@@ -381,6 +405,18 @@ def test_what_cannot_be_published_is_left_out_by_name(
     assert "nowhere (a document without a location)" in said.out + said.err
     assert "outside.pdf" in said.out + said.err
     assert "30 resources" in said.out
+
+
+def test_what_is_posted_twice_at_once_is_counted_as_it_happened(world: World) -> None:
+    known, new = Resource(uri=PREFIX + "20"), Resource(uri=PREFIX + "new")
+    gone = Change(kind=ChangeKind.DELETED, resource=known)
+    back = Change(kind=ChangeKind.UPDATED, resource=known)
+    here = Change(kind=ChangeKind.CREATED, resource=new)
+    with world.account() as account:
+        posted = account.post([gone, gone, back, here, here])
+        assert posted == Posted(created=2, updated=1, deleted=1)
+        assert account.post([gone, gone]) == Posted(deleted=1)
+        assert len(list(account.resources())) == 30
 
 
 def test_an_import_makes_the_indices_and_posts_what_differs(

@@ -50,6 +50,7 @@ def test_a_location_is_found_by_the_uri_that_it_means(parts: list[str]) -> None:
     it, path = locations(), "/".join(parts)
     for location in (
         {"type": "rel_path", "value": path},
+        {"type": "rel_path", "value": f"/{path}"},
         {"type": "rel_path", "value": path.replace("/", "\\")},
         {"type": "abs_path", "value": f"{ROOT}/{path}"},
     ):

@@ -122,11 +122,12 @@ class ChangeLog:
             return Position(log=empty.log, start=newest + 1, undated=undated)
         known = [Dated(it.name, it.at) for it in entries]
         start = narrowed(known, max(0, self._boundary(newest)))
+        recent = [it for it in entries if it.at >= start]
         waiting = set()
-        for some in _lots(_last_of_each(entries)):
+        for some in _lots(_last_of_each(recent)):
             states = look_up([entry.uri for entry in some])
             waiting |= {it.uri for it in some if self._is_early(it, states.get(it.uri))}
-        seen = frozenset(it.name for it in entries if it.uri not in waiting and it.at >= start)
+        seen = frozenset(it.name for it in recent if it.uri not in waiting)
         return Position(log=empty.log, start=start, seen=seen, undated=undated)
 
     def news(self, position: Position, look_up: Looked) -> Iterator[Told]:
