@@ -53,6 +53,7 @@ class EventServer:
         self._ids: Callable[[int], str] = str
         self._changed = threading.Condition()
         self._stops = False
+        self._listening = 0
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -104,6 +105,17 @@ class EventServer:
             self._log.append((kind, data))
             self._changed.notify_all()
 
+    def tell_next(self, data: bytes, kind: str = "message") -> None:
+        """Add an event once the next one who comes listens."""
+
+        def wait() -> None:
+            with self._changed:
+                self._changed.wait_for(lambda: self._listening > before, 15)
+            self.tell(data, kind)
+
+        before = self._listening
+        threading.Thread(target=wait, daemon=True).start()
+
     def _answer(self, handler: BaseHTTPRequestHandler) -> None:
         manners = self.manners
         query = {key: one[0] for key, one in parse_qs(urlsplit(handler.path).query).items()}
@@ -132,7 +144,10 @@ class EventServer:
                 handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
         send(manners.prelude)
-        number = self._first(handler)
+        with self._changed:
+            number = self._first(handler)
+            self._listening += 1
+            self._changed.notify_all()
         if number < manners.oldest:
             if manners.is_resetting:
                 end = manners.line_end

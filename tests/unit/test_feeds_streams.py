@@ -35,7 +35,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EventServer]:
 
 @contextmanager
 def own(server: EventServer, **values: str) -> Iterator[Account]:
-    with streams.open_own(options(f"sse:{server.url}", **{"quiet": "0.15", **values})) as account:
+    with streams.open_own(options(f"sse:{server.url}", **{"quiet": "0.25", **values})) as account:
         yield account
 
 
@@ -43,8 +43,7 @@ def begun(account: Account, server: EventServer) -> str:
     """Return a position after an event that was told."""
     first = account.position()
     told: list[Told] = []
-    adding = threading.Timer(0.05, server.tell, (line("first").rstrip(), "updated"))
-    adding.start()
+    server.tell_next(line("first").rstrip(), "updated")
     for lot in account.changes(first, 5):
         told.append(lot)
         if lot.changes:
@@ -61,7 +60,7 @@ class TestOwnEvents(AccountSuite):
     def account(self, server: EventServer) -> Iterator[Account]:
         self.server = server
         server.manners.prelude = b"retry: 100\n\n"
-        with own(server, quiet="0.05") as account:
+        with own(server, quiet="0.2") as account:
             self.start = begun(account, server)
             yield _Begun(account, self.start)
 
@@ -230,13 +229,11 @@ def test_ids_that_cannot_be_sent_back_are_refused(server: EventServer, bad: str)
 
 def test_a_stream_without_ids_is_followed_only_if_gaps_may_be(server: EventServer) -> None:
     server.named(lambda _: "")
-    adding = threading.Timer(0.2, server.tell, (line("a").rstrip(), "updated"))
-    adding.start()
+    server.tell_next(line("a").rstrip(), "updated")
     with own(server) as account, pytest.raises(BadResponseError, match="no id"):
         list(account.changes(account.position(), 1.5))
     with own(server, gaps="accept") as account:
-        adding = threading.Timer(0.2, server.tell, (line("a").rstrip(), "updated"))
-        adding.start()
+        server.tell_next(line("a").rstrip(), "updated")
         assert names(account.changes(account.position(), 1.5)) == ["a"]
 
 
@@ -339,7 +336,7 @@ def event(title: str, moment: datetime, **more: object) -> bytes:
 
 @contextmanager
 def wikimedia(server: EventServer, **values: str) -> Iterator[Account]:
-    asked: AccountOptions = options(f"eventstreams:{server.url}", **{"quiet": "0.15", **values})
+    asked: AccountOptions = options(f"eventstreams:{server.url}", **{"quiet": "0.25", **values})
     with streams.open_wikimedia(asked) as account:
         yield account
 
