@@ -6,8 +6,9 @@ from io import BytesIO
 import pytest
 
 from resourcesync.adapters.objects.bucket import Bucket
+from resourcesync.adapters.objects.lease import Lease
 from resourcesync.adapters.objects.store import BucketStore
-from resourcesync.errors import StorageError
+from resourcesync.errors import LockedError, StorageError
 from resourcesync.ports.storing import Content, Store
 from resourcesync.testing import StoreSuite
 from tests.support.interposed import interposed
@@ -117,3 +118,13 @@ def test_what_is_written_while_it_is_moved_stays_where_it_is(
     stream = direct.open("a.txt")
     assert stream is not None
     assert stream.read() == b"somebody's"
+
+
+def test_a_hold_that_could_not_be_renewed_is_lost_by_the_stopwatch(bucket: str) -> None:
+    seconds = [100.0]
+    lease = Lease(Bucket(bucket, patience=5), "us", stopwatch=lambda: seconds[0])
+    with lease:
+        lease.check()
+        seconds[0] += 61.0  # as after a machine's sleep
+        with pytest.raises(LockedError, match="was lost"):
+            lease.check()
