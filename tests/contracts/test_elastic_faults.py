@@ -291,6 +291,22 @@ def test_a_change_is_held_back_until_what_it_did_is_seen(world: World) -> None:
         assert world.told(account, position) == ([], position)
 
 
+def test_a_position_is_not_beyond_what_is_not_seen_yet(world: World) -> None:
+    index, half = world.index, rel_path("half")
+    index.log(half, "created")
+    index.refresh()
+    with world.account() as account:
+        position = account.position()
+        action = {"index": {"_index": index.resources, "_id": "half"}}
+        index.write([(action, {"resource_set": "pdf", "location": half, "length": 4})])
+        index.refresh()
+        told, position = world.told(account, position)
+        assert [(it.kind, it.uri, it.resource.length) for it in told] == [
+            ("created", PREFIX + "half", 4)
+        ]
+        assert world.told(account, position) == ([], position)
+
+
 def test_a_change_that_is_seen_late_is_told(world: World) -> None:
     early = f"{datetime.now(UTC) - timedelta(seconds=25):%Y-%m-%dT%H:%M:%SZ}"
     with world.account() as account:
