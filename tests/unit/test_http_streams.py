@@ -6,12 +6,14 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
+from resourcesync.adapters.http.engine import Engine
+from resourcesync.adapters.http.streaming import Arriving, StreamRun
 from resourcesync.errors import (
     ResourceMissingError,
     SourceRefusedError,
     SourceUnavailableError,
 )
-from resourcesync.ports import Response, Streamer
+from resourcesync.ports import Purpose, Request, Response, Streamer
 from tests.support.event_server import EventServer
 from tests.support.fetching import quick_fetcher
 
@@ -118,6 +120,21 @@ def test_a_server_that_says_nothing_at_all_is_given_up(
 
     assert slow.value.code == "too-slow"
     assert time.monotonic() - began < 3
+
+
+def test_time_that_the_caller_takes_is_not_counted_against_the_server(
+    server: EventServer,
+) -> None:
+    server.manners.prelude = b"x" * 100
+    fetcher = quick_fetcher(server.url.removesuffix("/stream"), timeout=0.4)
+    run = StreamRun(*fetcher._parts(), Engine(*fetcher._parts()[:2]), fetcher._counts)
+    turns = run.turns(Request(uri=server.url, sink=Arriving(), purpose=Purpose.STREAM))
+    next(turns)  # nothing has come yet
+    time.sleep(0.8)
+
+    for _ in range(20):
+        assert next(turns) is None
+    turns.close()  # type: ignore[attr-defined]
 
 
 def test_secrets_go_to_their_own_origin_and_policy_holds_for_addresses(
