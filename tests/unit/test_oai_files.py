@@ -166,6 +166,7 @@ def test_files_that_not_everybody_can_have_are_left_out(tmp_path: Path, status: 
     )
     made.fill()
     assert files(made.told) == ["1/closed.pdf", "1/thesis.pdf"], "a whole harvest asks again"
+    assert len(made.told[f"{BASE}resource/1/oai_dc.xml"].describes) == 2
 
 
 def test_length_and_type_are_asked_for_once(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.adapters.oai.endpoint import Endpoint, open_provider
-from resourcesync.adapters.oai.harvest import ATTEMPT, Harvest
+from resourcesync.adapters.oai.harvest import Harvest
 from resourcesync.adapters.oai.measuring import Measures
 from resourcesync.adapters.oai.memory import Memory
 from resourcesync.adapters.oai.options import Choice, parse
@@ -126,7 +126,7 @@ class OaiAccount:
             measures = Measures(self._memory, self._fetcher, now)
             if is_full:
                 measures.doubt()
-            measures.measure(self._memory.number(ATTEMPT))
+            measures.measure()
         telling.renew()
         self._places.write()
         return telling

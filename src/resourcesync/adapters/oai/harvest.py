@@ -27,8 +27,7 @@ _log = logging.getLogger(__name__)
 
 _STATE: Final = "harvest"
 _SINCE: Final = "since"
-ATTEMPT: Final = "attempt"
-"""The note with the number of lists that were begun."""
+_ATTEMPT: Final = "attempt"
 FEW: Final = 100
 """So many records may be listed no more at once, however few there are."""
 _MOST_RESTARTS: Final = 3
@@ -176,7 +175,7 @@ class Harvest:
             since="" if is_full else self._memory.note(_SINCE),
             began=format_w3c(began.replace(microsecond=0)),
             started=format_w3c(now),
-            first=self._memory.number(ATTEMPT) + 1,
+            first=self._memory.number(_ATTEMPT) + 1,
         )
 
     # --- which lists ---
@@ -242,8 +241,8 @@ class Harvest:
 
     def _begin_list(self, state: _State) -> None:
         with self._memory.writing() as connection:
-            state.attempt = self._memory.number(ATTEMPT) + 1
-            write_note(connection, ATTEMPT, str(state.attempt))
+            state.attempt = self._memory.number(_ATTEMPT) + 1
+            write_note(connection, _ATTEMPT, str(state.attempt))
 
     def _read_pages(self, wanted: RecordList, state: _State) -> None:
         met: set[str] = set()

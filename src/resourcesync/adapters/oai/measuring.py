@@ -16,10 +16,9 @@ _OK: Final = 200
 _DIGITS: Final = 18
 _LONGEST: Final = 200
 _WANTED: Final = """
-SELECT touched_file.uri FROM touched_file LEFT JOIN file USING (uri)
-WHERE touched_file.uri > ? AND ifnull(file.asked, -1) < ?
-    AND EXISTS (SELECT 1 FROM mention WHERE mention.uri = touched_file.uri)
-ORDER BY touched_file.uri LIMIT 500
+SELECT uri FROM touched_file
+WHERE uri > ? AND EXISTS (SELECT 1 FROM mention WHERE mention.uri = touched_file.uri)
+ORDER BY uri LIMIT 500
 """
 
 
@@ -43,22 +42,22 @@ class Measures:
                 " AND EXISTS (SELECT 1 FROM mention WHERE mention.uri = file.uri)"
             )
 
-    def measure(self, harvest: int) -> None:
-        """Ask for each file that is to be told anew, once in a harvest.
+    def measure(self) -> None:
+        """Ask for each file that is to be told anew.
 
         A server that does not answer is no error: then nothing is known of the file.
         """
         rows: list[Row] = []
-        for outcome in self._fetcher.fetch(self._requests(harvest)):
-            rows.append((*self._learnt(outcome), harvest))
+        for outcome in self._fetcher.fetch(self._requests()):
+            rows.append(self._learnt(outcome))
             if len(rows) >= _BATCH:
                 self._keep(rows)
                 rows = []
         self._keep(rows)
 
-    def _requests(self, harvest: int) -> Iterator[Request]:
+    def _requests(self) -> Iterator[Request]:
         last = ""
-        while rows := self._memory.rows(_WANTED, last, harvest):
+        while rows := self._memory.rows(_WANTED, last):
             last = rows[-1][0]
             for (uri,) in rows:
                 yield Request(uri=uri, sink=_Nothing(), purpose=Purpose.RESOURCE, is_head=True)
@@ -91,7 +90,7 @@ class Measures:
 
     def _keep(self, rows: list[Row]) -> None:
         with self._memory.writing() as connection:
-            connection.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?)", rows)
+            connection.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", rows)
 
 
 class _Nothing:

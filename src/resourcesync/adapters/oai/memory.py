@@ -49,7 +49,7 @@ CREATE INDEX document_unwritten ON document (path) WHERE content IS NOT NULL;
 CREATE INDEX document_unwanted ON document (path) WHERE is_wanted = 0;
 CREATE TABLE file (
     uri TEXT PRIMARY KEY, status INTEGER NOT NULL, length INTEGER, media_type TEXT NOT NULL,
-    lastmod TEXT NOT NULL, asked INTEGER NOT NULL
+    lastmod TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE touched_item (identifier TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE touched_file (uri TEXT PRIMARY KEY) WITHOUT ROWID;
