@@ -206,6 +206,18 @@ def test_originals_do_not_become_others(
     assert end(said, "publish", "out")["resources"] == 12
 
 
+def test_a_dry_run_looks_and_leaves_nothing(
+    bucket: str, objects_of: BucketStore, web: str, said: Said
+) -> None:
+    places = (["--out", "out"], ["--out", bucket, "--state", "kept"])
+    before = [found.key for found in objects_of._bucket.list("")]
+    for words in places:
+        assert end(said, "publish", bucket, "--url", web, *words, "-n")["created"] == 12
+    assert not Path("out").exists()
+    assert not Path("kept").exists()
+    assert [found.key for found in objects_of._bucket.list("")] == before
+
+
 def test_two_who_publish_into_one_place_do_not_meet(
     tree: Path, bucket: str, web: str, said: Said
 ) -> None:

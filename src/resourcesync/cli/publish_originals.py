@@ -1,6 +1,7 @@
 """``publish`` of originals that are no files of a folder, such as the objects of a bucket."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,14 +46,27 @@ def publish(
     chosen["originals"] = target.rstrip("/")
     if values["with"]:
         chosen["originals_with"] = originals.values_of(dict(values["with"]))
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigurationError(f"{root} cannot be made: {error.strerror}") from error
     clock = machine.system_clock()
     started = clock.monotonic()
-    done = publishing.publish_tree(root, chosen, clock=clock, asked=asked)
+    with _made(root):
+        done = publishing.publish_tree(root, chosen, clock=clock, asked=asked)
     return done, root, clock.monotonic() - started
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder for the block; it goes again if it is empty in the end, as after a dry run."""
+    was_there = folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"{folder} cannot be made: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        if not was_there:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def _root_of(target: str, values: Mapping[str, Any]) -> Path:
