@@ -23,6 +23,7 @@ NAMES: Final = (
     "latency",
     "lists",
     "oai",
+    "power",
     "push",
     "racer",
     "soak",

@@ -12,7 +12,15 @@ from typing import Any, Final
 
 from campaigns.cursor import scenario_of
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.destination import baseline, change_lists, cursor, incremental, landing, transfer
+from resourcesync.destination import (
+    baseline,
+    change_lists,
+    cursor,
+    incremental,
+    landing,
+    seen_lists,
+    transfer,
+)
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
@@ -68,11 +76,11 @@ def _time_of_fetching() -> Iterator[Patch]:
 def _old_lists_accepted() -> Iterator[Patch]:
     yield baseline, "check_no_older", lambda *_: None
     yield baseline, "check_no_less", lambda *_: None
-    yield change_lists, "_check_no_older", lambda *_: None
+    yield change_lists, "check_begins_no_earlier", lambda *_: None
 
 
 def _shorter_lists_accepted() -> Iterator[Patch]:
-    intact = change_lists._is_intact  # noqa: SLF001 - what is taken away is private
+    intact = seen_lists.is_intact
 
     def shortened(fetched: Any, seen: Any) -> bool:
         try:
@@ -80,7 +88,7 @@ def _shorter_lists_accepted() -> Iterator[Patch]:
         except SourceUnavailableError:
             return True
 
-    yield change_lists, "_is_intact", shortened
+    yield change_lists, "is_intact", shortened
 
 
 def _cut_lists_accepted() -> Iterator[Patch]:

@@ -186,10 +186,19 @@ def test_what_cannot_be_simulated_is_refused(wrong: Scenario) -> None:
         simulate(wrong, DestinationSettings())
 
 
-@pytest.mark.parametrize("seed", [2030, 2036])
+@pytest.mark.parametrize("seed", [2030, 5029, 5040, 5109])
 def test_what_a_source_that_was_set_back_took_back_does_not_stay(seed: int) -> None:
-    """Lives of the campaign in which it stayed: further changes soon hid that others were gone."""
+    """Lives of the campaign in which it stayed: further changes, or other lists, soon hid it."""
     scenario = scenario_of(seed)
+
+    measured = simulate(scenario, scenario.destinations[0])
+
+    assert (measured.lies, measured.outcome) == (0, "converged")
+
+
+def test_a_lastmod_ahead_of_the_lists_does_not_move_t_beyond_them() -> None:
+    """A life of the campaign: what was listed next seemed known."""
+    scenario = scenario_of(5087)
 
     measured = simulate(scenario, scenario.destinations[0])
 

@@ -1,5 +1,6 @@
 """Which Change Lists are read, and what in them is new."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -7,11 +8,13 @@ import pytest
 from resourcesync.destination.cursor import (
     DAY,
     OVERLAP,
+    Latest,
     Prefix,
     Span,
     advance,
     chain,
     check_announced,
+    displaced,
     is_new,
     without_borrowed_time,
 )
@@ -160,6 +163,61 @@ def test_an_old_lastmod_says_of_no_change_that_it_is_known_already() -> None:
 
     assert new(long_ago), "its only time is that of the resource"
     assert not new(from_microseconds(NOON - DAY + 1)), "it has a time of its own, before T"
+
+
+def seen(from_: int, until: int | None) -> SeenDocument:
+    return SeenDocument("seen", from_, until, 3, "", "", "")
+
+
+@pytest.mark.parametrize(
+    ("spans", "known"),
+    [
+        ([span("a", NOON, NOON + HOUR)], seen(NOON, NOON + HOUR)),
+        ([span("a", NOON, NOON + HOUR)], seen(NOON, None)),
+        ([span("a", NOON)], seen(NOON, NOON + HOUR)),
+        ([span("a", NOON + OVERLAP, NOON + HOUR)], seen(NOON, NOON + HOUR)),
+        ([span("later", NOON + HOUR)], seen(NOON, NOON + HOUR)),
+        ([span("a", NOON - HOUR, NOON), span("b", NOON)], seen(NOON, None)),
+        ([span("nobody says", None)], seen(NOON, None)),
+        ([span("a", NOON - HOUR)], seen(0, None)),
+        ([], seen(NOON, None)),
+    ],
+)
+def test_lists_that_grow_are_closed_or_dropped_are_not_displaced(
+    spans: list[Span], known: SeenDocument
+) -> None:
+    assert displaced(spans, [known]) == ""
+
+
+@pytest.mark.parametrize(
+    ("spans", "known"),
+    [
+        ([span("a", NOON - HOUR)], seen(NOON, None)),
+        ([span("a", NOON - HOUR, NOON + HOUR)], seen(NOON, None)),
+        ([span("a", NOON, NOON + HOUR)], seen(NOON, NOON + 2 * HOUR)),
+        ([span("a", NOON, NOON + HOUR), span("b", NOON + HOUR)], seen(NOON, NOON + HOUR // 2)),
+    ],
+)
+def test_lists_whose_time_others_cover_were_written_anew(
+    spans: list[Span], known: SeenDocument
+) -> None:
+    assert displaced(spans, [known]) == "seen"
+
+
+def test_times_of_resources_move_t_only_where_no_change_has_its_own() -> None:
+    def moved(uri: str, moment: int) -> Change:
+        at = from_microseconds(moment)
+        return replace(change(uri, moment), resource=Resource(uri=uri, lastmod=at))
+
+    both, borrowed = Latest(NOON, NOON), Latest(NOON, NOON)
+    for it in (moved("a", NOON + 3 * HOUR), change("b", NOON + HOUR), change("c", None)):
+        both.add(it)
+    for it in (moved("a", NOON + 3 * HOUR), change("far", NOON + 3 * DAY)):
+        borrowed.add(it)
+
+    assert both.moment == NOON + HOUR
+    assert borrowed.moment == NOON + 3 * HOUR
+    assert Latest(NOON, NOON).moment == NOON
 
 
 def test_t_is_the_end_of_a_closed_list_and_the_last_change_of_an_open_one() -> None:

@@ -5,7 +5,7 @@ index, a list that was rewritten or reset. Only then does the mirror act on them
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final
@@ -19,13 +19,12 @@ from resourcesync.destination.archives import (
     read_archive,
 )
 from resourcesync.destination.cursor import (
-    OLD_COPY,
+    Latest,
     Prefix,
     Span,
     advance,
     chain,
     check_announced,
-    is_believed,
     is_new,
     is_undated,
     span_of,
@@ -41,15 +40,21 @@ from resourcesync.destination.resource_lists import (
     parts_of,
     seen_document,
 )
+from resourcesync.destination.seen_lists import (
+    changes_of,
+    check_begins_no_earlier,
+    is_intact,
+    rewritten,
+    seen_of,
+)
 from resourcesync.destination.selection import Selection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reading import Document
 from resourcesync.errors import DocumentError, SourceError, SourceUnavailableError
-from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import Clock
-from resourcesync.ports.mirror import MirrorState, SeenDocument
+from resourcesync.ports.mirror import MirrorState
 
 _log = logging.getLogger(__name__)
 _REREADS: Final = (0.5, 1.0, 2.0)
@@ -135,7 +140,9 @@ class ChangeListReader:
         waits = iter(_REREADS)
         while True:
             mark = self._selection.refusals.mark()
-            history = History(spool=self._new_spool(), since=since, through=since, past=tuple(past))
+            history = History(
+                head=uri, spool=self._new_spool(), since=since, through=since, past=tuple(past)
+            )
             try:
                 self._read_head(uri, history, state)
             except BaseException as error:
@@ -172,6 +179,7 @@ class ChangeListReader:
                 history.seen += () if grows_unseen(document.header) else (seen_document(head),)
                 return
             span = span_of(uri, document.header)
+            history.rewritten = rewritten(history.head, [span], state)
             history.reaches = chain([span], history.since).reaches
             index = document.header.link(Relation.INDEX)
             if index is not None and not history.reaches and not climbed:
@@ -260,6 +268,7 @@ class ChangeListReader:
     ) -> None:
         lists = chain(spans, history.since)
         history.reaches = lists.reaches
+        history.rewritten = rewritten(history.head, spans, state)
         end: int | None = None
         first = True
         for announced in lists.lists:
@@ -282,23 +291,22 @@ class ChangeListReader:
     ) -> None:
         """Spool what is new in one list."""
         if state is not None:
-            _check_no_older(span, state.document(span.uri))
-        seen = None if state is None else state.document(span.uri, span.from_ or 0)
-        intact = seen is None or _is_intact(fetched, seen)
+            check_begins_no_earlier(span, state.document(span.uri))
+        seen = None if state is None else seen_of(history.head, span, state)
+        intact = seen is None or is_intact(fetched, seen)
         history.rewritten = history.rewritten or ("" if intact else span.uri)
         prefix = Prefix()
         old = seen.entries if seen is not None and intact else 0
         refuse = self._selection.refusals.entry
         # What stands before the new entries was refused when it was new.
         document = fetched.open(lambda it: refuse(it) if prefix.entries >= old else None)
-        last, now = history.since, to_microseconds(self._clock.now())
-        for change in _changes(document):
+        now = to_microseconds(self._clock.now())
+        latest = Latest(history.since, now)
+        for change in changes_of(document):
             position = prefix.entries
             prefix.add(change)
             change = without_borrowed_time(change, span)  # noqa: PLW2901 - it is the same change
-            time = history.since if change.time is None else to_microseconds(change.time)
-            if is_believed(time, through=history.since, now=now):
-                last = max(last, time)
+            latest.add(change)
             if history.undated or is_new(
                 change, position, seen=seen, intact=intact, through=history.since
             ):
@@ -310,7 +318,7 @@ class ChangeListReader:
         if not history.reaches and span.from_ is not None:
             # What is missing lies before this list; from its start on we know everything.
             history.through = advance(history.through, until=span.from_, last=None, now=now)
-        history.through = advance(history.through, until=span.until, last=last, now=now)
+        history.through = advance(history.through, until=span.until, last=latest.moment, now=now)
         history.dialect = document.dialect
         history.seen.append(
             seen_document(fetched)._replace(
@@ -320,54 +328,6 @@ class ChangeListReader:
                 prefix=prefix.hexdigest(),
             )
         )
-
-
-def _check_no_older(span: Span, newest: SeenDocument | None) -> None:
-    """Check that a list at a URI is none that was there before the one read last.
-
-    Raises:
-        SourceUnavailableError: It is: an old copy.
-    """
-    if newest is not None and newest.from_ > (span.from_ or 0):
-        raise SourceUnavailableError(
-            "a Change List begins earlier than the one that was read last (an old copy)",
-            uri=span.uri,
-            evidence=(("kept", "nothing was changed"),),
-            code="stale-copy",
-            hint=OLD_COPY,
-        )
-
-
-def _is_intact(fetched: FetchedDocument, seen: SeenDocument) -> bool:
-    """Whether the changes that were processed still stand at the start of the list.
-
-    Raises:
-        SourceUnavailableError: It has fewer changes than were processed: an old copy.
-    """
-    prefix = Prefix()
-    for change in _changes(fetched.open()):
-        if prefix.entries == seen.entries:
-            break
-        prefix.add(change)
-    if prefix.entries < seen.entries:
-        raise SourceUnavailableError(
-            "a Change List is shorter than it was (an old copy)",
-            uri=seen.uri,
-            evidence=(
-                ("here", f"{seen.entries} changes were processed"),
-                ("got", f"{prefix.entries} changes"),
-                ("kept", "nothing was changed"),
-            ),
-            code="stale-copy",
-            hint=OLD_COPY,
-        )
-    return prefix.hexdigest() == seen.prefix
-
-
-def _changes(document: Document) -> Iterator[Change]:
-    for entry in document.entries():
-        assert isinstance(entry, Change), "a Change List that is no index has changes"
-        yield entry
 
 
 def _joined(past: Iterable[Span], present: Iterable[Span]) -> list[Span]:

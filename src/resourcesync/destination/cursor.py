@@ -6,7 +6,7 @@ processed, proven by a digest over them. What is new is what stands after that p
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Final
@@ -116,6 +116,75 @@ def check_announced(announced: Span, header: Header) -> None:
 
 def _text(moment: int | None) -> str:
     return "-" if moment is None else from_microseconds(moment).isoformat()
+
+
+class Latest:
+    """The latest time that the changes of a list tell, as far as it is believed.
+
+    Times that may be those of resources count only where no change has one of its own: the clock
+    of the resources may be ahead of that of the lists, and what is listed next would seem known.
+
+    Args:
+        since: T: everything up to here is known.
+        now: The present moment.
+    """
+
+    def __init__(self, since: int, now: int) -> None:
+        self._since = since
+        self._now = now
+        self._own: int | None = None
+        self._borrowed = since
+
+    def add(self, change: Change) -> None:
+        """Take the next change."""
+        if change.time is None:
+            return
+        time = to_microseconds(change.time)
+        if not is_believed(time, through=self._since, now=self._now):
+            return
+        if change.time == change.resource.lastmod:
+            self._borrowed = max(self._borrowed, time)
+        else:
+            self._own = max(self._own or self._since, time)
+
+    @property
+    def moment(self) -> int:
+        """It, in microseconds; T itself where no change is later."""
+        return self._borrowed if self._own is None else self._own
+
+
+def displaced(spans: Sequence[Span], known: Iterable[SeenDocument]) -> str:
+    """Return a list that was processed and whose time others cover now; empty for none.
+
+    Lists that are dropped leave their time to nobody. Where another one begins before it and ends
+    after its beginning, or where its end is another one, the past was written anew: it may tell of
+    less than was processed.
+
+    Args:
+        spans: The lists that there are.
+        known: Lists that were processed.
+    """
+    for seen in known:
+        if not seen.from_:
+            continue
+        same = [it for it in spans if it.from_ is not None and _is_near(it.from_, seen.from_)]
+        if any(_is_inside(seen.from_, it) for it in spans) and not same:
+            return seen.uri
+        ends = [it.until for it in same if it.until is not None]
+        if seen.until is not None and ends and not any(_is_near(it, seen.until) for it in ends):
+            return seen.uri
+    return ""
+
+
+def _is_near(one: int, other: int) -> bool:
+    """Whether two moments are the same for who writes whole seconds."""
+    return abs(one - other) <= OVERLAP
+
+
+def _is_inside(moment: int, span: Span) -> bool:
+    if span.from_ is None or span.from_ >= moment - OVERLAP:
+        return False
+    return span.until is None or span.until > moment + OVERLAP
 
 
 class Prefix:

@@ -16,6 +16,7 @@ class History:
     """Change Lists as read.
 
     Attributes:
+        head: The Change List or its index.
         spool: What is new, in the order of the lists. Close it after use.
         since: The old T: everything up to it was known.
         through: The new T: everything up to it is in the spool or was known.
@@ -33,6 +34,7 @@ class History:
         dialect: How the last list is written.
     """
 
+    head: str
     spool: Spool[Listed]
     since: int
     through: int

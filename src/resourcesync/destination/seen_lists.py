@@ -1,0 +1,83 @@
+"""Change Lists that were processed before: what is new in them, and whether they were rewritten."""
+
+from collections.abc import Iterator, Sequence
+
+from resourcesync.destination.cursor import OLD_COPY, Prefix, Span, displaced
+from resourcesync.destination.history import open_list_key
+from resourcesync.discovery.documents import FetchedDocument
+from resourcesync.documents.reading import Document
+from resourcesync.errors import SourceUnavailableError
+from resourcesync.model.resources import Change
+from resourcesync.ports.mirror import MirrorState, SeenDocument
+
+
+def seen_of(head: str, span: Span, state: MirrorState) -> SeenDocument | None:
+    """Return what is known of a list; one that was closed may have been processed while open.
+
+    Args:
+        head: The Change List or its index.
+        span: The list.
+        state: What is known of lists.
+    """
+    known = state.document(span.uri, span.from_ or 0)
+    if known is not None or not span.from_:
+        return known
+    places = (head, state.note(open_list_key(head)) or head)
+    return next(filter(None, (state.document(it, span.from_) for it in places)), None)
+
+
+def rewritten(head: str, spans: Sequence[Span], state: MirrorState | None) -> str:
+    """Return a list that was processed and whose time others cover now; empty for none."""
+    if state is None:
+        return ""
+    uris = {head, state.note(open_list_key(head)) or head, *(it.uri for it in spans)}
+    return displaced(spans, [*filter(None, map(state.document, uris)), *state.closed_documents(1)])
+
+
+def check_begins_no_earlier(span: Span, newest: SeenDocument | None) -> None:
+    """Check that a list at a URI is none that was there before the one read last.
+
+    Raises:
+        SourceUnavailableError: It is: an old copy.
+    """
+    if newest is not None and newest.from_ > (span.from_ or 0):
+        raise SourceUnavailableError(
+            "a Change List begins earlier than the one that was read last (an old copy)",
+            uri=span.uri,
+            evidence=(("kept", "nothing was changed"),),
+            code="stale-copy",
+            hint=OLD_COPY,
+        )
+
+
+def is_intact(fetched: FetchedDocument, seen: SeenDocument) -> bool:
+    """Whether the changes that were processed still stand at the start of the list.
+
+    Raises:
+        SourceUnavailableError: It has fewer changes than were processed: an old copy.
+    """
+    prefix = Prefix()
+    for change in changes_of(fetched.open()):
+        if prefix.entries == seen.entries:
+            break
+        prefix.add(change)
+    if prefix.entries < seen.entries:
+        raise SourceUnavailableError(
+            "a Change List is shorter than it was (an old copy)",
+            uri=seen.uri,
+            evidence=(
+                ("here", f"{seen.entries} changes were processed"),
+                ("got", f"{prefix.entries} changes"),
+                ("kept", "nothing was changed"),
+            ),
+            code="stale-copy",
+            hint=OLD_COPY,
+        )
+    return prefix.hexdigest() == seen.prefix
+
+
+def changes_of(document: Document) -> Iterator[Change]:
+    """Yield the changes of a list that is no index."""
+    for entry in document.entries():
+        assert isinstance(entry, Change), "a Change List that is no index has changes"
+        yield entry
