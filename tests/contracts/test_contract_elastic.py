@@ -17,13 +17,6 @@ from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
 from resourcesync.testing import AccountSuite
 from tests.support.dit_index import PREFIX, Between, DitIndex, ask, rel_path
-from tests.support.search_servers import any_server
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[tuple[str, bool]]:
-    with any_server() as found:
-        yield found
 
 
 class TestIndexAccount(AccountSuite):
@@ -34,8 +27,8 @@ class TestIndexAccount(AccountSuite):
     index: DitIndex
 
     @pytest.fixture
-    def account(self, server: tuple[str, bool]) -> Iterator[IndexAccount]:
-        url, is_opensearch = server
+    def account(self, search_server: tuple[str, bool]) -> Iterator[IndexAccount]:
+        url, is_opensearch = search_server
         self.between = Between(url)
         self.index = DitIndex(url, is_single=self.is_single)
         self.index.make()

@@ -1,10 +1,7 @@
 """What goes wrong with an index: a typed error, and nothing is published from a part of it."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +9,7 @@ import pytest
 
 from resourcesync.adapters.elastic import client
 from resourcesync.adapters.elastic.account import IndexAccount
-from resourcesync.adapters.elastic.client import SearchServer
 from resourcesync.adapters.elastic.layout import CHANGE_FIELDS, RESOURCE_FIELDS
-from resourcesync.adapters.elastic.settings import parse
-from resourcesync.adapters.memory import ManualClock
 from resourcesync.cli.main import run
 from resourcesync.errors import (
     BadResponseError,
@@ -25,76 +19,8 @@ from resourcesync.errors import (
     SourceRefusedError,
     SourceUnavailableError,
 )
-from resourcesync.model.resources import Change, Resource
-from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import Fetcher
-from resourcesync.ports.accounts import AccountOptions
-from resourcesync.ports.catalogue import Posted
-from tests.support.dit_index import PREFIX, Between, DitIndex, Fault, abs_path, ask, rel_path
-from tests.support.search_servers import any_server
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[tuple[str, bool]]:
-    with any_server() as found:
-        yield found
-
-
-@dataclass
-class World:
-    """An index with thirty resources, and what stands between us and it."""
-
-    index: DitIndex
-    between: Between
-    scheme: str
-    clock: ManualClock
-
-    @property
-    def address(self) -> str:
-        return f"{self.scheme}:{self.between.url}/{self.index.name}"
-
-    @contextmanager
-    def account(self, page: int = 7, **values: str) -> Iterator[IndexAccount]:
-        options = AccountOptions(
-            address=self.address,
-            base_uri=PREFIX,
-            values={"resource_set": "pdf", **values},
-            memory="",
-            out="",
-            clock=self.clock,
-            fetcher=_no_fetcher,
-        )
-        settings = parse(options)
-        with SearchServer(settings.server, self.clock) as asked:
-            yield IndexAccount(
-                asked, settings, self.clock, is_opensearch=self.scheme == "opensearch", page=page
-            )
-
-    def told(self, account: IndexAccount, position: str) -> tuple[list[Change], str]:
-        """Return what is new in the log, and the position after it."""
-        found: list[Change] = []
-        for told in account.changes(position, 0):
-            found += told.changes
-            position = told.position
-        return found, position
-
-
-def _no_fetcher(address: str) -> AbstractContextManager[Fetcher]:
-    raise AssertionError(address)
-
-
-@pytest.fixture
-def world(server: tuple[str, bool]) -> Iterator[World]:
-    index = DitIndex(server[0])
-    index.make()
-    for number in range(30):
-        index.put(rel_path(f"{number:02}"), b"%d" % number)
-    index.refresh()
-    between = Between(server[0])
-    scheme = "opensearch" if server[1] else "elasticsearch"
-    yield World(index, between, scheme, ManualClock(datetime.now(UTC)))
-    between.close()
-    index.drop()
+from tests.support.dit_index import PREFIX, Fault, abs_path, ask, rel_path
+from tests.support.index_world import World
 
 
 def searched(answer: Callable[[dict[str, Any]], object], after: int = 1) -> Fault:
@@ -268,126 +194,6 @@ def test_an_index_that_is_made_anew_or_filled_meanwhile_is_refused(world: World)
             list(account.changes(position, 0))
 
 
-def test_a_change_is_held_back_until_what_it_did_is_seen(world: World) -> None:
-    index, later = world.index, rel_path("later")
-    with world.account() as account:
-        start = account.position()
-        index.log(later, "created")
-        index.log(rel_path("03"), "deleted")
-        index.put(rel_path("04"), b"new")
-        index.refresh()
-
-        told, position = world.told(account, start)
-        assert [it.uri for it in told] == [PREFIX + "04"]
-
-        index.put(later, b"here it is")
-        index.refresh()
-        told, position = world.told(account, position)
-        assert [(it.kind, it.uri) for it in told] == [("created", PREFIX + "later")]
-
-        world.clock.sleep(60)  # what still is there then is believed to be there
-        told, position = world.told(account, position)
-        assert [(it.kind, it.uri) for it in told] == [("updated", PREFIX + "03")]
-        assert world.told(account, position) == ([], position)
-
-
-def test_a_position_is_not_beyond_what_is_not_seen_yet(world: World) -> None:
-    index, half = world.index, rel_path("half")
-    index.log(half, "created")
-    index.refresh()
-    with world.account() as account:
-        position = account.position()
-        action = {"index": {"_index": index.resources, "_id": "half"}}
-        index.write([(action, {"resource_set": "pdf", "location": half, "length": 4})])
-        index.refresh()
-        told, position = world.told(account, position)
-        assert [(it.kind, it.uri, it.resource.length) for it in told] == [
-            ("created", PREFIX + "half", 4)
-        ]
-        assert world.told(account, position) == ([], position)
-
-
-def test_a_change_that_is_seen_late_is_told(world: World) -> None:
-    early = f"{datetime.now(UTC) - timedelta(seconds=25):%Y-%m-%dT%H:%M:%SZ}"
-    with world.account() as account:
-        start = account.position()
-        world.index.put(rel_path("05"), b"on time")
-        world.index.refresh()
-        told, position = world.told(account, start)
-        assert [it.uri for it in told] == [PREFIX + "05"]
-
-        world.index.log(rel_path("06"), "updated", timestamp=early, datetime=early)
-        world.index.refresh()
-
-        told, position = world.told(account, position)
-        assert [it.uri for it in told] == [PREFIX + "06"]
-        assert world.told(account, position) == ([], position)
-
-
-def test_a_change_of_tomorrow_hides_none_of_today(world: World) -> None:
-    tomorrow = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
-    with world.account() as account:
-        position = account.position()
-        for name in ("10", "11"):
-            world.index.log(rel_path(name), "updated", timestamp=tomorrow, datetime=tomorrow)
-            world.index.put(rel_path("12"), name.encode())
-            world.index.refresh()
-            told, position = world.told(account, position)
-            assert sorted(it.uri for it in told) == [PREFIX + name, PREFIX + "12"]
-
-
-def test_what_was_erased_or_has_no_date_leads_to_a_whole_look(world: World) -> None:
-    index = world.index
-    with world.account() as account:
-        position = account.position()
-        found = ask(f"{index.url}/{index.changes}/_search?size=100")["hits"]["hits"]
-        for hit in found:
-            index.write([({"delete": {"_index": index.changes, "_id": hit["_id"]}}, None)])
-        index.refresh()
-        with pytest.raises(DiscontinuityError, match="erased"):
-            list(account.changes(position, 0))
-
-        position = account.position()
-        index.log(rel_path("07"), "updated", timestamp=None, datetime=None)
-        index.refresh()
-        with pytest.raises(DiscontinuityError, match="no date"):
-            list(account.changes(position, 0))
-
-
-def test_what_was_written_long_ago_is_not_new_whatever_it_says_of_the_event(world: World) -> None:
-    past, future = (
-        f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}" for days in (-1, 1)
-    )
-    world.index.log(rel_path("13"), "updated", timestamp=past, datetime=future)
-    world.index.refresh()
-    with world.account() as account:
-        position = account.position()
-        assert world.told(account, position) == ([], position)
-
-
-def test_the_last_change_of_each_is_told_oldest_first(world: World) -> None:
-    times = [f"2026-01-02T03:04:0{second}Z" for second in range(4)]
-    with world.account() as account:
-        position = account.position()
-        for name, moment in zip(("14", "15", "16", "14"), times, strict=True):
-            world.index.log(rel_path(name), "updated", datetime=moment)
-        world.index.refresh()
-        told, _ = world.told(account, position)
-    assert [it.uri.removeprefix(PREFIX) for it in told] == ["15", "16", "14"]
-
-
-def test_a_change_is_dated_by_when_it_was_written_else_by_when_it_happened(world: World) -> None:
-    moment = datetime.now(UTC).replace(microsecond=0)
-    with world.account() as account:
-        start = account.position()
-        world.index.log(rel_path("08"), "updated", timestamp=None)
-        world.index.put(rel_path("09"), b"x")
-        world.index.refresh()
-        told, _ = world.told(account, start)
-    assert {it.uri for it in told} == {PREFIX + "08", PREFIX + "09"}
-    assert all(it.time is not None and it.time - moment < timedelta(minutes=1) for it in told)
-
-
 def test_without_a_log_all_is_read_and_without_an_index_it_is_said(world: World) -> None:
     ask(f"{world.index.url}/{world.index.changes}", "DELETE")
     with world.account() as account:
@@ -421,18 +227,6 @@ def test_what_cannot_be_published_is_left_out_by_name(
     assert "nowhere (a document without a location)" in said.out + said.err
     assert "outside.pdf" in said.out + said.err
     assert "30 resources" in said.out
-
-
-def test_what_is_posted_twice_at_once_is_counted_as_it_happened(world: World) -> None:
-    known, new = Resource(uri=PREFIX + "20"), Resource(uri=PREFIX + "new")
-    gone = Change(kind=ChangeKind.DELETED, resource=known)
-    back = Change(kind=ChangeKind.UPDATED, resource=known)
-    here = Change(kind=ChangeKind.CREATED, resource=new)
-    with world.account() as account:
-        posted = account.post([gone, gone, back, here, here])
-        assert posted == Posted(created=2, updated=1, deleted=1)
-        assert account.post([gone, gone]) == Posted(deleted=1)
-        assert len(list(account.resources())) == 30
 
 
 def test_an_import_makes_the_indices_and_posts_what_differs(

@@ -1,0 +1,22 @@
+"""A search server for those that need one, and an index on it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.index_world import World, index_world
+from tests.support.search_servers import any_server
+
+
+@pytest.fixture(scope="session")
+def search_server() -> Iterator[tuple[str, bool]]:
+    """Give a server's address, and whether it is an OpenSearch."""
+    with any_server() as found:
+        yield found
+
+
+@pytest.fixture
+def world(search_server: tuple[str, bool]) -> Iterator[World]:
+    """Give an index with thirty resources."""
+    with index_world(search_server[0], is_opensearch=search_server[1]) as made:
+        yield made
