@@ -13,7 +13,7 @@ import pytest
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.postgres import layout
 from resourcesync.cli.main import run
-from resourcesync.errors import ResourceSyncError, SourceUnavailableError
+from resourcesync.errors import ResourceSyncError, SourceRefusedError, SourceUnavailableError
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
@@ -22,6 +22,7 @@ from resourcesync.wiring import accounts, catalogues, migrations
 from resourcesync.wiring.accounts import Followed
 from resourcesync.wiring.publishing import Asked, Published
 from tests.support.command_line import Said
+from tests.support.postgres_server import SECRETIVE, Server
 from tests.support.postgres_tables import BASE, RECORDS, Records, account
 
 MISTAKES: list[tuple[dict[str, str], str, str]] = [
@@ -323,6 +324,26 @@ def test_a_server_that_is_not_there_refuses_or_has_no_such_database_is_told(
             read(place, RECORDS)
         assert found.value.code == code
     records.run("DROP ROLE nobody_much")
+    records.close()
+
+
+def test_a_password_is_given_apart_and_never_told(
+    address: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not server.folder:
+        pytest.skip("the server is not ours: it may ask nobody for a password")
+    records = Records(address)
+    records.run(f"CREATE ROLE {SECRETIVE} LOGIN SUPERUSER PASSWORD 'hunter2'")
+    place = address.replace("//rs@", f"//{SECRETIVE}@")
+    for wrong in ({}, {"password": "hunter3"}):
+        with pytest.raises(SourceRefusedError) as found:
+            read(place, RECORDS | wrong)
+        assert "hunter" not in f"{found.value} {found.value.evidence} {found.value.hint}"
+
+    read(place, RECORDS | {"password": "hunter2"})
+    monkeypatch.setenv("PGPASSWORD", "hunter2")
+    read(place, RECORDS)
+    records.run(f"DROP ROLE {SECRETIVE}")
     records.close()
 
 

@@ -17,6 +17,8 @@ from typing import Any, Final, NamedTuple
 
 ADDRESS: Final = "RS_TEST_POSTGRES"
 """Names a server that is there already; databases are made and dropped in it."""
+SECRETIVE: Final = "rs_secretive"
+"""The one role that has to give a password."""
 _MEMORY: Final = Path("/dev/shm")
 _QUICK: Final = (
     "fsync=off",
@@ -83,6 +85,8 @@ def start(folder: Path, *, where: str = "", more: tuple[str, ...] = ()) -> Serve
             said = f"{place}/initdb: {made.stderr.strip()[-300:]}"
             shutil.rmtree(folder / "data", ignore_errors=True)
             continue
+        rules = folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local all {SECRETIVE} scram-sha-256\n{rules.read_text()}")
         return Server(str(folder), serve(folder, place, more), place)
     raise NoServerError(said)
 
