@@ -63,6 +63,15 @@ def test_however_it_is_cut_and_its_lines_end_it_says_the_same(
         assert read(*parts) == expected
 
 
+def test_it_is_known_whether_an_event_is_on_its_way() -> None:
+    for end in (b"\n", b"\r", b"\r\n"):
+        reader = EventReader()
+        amid = []
+        for chunk in (b":ok" + end * 2, b"data: a", end, b"", end + b":" + end):
+            amid.append((len(list(reader.read(chunk))), reader.is_amid))
+        assert amid == [(0, False), (0, True), (0, True), (0, True), (1, False)]
+
+
 def test_an_event_that_is_too_large_loses_its_data_and_nothing_else() -> None:
     many = [b"data: " + b"x" * 1000 + b"\n"] * 2_000
     (event, after) = read(b"id: 1\n", *many, b"id: 2\n\n", b"data: a\n\n")

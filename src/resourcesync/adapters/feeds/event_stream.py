@@ -48,17 +48,18 @@ class EventReader:
         self._last_id = self._next_id = last_id
         self._rest = b""
         self._is_new = True
-        self._is_long = False
+        self._is_long = self._is_after_return = False
         self._begin()
 
     def read(self, chunk: bytes) -> Iterator[Event]:
         """Yield the events that are complete with these bytes."""
         if self._is_new and chunk:
             chunk, self._is_new = chunk.removeprefix(_BOM), False
-        text = self._rest + chunk
-        held = b"\r" if text.endswith(b"\r") else b""  # a line feed may follow
-        *lines, rest = _LINE_END.split(text[: len(text) - len(held)])
-        self._rest = rest + held
+        if chunk:
+            if self._is_after_return:
+                chunk = chunk.removeprefix(b"\n")  # the line has ended already
+            self._is_after_return = chunk.endswith(b"\r")
+        *lines, self._rest = _LINE_END.split(self._rest + chunk)
         for line in lines:
             if self._is_long:  # the end of what was too long
                 self._is_long = False
@@ -70,7 +71,7 @@ class EventReader:
             self._size += len(self._rest)
             if not self._is_long:
                 self._take(self._rest)
-            self._rest, self._is_long = held, True
+            self._rest, self._is_long = b"", True
 
     @property
     def is_amid(self) -> bool:

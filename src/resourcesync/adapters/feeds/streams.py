@@ -203,6 +203,7 @@ class EventFeed:
                     self._hear(event, listening)
                 if listening.lot.is_due:
                     yield listening.take()
+                    listening.resumed()
                 if listening.is_enough(self._manner):
                     return
 
@@ -272,8 +273,11 @@ class Listening:
         """Take note that the answer is there, and whether there was something new in it."""
         if chunk or not self._arrived_at:
             self._arrived_at = self._clock.monotonic()
-        if self._reader.is_amid or not self._heard_at:
-            self._heard_at = self._arrived_at
+        self._heard_at = self._heard_at or self._arrived_at
+
+    def resumed(self) -> None:
+        """Take note that the caller asks for more: his time is not the server's."""
+        self._arrived_at = self._heard_at = self._clock.monotonic()
 
     def asked_after(self) -> datetime | None:
         """Return the moment of the position that this call was given, once."""
@@ -301,7 +305,8 @@ class Listening:
         if self._waits:
             self.is_over = now >= self._until
         else:
-            self.is_over = self._is_caught_up or now - self._heard_at >= manner.quiet
+            is_quiet = not self._reader.is_amid and now - self._heard_at >= manner.quiet
+            self.is_over = self._is_caught_up or is_quiet
         return self.is_over or now - self._arrived_at >= manner.silence
 
     def ended(self, trouble: SourceError | None) -> None:
