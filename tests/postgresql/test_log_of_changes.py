@@ -139,6 +139,11 @@ def test_a_column_that_the_log_does_not_notice_is_not_published(records: Records
         pytest.raises(ConfigurationError, match="does not notice notes"),
     ):
         found.position()
+    with (
+        account(records.address, RECORDS | {"type": "kind"}) as found,
+        pytest.raises(ConfigurationError, match="no column 'kind'"),
+    ):
+        found.position()
 
 
 def test_one_without_a_log_is_only_read(address: str) -> None:

@@ -62,6 +62,7 @@ class PostgresAccount:
         if not self._layout.log:
             return ""
         with self._session.snapshot() as reading:
+            self._rows(reading)  # a column that is not there is told as that
             found = log.begin(reading, self._layout)
         return "" if found is None else found.text
 
