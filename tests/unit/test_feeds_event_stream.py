@@ -66,9 +66,8 @@ def test_however_it_is_cut_and_its_lines_end_it_says_the_same(
 def test_it_is_known_whether_an_event_is_on_its_way() -> None:
     for end in (b"\n", b"\r", b"\r\n"):
         reader = EventReader()
-        amid = []
-        for chunk in (b":ok" + end * 2, b"data: a", end, b"", end + b":" + end):
-            amid.append((len(list(reader.read(chunk))), reader.is_amid))
+        chunks = (b":ok" + end * 2, b"data: a", end, b"", end + b":" + end)
+        amid = [(len(list(reader.read(chunk))), reader.is_amid) for chunk in chunks]
         assert amid == [(0, False), (0, True), (0, True), (0, True), (1, False)]
 
 

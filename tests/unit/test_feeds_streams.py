@@ -107,14 +107,18 @@ def test_every_event_is_told_once_however_often_the_connection_is_cut(server: Ev
         position = begun(account, server)
         for number in range(40):
             server.tell(line(f"n{number}").rstrip(), "updated")
-        server.manners.cut_after = 13
+        server.manners.cut_after = 4
         server.manners.prelude = b"retry: 1\n\n"
-        told = list(account.changes(position, 1))
+        told: list[Told] = []
+        for lot in account.changes(position, 8):  # the pauses do not grow, for something comes
+            told.append(lot)
+            if "n39" in names(told):
+                break
 
     assert names(told) == [f"n{number}" for number in range(40)]
     asked = [it.get("last-event-id") for it in server.asked]
     assert asked[0] is None
-    assert asked[2:4] == ["13", "26"]
+    assert asked[2:4] == ["4", "8"]
     assert {it["accept"] for it in server.asked} == {"text/event-stream"}
 
 
@@ -200,6 +204,18 @@ def test_what_will_not_pass_is_told_at_once(
     with own(server) as account, _answering(server, status), pytest.raises(error):
         list(account.changes(account.position(), 30))
     assert len(server.asked) == 1
+
+
+def test_a_server_that_says_when_to_come_back_is_heeded(server: EventServer) -> None:
+    with own(server) as account:
+        position = begun(account, server)
+        server.tell(line("a").rstrip(), "updated")
+        server.manners.statuses = [503]
+        server.manners.fields = {"Retry-After": "1"}
+        began = time.monotonic()
+        assert names([next(iter(account.changes(position, 9)))]) == ["a"]
+
+    assert time.monotonic() - began >= 1
 
 
 def test_a_server_that_stays_away_is_an_error_in_the_end(server: EventServer) -> None:

@@ -53,13 +53,7 @@ class EventReader:
 
     def read(self, chunk: bytes) -> Iterator[Event]:
         """Yield the events that are complete with these bytes."""
-        if self._is_new and chunk:
-            chunk, self._is_new = chunk.removeprefix(_BOM), False
-        if chunk:
-            if self._is_after_return:
-                chunk = chunk.removeprefix(b"\n")  # the line has ended already
-            self._is_after_return = chunk.endswith(b"\r")
-        *lines, self._rest = _LINE_END.split(self._rest + chunk)
+        *lines, self._rest = _LINE_END.split(self._rest + self._plain(chunk))
         for line in lines:
             if self._is_long:  # the end of what was too long
                 self._is_long = False
@@ -77,6 +71,17 @@ class EventReader:
     def is_amid(self) -> bool:
         """Whether an event has begun to come, and not ended."""
         return bool(self._size or self._rest)
+
+    def _plain(self, chunk: bytes) -> bytes:
+        """Return bytes without the mark at the beginning, and the rest of a line end."""
+        if not chunk:
+            return chunk
+        if self._is_new:
+            chunk, self._is_new = chunk.removeprefix(_BOM), False
+        if self._is_after_return:
+            chunk = chunk.removeprefix(b"\n")  # the line has ended already
+        self._is_after_return = chunk.endswith(b"\r")
+        return chunk
 
     def _begin(self) -> None:
         self._kind = ""
