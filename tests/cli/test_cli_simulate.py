@@ -13,10 +13,11 @@ from tests.support.command_line import Said, rows
 
 SMALL = """
 seed = 3
-duration = "6h"
+duration = "3h"
 [source]
 resources = 30
 changes = "20/h"
+sizes = { median = 200, most = 2000 }
 [publish]
 every = "10m"
 [[destination]]

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.adapters.memory import ManualClock
 from resourcesync.cli.main import run as command
 from resourcesync.documents import reading
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.simulator.live import LiveSettings, LiveSource
-from resourcesync.wiring import live, machine
+from resourcesync.wiring import live
 from tests.support.commands import files_of, run, script
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -85,13 +86,13 @@ def test_what_is_not_there_is_not_found(path: str) -> None:
 def test_our_pull_and_the_peers_end_with_what_the_source_has(tmp_path: Path) -> None:
     config = tmp_path / "default.yaml"
     config.write_text(YAML)
-    settings, clock = live.live_settings(config), machine.system_clock()
+    settings, clock = live.live_settings(config), ManualClock(NOON)
     with live.serve_live(settings, host="127.0.0.1", port=0, seed=3, clock=clock) as uri:
         assert command(["pull", uri, str(tmp_path / "ours"), "-q"]) == 0
         peer = _has_peer()
         if peer:
             _peer(tmp_path, uri, "--baseline")
-        clock.sleep(0.6)  # all 25 events
+        clock.advance(seconds=0.6)  # all 25 events
         assert command(["pull", str(tmp_path / "ours"), "-q"]) == 0
         assert command(["audit", str(tmp_path / "ours"), "-q"]) == 0
         if peer:
