@@ -146,6 +146,8 @@ def page(
     keys = [f"{quoted(it)}::text" for it in layout.key]
     same = " AND ".join(f"{ROW}.{it} = told.{it}" for it in map(quoted, layout.key))
     same += "".join(f" AND {ROW}.{it} = told.{it}" for it in keys)  # an equal one is another URI
+    # Without OFFSET the planner would work out all of a query that groups, and then join.
+    by_key = " OFFSET 0" if layout.query else ""
     found = ", ".join(f"{it} AS found_{at}" for at, it in enumerate(expressions))
     columns = ", ".join(f"found.found_{at}" for at in range(len(expressions)))
     return f"""
@@ -159,7 +161,7 @@ COPY (
         ORDER BY {", ".join(keys)}, log_at DESC
     ) AS told
     LEFT JOIN LATERAL (
-        SELECT true AS is_there, {found} FROM {source(layout)} WHERE {same}
+        SELECT true AS is_there, {found} FROM {source(layout)} WHERE {same}{by_key}
     ) AS found ON true
     ORDER BY told.log_at
 ) TO STDOUT
