@@ -4,6 +4,7 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -145,13 +146,7 @@ class FolderDocuments:
         try:
             return self._opened(name)
         except FileNotFoundError:
-            self._root.mkdir(parents=True, exist_ok=True)
-            (self._root / name).mkdir(exist_ok=True)
-            root = os.open(self._root, _FOLDER)
-            try:
-                os.fsync(root)
-            finally:
-                os.close(root)
+            _make_folder(self._root / name)
             return self._opened(name)
 
     def _replace(
@@ -193,6 +188,19 @@ class FolderDocuments:
             return
         except OSError as error:
             raise _failed(self._root / folder, error) from error
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder durably, with those above it."""
+    missing = list(takewhile(lambda folder: not folder.exists(), (path, *path.parents)))
+    path.mkdir(parents=True, exist_ok=True)
+    for made in reversed(missing):
+        with suppress(PermissionError):  # who may write there need not be allowed to read
+            above = os.open(made.parent, _FOLDER)
+            try:
+                os.fsync(above)
+            finally:
+                os.close(above)
 
 
 def _remove_leftovers(folder: int) -> None:

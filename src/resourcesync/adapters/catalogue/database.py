@@ -19,7 +19,8 @@ Times are microseconds since 1970-01-01T00:00:00Z; ``hash`` is as in ``rs:md/@ha
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -119,6 +120,26 @@ _MIGRATIONS: Final = (
     """,
 )
 """The schema, step by step: version n of the file is what the first n steps make."""
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder of a catalogue durably, for its owner alone, with those above it.
+
+    Raises:
+        StorageError: It could not be made.
+    """
+    try:
+        missing = list(takewhile(lambda folder: not folder.exists(), (path, *path.parents)))
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for made in reversed(missing):
+            with suppress(PermissionError):  # who may write there need not be allowed to read
+                above = os.open(made.parent, os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    os.fsync(above)
+                finally:
+                    os.close(above)
+    except OSError as error:
+        raise StorageError(f"cannot make the folder {path}: {error}") from error
 
 
 def open_writing(path: Path) -> sqlite3.Connection:

@@ -15,6 +15,7 @@ from typing import Final, Self
 
 from resourcesync.adapters.catalogue.database import (
     guarded,
+    make_folder,
     note_of,
     open_writing,
     reading,
@@ -31,7 +32,7 @@ from resourcesync.adapters.catalogue.rows import (
     to_row,
 )
 from resourcesync.adapters.catalogue.versions import END_OF_VERSIONS, FileVersions
-from resourcesync.errors import StateError, StorageError
+from resourcesync.errors import StateError
 from resourcesync.model.resources import Change, Resource, without_patches
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -92,10 +93,7 @@ class FileCatalogue:
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"cannot make the folder {path.parent}: {error}") from error
+        make_folder(path.parent)
         name = LOCK_NAME if path.name == _USUAL_NAME else f"{path.name}.lock"
         self._lock = PublishLock(path.with_name(name), clock)
         try:

@@ -10,6 +10,7 @@ from typing import Final, Self
 
 from resourcesync.adapters.catalogue.database import (
     guarded,
+    make_folder,
     note_of,
     open_writing,
     reading,
@@ -21,7 +22,6 @@ from resourcesync.errors import (
     ConfigurationError,
     DiscontinuityError,
     StateError,
-    StorageError,
 )
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
@@ -78,10 +78,7 @@ class PostedCatalogue:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"cannot make the folder {path.parent}: {error}") from error
+        make_folder(path.parent)
         self._connection = open_writing(path)
 
     def close(self) -> None:

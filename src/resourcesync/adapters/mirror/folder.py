@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
-from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, sync_folder
+from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, make_folder, sync_folder
 from resourcesync.adapters.mirror.staged import is_regular, storage_error
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.errors import LockedError, MirrorChangedError, StateError
@@ -65,7 +65,7 @@ class MirrorFolder:
 
     def _prepare(self, clock: Clock) -> None:
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
+            make_folder(self.root)
             root = self._hold(os.open(self.root, FOLDER_FLAGS & ~os.O_NOFOLLOW))
             with suppress(FileExistsError):
                 os.mkdir(OWN_FOLDER, 0o700, dir_fd=root)

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import msgspec
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, sync_folder
+from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, make_folder, sync_folder
 from resourcesync.adapters.mirror.staged import storage_error
 from resourcesync.errors import StateError
 
@@ -104,9 +104,7 @@ def write_sets(root: Path, sets: FollowedSets) -> None:
     _check(sets)
     beside = f".{secrets.token_hex(8)}"
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            (root / OWN_FOLDER).mkdir(mode=0o700)
+        make_folder(root / OWN_FOLDER, 0o700)
         folder = os.open(root / OWN_FOLDER, FOLDER_FLAGS)
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC

@@ -1,0 +1,98 @@
+"""The power is cut while ``pull`` and ``publish`` write, everywhere: the next run must be right.
+
+What each run does to the disk is recorded as it is done, SQLite's own writes too. Of what was not
+synced when the power is cut, any part may be lost, and what is left is given to the real code. Ways
+of writing that are known to be wrong must be found: else the campaign proves nothing.
+"""
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final
+
+from campaigns.outcome import Asked, Campaign, Outcome
+from tests.support.power_cuts import Cut, PowerCuts
+from tests.support.power_mutants import MUTANTS
+
+_SCENES: Final = ("pull", "publish")
+_EACH: Final = 250
+"""States of one recorded run."""
+_SEEDS: Final = 8
+"""Runs in which a wrong way of writing must be found."""
+
+
+def caught(cuts: PowerCuts, mutant: str, scene: str, *, seed: int) -> int | None:
+    """Return how many states it took to find a wrong way of writing; ``None`` when nobody did."""
+    states = 0
+    for number in range(_SEEDS):
+        cut = cuts.cut(scene, seed + number, most=_EACH, mutant=mutant)
+        states += cut.states
+        if cut.wrong:
+            return states
+    return None
+
+
+def _jobs(asked: Asked) -> Iterator[tuple[str, int, int]]:
+    left, number = asked.size, 0
+    while left > 0:
+        yield _SCENES[number % 2], asked.seed + number // 2, min(left, _EACH)
+        left -= _EACH
+        number += 1
+
+
+def run(asked: Asked) -> Outcome:
+    """Try as many states as asked, then all wrong ways of writing."""
+    outcome = Outcome()
+    memory = Path("/dev/shm")
+    with (
+        tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else asked.folder) as home,
+        ExitStack() as held,
+    ):
+        started = [
+            held.enter_context(PowerCuts(Path(home) / f"{number}"))
+            for number in range(os.cpu_count() or 1)
+        ]
+        _try_states(outcome, asked, started)
+        for mutant, (scenes, _) in MUTANTS.items():
+            for scene in scenes:
+                found = caught(started[0], mutant, scene, seed=asked.seed)
+                told = "unnoticed" if found is None else f"state {found}"
+                outcome.add(f"{scene}: {mutant}", told)
+                outcome.require(found, f"{scene}: nobody notices that {mutant}")
+    return outcome
+
+
+def _try_states(outcome: Outcome, asked: Asked, started: list[PowerCuts]) -> None:
+    sums, idle = Counter[str](), SimpleQueue[PowerCuts]()
+    for cuts in started:
+        idle.put(cuts)
+
+    def work(job: tuple[str, int, int]) -> Cut:
+        cuts = idle.get()
+        try:
+            return cuts.cut(job[0], job[1], most=job[2])
+        finally:
+            idle.put(cuts)
+
+    jobs = list(_jobs(asked))
+    with ThreadPoolExecutor(len(started)) as pool:
+        for (scene, seed, _), cut in zip(jobs, pool.map(work, jobs), strict=True):
+            sums.update(
+                {
+                    f"{scene}: runs recorded": 1,
+                    f"{scene}: operations": cut.operations,
+                    f"{scene}: states": cut.states,
+                }
+            )
+            outcome.require(not cut.wrong, f"{scene}, seed {seed}: {'; '.join(cut.wrong)}")
+    for label, value in sorted(sums.items()):
+        outcome.add(label, value)
+    outcome.require(sums, "nothing was tried")
+
+
+CAMPAIGN: Final = Campaign(run=run, size=20_000, unit="states of a disk")

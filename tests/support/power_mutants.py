@@ -1,0 +1,82 @@
+"""Ways to write that do not outlive a power cut: whoever looks for such must find these."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, Final
+
+from resourcesync.adapters.mirror.folders import HeldFolders
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+
+Patch = tuple[object, str, Any]
+"""A thing, the name of a part of it, and what stands in its place."""
+_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+
+
+def _synced_only(kind: Callable[[int], bool]) -> Iterator[Patch]:
+    real = os.fsync
+
+    def fsync(file: int) -> None:
+        if kind(os.fstat(file).st_mode):
+            real(file)
+
+    yield os, "fsync", fsync
+
+
+def _commit_first() -> Iterator[Patch]:
+    late: list[int] = []
+    commit = SqliteMirrorState.commit
+
+    def put_off(self: Any) -> None:
+        late.extend(os.dup(self._held.get(folder, self._root)) for folder in self._changed)
+        self._changed.clear()
+
+    def commit_first(self: Any, step: Any) -> None:
+        commit(self, step)
+        while late:
+            folder = late.pop()
+            os.fsync(folder)
+            os.close(folder)
+
+    yield HeldFolders, "sync", put_off
+    yield SqliteMirrorState, "commit", commit_first
+
+
+def _in_place() -> Iterator[Patch]:
+    def write(
+        source: Any, place: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None
+    ) -> None:
+        old = os.open(source, os.O_RDONLY, dir_fd=src_dir_fd)
+        body = b""
+        while chunk := os.read(old, 1 << 20):
+            body += chunk
+        os.close(old)
+        new = os.open(place, _WRITE, 0o644, dir_fd=dst_dir_fd)
+        os.write(new, body)
+        os.fsync(new)
+        os.close(new)
+        with suppress(FileNotFoundError):
+            os.unlink(source, dir_fd=src_dir_fd)
+
+    yield os, "rename", write
+    yield os, "replace", write
+
+
+MUTANTS: Final[dict[str, tuple[tuple[str, ...], Callable[[], Iterator[Patch]]]]] = {
+    "files are not synced": (("pull", "publish"), lambda: _synced_only(stat.S_ISDIR)),
+    "folders are not synced": (("pull", "publish"), lambda: _synced_only(stat.S_ISREG)),
+    "the commit comes before the names": (("pull",), _commit_first),
+    "files are written in place": (("pull", "publish"), _in_place),
+}
+"""What is done wrong, in which scenes, and how."""
+
+
+@contextmanager
+def mutated(name: str) -> Iterator[None]:
+    """Write in a wrong way while the block runs; not at all wrong for no name."""
+    with ExitStack() as undo:
+        for thing, part, other in MUTANTS[name][1]() if name else ():
+            undo.callback(setattr, thing, part, getattr(thing, part))
+            setattr(thing, part, other)
+        yield
