@@ -310,4 +310,4 @@ def peak(count: int) -> int:
 
 
 def test_three_times_the_entries_take_no_more_memory() -> None:
-    assert peak(60_000) < 1.3 * peak(20_000)
+    assert peak(30_000) < 1.3 * peak(10_000)

@@ -132,7 +132,7 @@ def test_memory_does_not_grow_with_the_marks(
     monkeypatch.undo()
     path = tmp_path_factory.mktemp("marks") / "file"
     peaks = []
-    for count in (20, 80):
+    for count in (10, 40):
         with path.open("w+b") as file:
             store = MarkStore(lambda file=file: file)  # type: ignore[misc]  # bound at once
             tracemalloc.start()
