@@ -109,6 +109,19 @@ def test_what_was_written_long_ago_is_not_new_whatever_it_says_of_the_event(worl
         assert world.told(account, position) == ([], position)
 
 
+def test_who_reads_the_log_in_another_way_reads_all(world: World) -> None:
+    with world.account() as account:
+        position = account.position()
+    for other in (
+        world.account(resource_set="metadata"),
+        world.account(url_prefix="https://o.example/"),
+    ):
+        with other as account, pytest.raises(DiscontinuityError):
+            list(account.changes(position, 0))
+    with world.account(window="60") as account:
+        assert world.told(account, position) == ([], position)
+
+
 def test_the_last_change_of_each_is_told_oldest_first(world: World) -> None:
     times = [f"2026-01-02T03:04:0{second}Z" for second in range(4)]
     with world.account() as account:

@@ -182,7 +182,9 @@ class Between:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 outer.asked.append((self.command, self.path))
                 outer.fields.append(dict(self.headers.items()))
-                status, answer = outer.fault(self.command, self.path, body) or self._forward(body)
+                status, answer = outer.fault(self.command, self.path, body) or _forwarded(
+                    url, self, body
+                )
                 if status == 0:  # the line goes dead
                     self.close_connection = True
                     return
@@ -191,17 +193,6 @@ class Between:
                 self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
                 self.wfile.write(answer)
-
-            def _forward(self, body: bytes) -> tuple[int, bytes]:
-                request = urllib.request.Request(url + self.path, body or None, method=self.command)
-                request.add_header(
-                    "Content-Type", self.headers.get("Content-Type", "application/json")
-                )
-                try:
-                    with urllib.request.urlopen(request, timeout=60) as answer:
-                        return answer.status, answer.read()
-                except urllib.error.HTTPError as error:
-                    return error.code, error.read()
 
             def do_GET(self) -> None:
                 self._answer()
@@ -241,3 +232,14 @@ class Between:
 
 def _no_fault(method: str, target: str, body: bytes) -> None:
     return None
+
+
+def _forwarded(url: str, asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes]:
+    """Ask the server the same; return what it answers."""
+    request = urllib.request.Request(url + asked.path, body or None, method=asked.command)
+    request.add_header("Content-Type", asked.headers.get("Content-Type", "application/json"))
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()

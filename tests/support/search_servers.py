@@ -95,12 +95,10 @@ def fetch(distribution: Distribution) -> Path:
         found = list(Path(folder).glob("*.zip"))
         if done.returncode or not found:
             raise NotHereError(f"{artifact} cannot be fetched: {done.stdout[-300:]}")
-        # ZipFile would lose which files are programs
         unpacked = Path(folder, distribution.home.name)
         shutil.unpack_archive(found[0], folder)
-        for program in Path(unpacked, "bin").iterdir():
-            program.chmod(0o755)
-        unpacked.chmod(0o755)
+        for path in [unpacked, *unpacked.rglob("*")]:  # another user than we will run it
+            path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
         unpacked.rename(distribution.home)
     return distribution.home
 

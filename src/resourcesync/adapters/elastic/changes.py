@@ -170,7 +170,7 @@ class ChangeLog:
 
     def _pending(self, position: Position) -> list[Entry]:
         if position.log != self._place.identity:
-            raise _lost("the log of changes was made anew")
+            raise _lost("the log of changes was made anew, or is read in another way")
         _, undated = self._survey()
         if undated != position.undated:
             raise _lost(f"{undated} changes in the log have no date")

@@ -60,7 +60,7 @@ class Place:
     Attributes:
         index: The index.
         filters: What tells them from others there.
-        identity: What is another after the index was made anew.
+        identity: What is another after the index was made anew, or when it is read otherwise.
         is_nested: Whether locations are nested documents.
         times: Those of `TIMES` that are dates here.
         is_plain: Whether dates have the seed's form only.
@@ -178,7 +178,7 @@ def _place(
     return Place(
         index=index,
         filters=tuple(_filters(settings, doc_type)),
-        identity=_identity(server, index),
+        identity=f"{_identity(server, index)} {settings.meaning}",
         is_nested=nested.pop(),
         times=tuple(name for name in TIMES if name in times),
         is_plain=plain,

@@ -1,5 +1,6 @@
 """Where an index is and how it is read: an address, and the seed's parameters by their names."""
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,6 +55,12 @@ class IndexSettings:
     resource_root_dir: str = ""
     url_prefix: str = ""
     window: float = WINDOW
+
+    @property
+    def meaning(self) -> str:
+        """What is another when the same documents would mean other resources."""
+        it = (self.resource_set, self.resource_type, self.resource_root_dir, self.url_prefix)
+        return hashlib.sha256("\n".join(it).encode()).hexdigest()[:16]
 
 
 def parse(options: AccountOptions) -> IndexSettings:
