@@ -21,6 +21,7 @@ from resourcesync.source.paging import Limits
 from resourcesync.source.policy import Policy
 from tests.support.crash_states import State, files_of
 from tests.support.publishing import Reader, Source, View
+from tests.support.world import BASE as SOURCE
 from tests.support.world import World
 
 Numbers = Mapping[int, int]
@@ -68,12 +69,14 @@ class Pulling:
             world.put(name, _content(luck, name))
         world.publish()
         self._before: dict[str, bytes] = {}
+        self._altered: dict[str, bytes] = {}
         self._is_first = luck.random() < 0.3
         if not self._is_first:
             world.pull()
-            self._before = world.files_on_disk()
             self._change(luck, names)
             world.publish()
+            self._alter(luck)
+            self._before = world.files_on_disk()
         self._after: dict[str, bytes] = {}
         self._moment = world.clock.now()
 
@@ -87,6 +90,14 @@ class Pulling:
         for number in range(luck.randrange(4)):
             name = f"{luck.choice(('a', 'new', 'new/deep'))}/n{number}.txt"
             self._world.put(name, _content(luck, name))
+
+    def _alter(self, luck: random.Random) -> None:
+        """Let somebody write into a copy here that the Source has changed as well."""
+        now = self._world.originals.contents()
+        for path, body in sorted(self._world.files_on_disk().items()):
+            if now.get(SOURCE + path, body) != body and luck.random() < 0.3:
+                self._altered[path] = f"altered {luck.random()}".encode()
+                (self._world.folder / path).write_bytes(self._altered[path])
 
     def do(self) -> None:
         assert self._world.pull().state is MirrorState.IN_SYNC
@@ -104,7 +115,7 @@ class Pulling:
 
         def wake(port: Any) -> Any:
             if isinstance(port, SqliteMirrorState):
-                told.extend(_wrong_rows(port, files))
+                told.extend(_wrong_rows(port, files, self._altered))
             return port
 
         self._world.before = wake
@@ -126,21 +137,31 @@ class Pulling:
         for path, body in files.items():
             if body not in (self._before.get(path), self._after.get(path)):
                 yield f"{path} holds bytes that it never had"
-        trash = self._world.folder / _OWN / "trash"
-        thrown = [path.read_bytes() for path in trash.iterdir()] if trash.is_dir() else []
+        thrown = [
+            path.read_bytes()
+            for name in ("trash", "quarantine")
+            for path in (self._world.folder / _OWN / name).glob("*")
+        ]
         for path, body in self._before.items():
-            if path not in files and (path in self._after or body not in thrown):
+            is_ours = path not in self._altered  # what is not goes to the quarantine first
+            if path not in files and ((is_ours and path in self._after) or body not in thrown):
                 yield f"{path} is lost"
+            if not is_ours and body != files.get(path) and body not in thrown:
+                yield f"what was written here to {path} is lost"
         if is_done and files != self._after:
             yield "the pull had ended well, and the mirror is not as it was"
 
 
-def _wrong_rows(state: SqliteMirrorState, files: Mapping[str, bytes]) -> Iterator[str]:
+def _wrong_rows(
+    state: SqliteMirrorState, files: Mapping[str, bytes], altered: Mapping[str, bytes]
+) -> Iterator[str]:
     state.check()
     for copy in state.copies():
         if is_forgotten(copy) or is_doubted(copy):
             continue
         body = files.get(copy.path)
+        if body is not None and body == altered.get(copy.path):
+            continue
         if body is None:
             yield f"{copy.path} is known and is not there"
         elif f"sha-256:{hashlib.sha256(body).hexdigest()}" not in copy.digests.split():

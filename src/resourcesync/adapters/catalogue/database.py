@@ -16,6 +16,7 @@ Tables, for those who read it with other tools (open it read-only):
 Times are microseconds since 1970-01-01T00:00:00Z; ``hash`` is as in ``rs:md/@hash``.
 """
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,8 @@ from urllib.parse import quote
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
 from resourcesync.ports.catalogue import BAD_ROW
 
+# Some file systems have no way to sync a folder; they say so with one of these.
+_NO_FOLDER_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
 _APPLICATION_ID: Final = 0x52534331  # "RSC1"
 _COLUMNS: Final = """
     lastmod_us INTEGER, length INTEGER, hash TEXT NOT NULL,
@@ -136,6 +139,9 @@ def make_folder(path: Path) -> None:
                 above = os.open(made.parent, os.O_RDONLY | os.O_DIRECTORY)
                 try:
                     os.fsync(above)
+                except OSError as error:
+                    if error.errno not in _NO_FOLDER_SYNC:
+                        raise
                 finally:
                     os.close(above)
     except OSError as error:
