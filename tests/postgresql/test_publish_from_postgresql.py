@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -159,7 +160,7 @@ def pages(address: str) -> Iterator[str]:
     records.close()
 
 
-def test_each_value_becomes_what_it_is_called(pages: str) -> None:
+def test_each_value_becomes_what_it_is_called(pages: str, caplog: pytest.LogCaptureFixture) -> None:
     with account(pages, MANY_VALUES) as found:
         one, other = sorted(found.resources(), key=lambda it: it.uri)
 
@@ -184,6 +185,8 @@ def test_each_value_becomes_what_it_is_called(pages: str) -> None:
         encoding="identity/x",
         links=(Link(rel="canonical", href="https://h.example/z"), collection),
     )
+    doubted = [re.findall(r"is no (\S+) and is left out", it) for it in caplog.messages]
+    assert sorted(doubted) == [["hash"], ["lastmod"], ["length"], ["links"], ["sha-1"]]
 
 
 def test_a_query_changes_with_the_tables_that_it_joins(address: str, tmp_path: Path) -> None:
@@ -325,6 +328,15 @@ def test_a_server_that_is_not_there_refuses_or_has_no_such_database_is_told(
         assert found.value.code == code
     records.run("DROP ROLE nobody_much")
     records.close()
+
+
+def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(ResourceSyncError) as found:
+        read("postgresql://h.example/db", RECORDS)
+
+    assert found.value.hint == "pip install 'resourcesync[sql]'"
 
 
 def test_a_password_is_given_apart_and_never_told(
