@@ -20,9 +20,9 @@ CREATE TABLE {table} (
     uri text PRIMARY KEY CHECK (uri ~ '^https?://[!-~]+$' AND length(uri) <= 2048),
     lastmod timestamptz,
     length bigint CHECK (length >= 0),
-    hash text NOT NULL DEFAULT '',          -- such as 'md5:… sha-256:…'
+    hash text NOT NULL DEFAULT '',          -- such as 'md5:... sha-256:...'
     media_type text NOT NULL DEFAULT '',
-    links jsonb NOT NULL DEFAULT '[]'       -- such as [{{"rel": "describedby", "href": "https://…"}}]
+    links jsonb NOT NULL DEFAULT '[]'       -- such as [{{"rel": "describedby", "href": "https://..."}}]
 );
 """
 
