@@ -1,8 +1,6 @@
 """The whole way over loopback: a file is written, and a subscriber knows that it should poll."""
 
-import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +16,11 @@ from resourcesync.ports.subscriptions import Following
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.messages import FORM
 from resourcesync.wiring import own_hub, publishing
-from tests.support.commands import environment, free_port, script
+from tests.support.commands import free_port
 from tests.support.hubs import post, said
 from tests.support.listening import Listener, agreeing
 from tests.support.pushing import served_with_hub, subscriber, wait_until
+from tests.support.started import Started
 
 
 def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
@@ -65,21 +64,11 @@ def test_a_hub_that_is_not_below_the_tree_cannot_be_served(tmp_path: Path) -> No
 
 
 @contextmanager
-def serving_process(root: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+def serving_process(root: Path, port: int) -> Iterator[Started]:
     words = ["serve", str(root), "--bind", f"127.0.0.1:{port}", "--hub", "--private-callbacks"]
-    with subprocess.Popen(
-        [script("resourcesync"), *words],
-        cwd=root.parent,
-        env=environment(root.parent),
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
+    with Started(*words, cwd=root.parent) as process:
         assert process.stdout.readline().startswith("Serving")
-        try:
-            yield process
-        finally:
-            process.kill()
+        yield process
 
 
 def test_a_hub_that_is_killed_between_accepting_and_delivering_delivers_after_its_restart(
@@ -106,8 +95,8 @@ def test_a_hub_that_is_killed_between_accepting_and_delivering_delivers_after_it
             (root / "b.txt").write_text("b")
             assert run(["publish", str(root), "-q"]) == 0
             assert listener.wait(lambda: len(listener.posts()) >= 1)
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
+            process.send_signal(signal.SIGKILL)
+            process.wait(20)
         listener.answer = agreeing
         before = len(listener.posts())
         with serving_process(root, port):
