@@ -3,7 +3,7 @@
 import copy
 import random
 import re
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -114,7 +114,7 @@ class SimulatedSource:
             return False
         latest = self._catalogue.latest()
         if latest is not None:
-            self._moments.append((to_microseconds(latest), self._true.elapsed))
+            insort(self._moments, (to_microseconds(latest), self._true.elapsed))
         self.published += bool(done.written)
         for written in done.written:
             opened = self._documents.open(written.name)
@@ -153,10 +153,6 @@ class SimulatedSource:
             if self._listed.get(name) != saved.listed.get(name):
                 self._on_listed(name, saved.listed.get(name, ""))
         self._listed = saved.listed
-        latest = self._catalogue.latest()
-        if latest is not None:
-            self._moments = [it for it in self._moments if it[0] < to_microseconds(latest)]
-            self._moments.append((to_microseconds(latest), self._true.elapsed))
         self.origin.set_back(saved.versions)
         names = before.keys() | saved.versions.keys()
         digests = {name: it.digest for name, it in saved.versions.items()}
