@@ -52,7 +52,7 @@ def test_all_is_read_once_and_then_the_changes_after_it(follower: Follower) -> N
     ]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcde"), st.sampled_from(["put", "remove", "publish", "week"])),

@@ -81,6 +81,11 @@ class Reader:
         return told
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_LOOK", 0.05)
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "changes.ndjson"
@@ -196,7 +201,7 @@ def test_a_reader_that_was_away_for_two_rotations_misses_nothing(path: Path) -> 
 def test_what_is_written_to_a_renamed_file_soon_after_is_told(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_LATE", 1.0)
+    monkeypatch.setattr(files, "_LATE", 0.8)
     reader = Reader(path)
     add(path, line("a"))
     reader.read()
@@ -287,7 +292,7 @@ def test_a_copy_that_somebody_made_is_not_taken_for_the_file_that_was_put_away(
 def test_a_file_that_is_cut_while_it_is_read_is_told(path: Path) -> None:
     reader = Reader(path)
     add(path, line("a"), line("b"))
-    cut = threading.Timer(0.3, os.truncate, (path, 5))
+    cut = threading.Timer(0.1, os.truncate, (path, 5))
     cut.start()
 
     with pytest.raises(DiscontinuityError):
@@ -301,12 +306,12 @@ def test_a_last_line_that_is_taken_back_while_it_is_waited_for_leaves_no_trace(p
 
     def take_back() -> None:
         os.truncate(path, size)
-        time.sleep(0.6)
+        time.sleep(0.2)
         add(path, line("b"))
 
-    taking = threading.Timer(0.4, take_back)
+    taking = threading.Timer(0.15, take_back)
     taking.start()
-    told = reader.read(wait=2.2)
+    told = reader.read(wait=0.9)
 
     assert (names(told), omissions(told)) == (["a", "b"], [])
 
@@ -355,12 +360,12 @@ def test_news_are_told_within_a_second_while_it_waits_and_it_ends_in_time(path: 
     adding = threading.Timer(0.3, add, (path, line("a")))
     adding.start()
     began, came = time.monotonic(), 0.0
-    for lot in GrowingFile(path, SystemClock()).changes(reader.position, 1.5):
+    for lot in GrowingFile(path, SystemClock()).changes(reader.position, 0.9):
         assert names([lot]) == ["a"]
         came = time.monotonic() - began
 
-    assert 0.3 <= came < 1.4
-    assert 1.4 < time.monotonic() - began < 3
+    assert 0.3 <= came < 0.85
+    assert 0.8 < time.monotonic() - began < 2.5
 
 
 def test_a_file_that_is_gone_is_no_empty_one(path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.feeds import standard_input
 from resourcesync.adapters.feeds.standard_input import StandardInput
 from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import ConfigurationError, StorageError
@@ -65,6 +66,25 @@ def test_what_comes_is_told_in_small_lots_by_time_and_the_rest_stays_in_the_pipe
     pipe.close()
 
 
+def test_a_busy_pipe_is_not_waited_for_and_its_lots_are_not_too_large(pipe: Pipe) -> None:
+    short = b'{"uri":"a:","change":"deleted"}\n'
+
+    def write() -> None:
+        for _ in range(24):
+            pipe.write(short * 2_000)
+        pipe.close()
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    began = time.monotonic()
+    told = [len(lot.changes) for lot in pipe.account.changes("", 0)]
+    writing.join()
+
+    assert sum(told) == 48_000
+    assert max(told) <= 10_000
+    assert time.monotonic() - began < 3
+
+
 def test_who_waits_is_told_in_time_that_nothing_came(pipe: Pipe) -> None:
     began = time.monotonic()
     told = list(pipe.account.changes("", 0.3))
@@ -75,10 +95,14 @@ def test_who_waits_is_told_in_time_that_nothing_came(pipe: Pipe) -> None:
     pipe.close()
 
 
-def test_a_line_that_is_too_long_is_passed_over(pipe: Pipe) -> None:
+def test_a_line_that_is_too_long_is_passed_over(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standard_input, "_GATHER", 0.01)
+
     def write() -> None:
         pipe.write(line("a"))
-        for _ in range(40):
+        for _ in range(20):
             pipe.write(b"y" * 65_536)
         pipe.write(b"\n", line("b"))
         pipe.close()

@@ -20,7 +20,7 @@ from resourcesync.ports.accounts import Told
 _NAME: Final = "standard input"
 _POSITION: Final = "standard input"
 _BLOCK: Final = 64 * 1024
-_MOST: Final = 1024 * 1024
+_MOST: Final = 192 * 1024
 _GATHER: Final = 0.5
 _LOOK: Final = 1.0
 _TOO_LONG: Final = f"longer than {MAX_LINE:,} bytes"
@@ -41,7 +41,7 @@ class StandardInput:
         self._number = sys.stdin.fileno() if number is None else number
         self._rest = b""
         self._long = b""
-        self._is_over = False
+        self._is_over = self._is_behind = False
 
     def position(self) -> str:
         """Return that it is standard input: there is no other position."""
@@ -68,7 +68,8 @@ class StandardInput:
         until = self._clock.monotonic() + wait
         while not self._is_over:
             if self._waits_for(_LOOK if not wait else until - self._clock.monotonic()):
-                self._clock.sleep(_GATHER)
+                if not self._is_behind:
+                    self._clock.sleep(_GATHER)
                 lot = Lot(self._clock)
                 self._read(lot)
                 yield lot.take(_POSITION, is_last=self._is_over)
@@ -86,7 +87,7 @@ class StandardInput:
             raise StorageError(f"cannot read {_NAME}: {error}") from error
 
     def _read(self, lot: Lot) -> None:
-        """Put the lines that are there into a lot, as long as they are not too many."""
+        """Put the lines that are there into a lot, fewer than 10,000."""
         size = 0
         while size < _MOST:
             try:
@@ -96,7 +97,8 @@ class StandardInput:
             size += len(block)
             self._is_over = not block
             self._split(block, lot)
-            if self._is_over or not self._waits_for(0.0):
+            self._is_behind = not self._is_over and self._waits_for(0.0)
+            if not self._is_behind:
                 return
 
     def _split(self, block: bytes, lot: Lot) -> None:

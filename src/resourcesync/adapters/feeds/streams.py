@@ -201,6 +201,9 @@ class EventFeed:
                 listening.arrived(chunk)
                 for event in reader.read(chunk):
                     self._hear(event, listening)
+                    if listening.lot.is_full:
+                        yield listening.take()
+                        listening.resumed()
                 if listening.lot.is_due:
                     yield listening.take()
                     listening.resumed()

@@ -122,9 +122,13 @@ class Lot:
         """Whether it should be told now."""
         if self._since is None:
             return False
+        return self.is_full or self._clock.monotonic() - self._since >= _LONGEST
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more should be added to it."""
         entries = len(self._changes) + len(self._omissions)
-        is_full = entries >= _MOST_CHANGES or self._size >= _MOST_BYTES
-        return is_full or self._clock.monotonic() - self._since >= _LONGEST
+        return entries >= _MOST_CHANGES or self._size >= _MOST_BYTES
 
     def __bool__(self) -> bool:
         return self._since is not None
