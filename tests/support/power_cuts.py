@@ -71,7 +71,9 @@ class PowerCuts:
     ) -> None:
         self._process.communicate(timeout=60)
 
-    def cut(self, scene: str, seed: int, *, most: int, mutant: str = "") -> Cut:
+    def cut(
+        self, scene: str, seed: int, *, most: int, mutant: str = "", twice: bool = False
+    ) -> Cut:
         """Record a run and try states of its disk, until one is bad.
 
         Args:
@@ -79,10 +81,11 @@ class PowerCuts:
             seed: What all choices follow from.
             most: States at most.
             mutant: What is done wrong; nothing when empty.
+            twice: Whether the power is cut once before: the run is the one that mends this.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps([scene, seed, mutant, most]) + "\n")
+        self._process.stdin.write(json.dumps([scene, seed, mutant, most, twice]) + "\n")
         self._process.stdin.flush()
         told = self._process.stdout.readline()
         assert told, f"the process ended: {scene}, seed {seed}, {mutant or 'no mutant'}"

@@ -1,9 +1,9 @@
 """Records how a run writes to the disk, cuts the power everywhere, and looks at what is left.
 
 It must be started with the library of ``write_order.c`` preloaded: see ``power_cuts.py``. Usage:
-lines of JSON ``[SCENE, SEED, MUTANT, MOST]`` on stdin, for each a line on stdout: the number of
-operations, how many states were tried, and what was wrong. The first argument is the library, the
-second an empty folder.
+lines of JSON ``[SCENE, SEED, MUTANT, MOST, TWICE]`` on stdin, for each a line on stdout: the number
+of operations, how many states were tried, and what was wrong. The first argument is the library,
+the second an empty folder.
 """
 
 import copy
@@ -30,6 +30,8 @@ from tests.support.power_scenes import SCENES, Scene
 
 _EACH = 4
 """States at a point, at least."""
+_FIRST = 60
+"""States of which one is what the next run finds, when the power is cut twice."""
 
 
 class Recorder:
@@ -39,30 +41,38 @@ class Recorder:
         self._library = ctypes.CDLL(library)
         self._log = folder / "log"
 
-    def record(self, scene: Scene, root: Path, mutant: str) -> list[Operation]:
-        """Let a scene be done; return what it did to the disk."""
+    def record(self, scene: Scene, root: Path, mutant: str) -> tuple[Disk, list[Operation]]:
+        """Let a scene be done; return the disk as it was before, and what was done to it."""
+        before = Disk(root)
         with mutated(mutant):
             self._library.note_below(str(root).encode(), str(self._log).encode())
             try:
                 scene.do()
             finally:
                 self._library.note_nothing()
-        return list(operations(self._log.read_bytes()))
+        done = list(operations(self._log.read_bytes()))
+        _check_recorded(before, done, root)
+        return before, done
 
 
-def tried(recorder: Recorder, folder: Path, job: tuple[str, int, str, int]) -> list[Any]:
+def tried(recorder: Recorder, folder: Path, job: tuple[str, int, str, int, bool]) -> list[Any]:
     """Do one job."""
-    name, seed, mutant, most = job
+    name, seed, mutant, most, twice = job
+    luck = random.Random(f"{name} {seed}")
     root, again = folder / "disk", folder / "again"
     root.mkdir()
     try:
         scene = SCENES[name](root, seed)
-        before = Disk(root)
-        done = recorder.record(scene, root, mutant)
-        _check_recorded(before, done, root)
+        disk, done = recorder.record(scene, root, mutant)
+        if twice:
+            state, _ = luck.choice(list(_states(disk, done, luck, _FIRST, scene)))
+            shutil.rmtree(root)
+            root.mkdir()
+            scene.begin_again(lay_out(state, root))
+            disk, done = recorder.record(scene, root, mutant)
         wrong: list[str] = []
-        states, luck = 0, random.Random(f"{name} {seed}")
-        for state, place in _states(before, done, luck, most, scene):
+        states = 0
+        for state, place in _states(disk, done, luck, most, scene):
             states += 1
             again.mkdir()
             numbers = lay_out(state, again)

@@ -38,6 +38,10 @@ class Scene(Protocol):
         """Do it, below the folder that was given."""
         ...
 
+    def begin_again(self, numbers: Numbers) -> None:
+        """Take note of which file was which: the power was cut, and it is done anew."""
+        ...
+
     def seen(self, state: State) -> None:
         """Take note of what everybody could see before the power was cut."""
         ...
@@ -79,6 +83,7 @@ class Pulling:
             self._before = world.files_on_disk()
         self._after: dict[str, bytes] = {}
         self._moment = world.clock.now()
+        self._numbers: Numbers = {}
 
     def _change(self, luck: random.Random, names: list[str]) -> None:
         for name in names:
@@ -100,8 +105,12 @@ class Pulling:
                 (self._world.folder / path).write_bytes(self._altered[path])
 
     def do(self) -> None:
-        assert self._world.pull().state is MirrorState.IN_SYNC
+        with _numbered(self._numbers):
+            assert self._world.pull().state is MirrorState.IN_SYNC
         self._after = self._world.files_on_disk()
+
+    def begin_again(self, numbers: Numbers) -> None:
+        self._numbers = numbers
 
     def seen(self, state: State) -> None:
         pass
@@ -120,7 +129,7 @@ class Pulling:
 
         self._world.before = wake
         try:
-            with _numbered(numbers):
+            with _numbered(_both(numbers, self._numbers)):
                 report = self._world.pull()
         except ResourceSyncError as error:
             yield f"the next pull ended with: {error}"
@@ -188,7 +197,12 @@ def _numbered(numbers: Numbers) -> Iterator[None]:
 
 def _signature(found: str, numbers: Numbers) -> str:
     stem, _, number = found.rpartition(":")
-    return f"{stem}:{numbers.get(int(number), f'another {number}')}"
+    return f"{stem}:{numbers.get(int(number), number)}"
+
+
+def _both(now: Numbers, before: Numbers) -> Numbers:
+    """Return the numbers before the first of two power cuts."""
+    return {number: before.get(known, known) for number, known in now.items()}
 
 
 class _Documents(FolderDocuments):
@@ -219,6 +233,7 @@ class Publishing:
         )
         self._source = Source(limits=Limits(max_entries=luck.choice((3, 5, 50_000))), policy=policy)
         self._before: dict[str, str] | None = None
+        self._numbers: Numbers = {}
         for _ in range(luck.choice((0, 1, 2, 4))):
             self._change(luck)
             self.do()
@@ -236,9 +251,12 @@ class Publishing:
         self._source.put("always", content=str(luck.random()))
 
     def do(self) -> None:
-        self._publish(self._root, FolderDocuments(self._root))
+        self._publish(self._root, _Documents(self._root, self._numbers))
         self._latest = self._told
         self._moment = self._source.clock.now()
+
+    def begin_again(self, numbers: Numbers) -> None:
+        self._numbers = numbers
 
     def _publish(self, root: Path, documents: FolderDocuments) -> datetime | None:
         """Publish; return the last moment that the catalogue knew before."""
@@ -261,7 +279,7 @@ class Publishing:
 
     def wrong(self, folder: Path, numbers: Numbers, *, is_done: bool) -> Iterator[str]:
         root = folder / self._where
-        documents = _Documents(root, numbers)
+        documents = _Documents(root, _both(numbers, self._numbers))
         self._source.clock.set(self._moment)
         truth = self._source.truth()
         yield from self._wrong_view(documents, [truth] if is_done else [self._before, truth])
