@@ -117,7 +117,7 @@ class AccountSuite(ABC):
         telling = iter(account.resources())
 
         begun = next(telling)
-        gone = {uri for uri in sorted(held)[:: self.many // 2] if uri != begun.uri}
+        gone = {uri for uri in sorted(held)[:: max(1, self.many // 2)] if uri != begun.uri}
         names = {uri: body.decode().rpartition(" ")[2] for uri, body in held.items()}
         for uri in gone:
             self.remove(names[uri])
