@@ -13,7 +13,7 @@ from tests.support.power_cuts import PowerCuts, has_compiler
 from tests.support.power_mutants import MUTANTS
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs Linux and a C compiler")
-STATES = 28
+STATES = 24
 
 
 @pytest.fixture(scope="module")

@@ -115,7 +115,9 @@ def _states(
         room = -(-(most - len(known)) // (len(points) - number))
         for state in disk.states(luck, 3 * room):
             name = (name_of(state), point == len(done))  # what is done may not be lost any more
-            if room and name not in known:
+            if room <= 0:
+                break
+            if name not in known:
                 known.add(name)
                 room -= 1
                 yield state, point
