@@ -147,7 +147,7 @@ def test_watching_publishes_what_changes_and_ends_by_the_signal(
         if listed() and not done:
             done.append("b")
             system.put("b", b"b")
-        return "https://h/b" in listed("changelist")
+        return any(one.startswith("changes after 2,") for one in system.asked)  # it was told of
 
     stopping = stop(is_done)
     assert run(["publish", "told:one", *URL, "--watch", "--every", "1s"]) == 0
@@ -156,6 +156,7 @@ def test_watching_publishes_what_changes_and_ends_by_the_signal(
     output = said.readouterr().out
     assert "told:one; Ctrl-C ends it" in output
     assert "1 created" in output
+    assert "https://h/b" in listed("changelist")
     assert output.splitlines()[-1] == "Stopped   no longer watched"
     assert system.asked[-1] == "closed"
 

@@ -260,7 +260,6 @@ class Listening:
         self._waits = wait > 0
         self._until = clock.monotonic() + wait
         self._reader = EventReader()
-        self._trouble: SourceError | None = None
         self._pause = 0.0
         self._is_resumed = bool(position.id)
         self._has_heard = self._is_caught_up = False
@@ -314,7 +313,6 @@ class Listening:
 
     def ended(self, trouble: SourceError | None) -> None:
         """Take note that a connection ended, and why."""
-        self._trouble = trouble
         self._pause = min(max(_FIRST_PAUSE, self._pause * 2), _LONGEST_PAUSE)
         asked = self._reader.retry or 0.0
         if isinstance(trouble, SourceUnavailableError):
