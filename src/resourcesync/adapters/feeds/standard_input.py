@@ -21,6 +21,8 @@ _NAME: Final = "standard input"
 _POSITION: Final = "standard input"
 _BLOCK: Final = 64 * 1024
 _MOST: Final = 192 * 1024
+_MUCH: Final = 32 * 1024
+"""Bytes after which nothing is left to gather: a pipe holds little more."""
 _GATHER: Final = 0.5
 _LOOK: Final = 1.0
 _TOO_LONG: Final = f"longer than {MAX_LINE:,} bytes"
@@ -97,8 +99,8 @@ class StandardInput:
             size += len(block)
             self._is_over = not block
             self._split(block, lot)
-            self._is_behind = not self._is_over and self._waits_for(0.0)
-            if not self._is_behind:
+            self._is_behind = size >= _MUCH
+            if self._is_over or not self._waits_for(0.0):
                 return
 
     def _split(self, block: bytes, lot: Lot) -> None:
