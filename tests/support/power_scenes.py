@@ -233,11 +233,12 @@ class Publishing:
         )
         self._source = Source(limits=Limits(max_entries=luck.choice((3, 5, 50_000))), policy=policy)
         self._before: dict[str, str] | None = None
+        self._since: datetime | None = None
         self._numbers: Numbers = {}
         for _ in range(luck.choice((0, 1, 2, 4))):
             self._change(luck)
             self.do()
-            self._before = self._source.truth()
+            self._before, self._since = self._source.truth(), self._latest
         self._change(luck)
         self._views: dict[int, View] = {}
 
@@ -253,7 +254,20 @@ class Publishing:
     def do(self) -> None:
         self._publish(self._root, _Documents(self._root, self._numbers))
         self._latest = self._told
+        self._between = [self._before, *self._states()]
         self._moment = self._source.clock.now()
+
+    def _states(self) -> Iterator[dict[str, str]]:
+        """Yield what may be told: changes are listed in their order, and in one list or more."""
+        state = dict(self._before or {})
+        for change in self._changes:
+            assert change.time is not None
+            if self._since is not None and change.time > self._since:
+                state.pop(change.uri, None)
+                for digest in change.resource.digests:
+                    state[change.uri] = digest.value
+                yield dict(state)
+        yield self._source.truth()
 
     def begin_again(self, numbers: Numbers) -> None:
         self._numbers = numbers
@@ -265,6 +279,8 @@ class Publishing:
             known = catalogue.latest()
             self._source.publish()
             self._told = catalogue.latest()
+            with catalogue.snapshot() as snapshot:
+                self._changes = [change for _, change in snapshot.changes()]
         return known
 
     def seen(self, state: State) -> None:
@@ -282,7 +298,7 @@ class Publishing:
         documents = _Documents(root, _both(numbers, self._numbers))
         self._source.clock.set(self._moment)
         truth = self._source.truth()
-        yield from self._wrong_view(documents, [truth] if is_done else [self._before, truth])
+        yield from self._wrong_view(documents, [truth] if is_done else self._between)
         try:
             known = self._publish(root, documents)
         except ResourceSyncError as error:
