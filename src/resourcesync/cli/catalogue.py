@@ -96,9 +96,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _named(text: str, action: str) -> Path | str:
     """Return the file, or the address of another system."""
     if ":" in text:
-        from resourcesync.wiring import accounts  # noqa: PLC0415 - help stays quick
+        from resourcesync.wiring import account_values, accounts  # noqa: PLC0415 - quick
 
         if accounts.is_address(text):
+            account_values.check_address(text)
             if action not in {"import", "post"}:
                 raise click.UsageError(f"{action} is for a catalogue in a file")
             return text

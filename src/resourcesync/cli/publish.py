@@ -82,6 +82,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         _check_all(tree, values, sources, every=every)
         return _job_of_all(sources, values, given, output)
     tree, values = _target(tree, values, sources, given)
+    publish_told.check_address(tree)
 
     def work(screen: Screen) -> Outcome:
         return _publish(tree, values, screen)

@@ -36,6 +36,19 @@ def is_told(tree: str) -> bool:
     return bool(told_name(tree))
 
 
+def check_address(tree: str) -> None:
+    """Refuse the address of another system that has a secret in it, before it is told anywhere.
+
+    Raises:
+        ConfigurationError: It has one.
+    """
+    if ":" in tree and not tree.startswith((CATALOGUE, LINES)):
+        from resourcesync.wiring import account_values, accounts  # noqa: PLC0415 - quick
+
+        if accounts.is_address(tree):
+            account_values.check_address(tree)
+
+
 def told_name(tree: str) -> str:
     """Return the name of what is told; that of a mirror is not its folder's. Empty for folders."""
     if tree.startswith((CATALOGUE, LINES)):

@@ -17,7 +17,7 @@ from resourcesync.ports import Clock
 from resourcesync.ports.accounts import Account, AccountOptions, WritableAccount
 from resourcesync.ports.catalogue import Posted
 from resourcesync.wiring import accounts, catalogues
-from resourcesync.wiring.account_values import revealed
+from resourcesync.wiring.account_values import check_address, revealed
 from resourcesync.wiring.exploring import open_fetcher
 from resourcesync.wiring.mirrors import Network
 
@@ -91,6 +91,7 @@ class _Both(Account, WritableAccount, Protocol):
 
 @contextmanager
 def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator[_Both]:
+    check_address(address)
     with tempfile.TemporaryDirectory(prefix="resourcesync-") as memory:
         options = AccountOptions(
             address=address,

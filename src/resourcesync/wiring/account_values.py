@@ -1,5 +1,6 @@
 """What adapters are told by ``--with KEY=VALUE``: values, and where to find them."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -8,6 +9,23 @@ from resourcesync import config
 from resourcesync.errors import ConfigurationError
 
 _MOST: Final = 64 * 1024
+# What stands behind a user's colon is no port; a password may have a slash that is not escaped.
+_USER: Final = re.compile(r"[^/?#]*//[^/?#@\[]*:(?![0-9]*(?:[/?#,]|$)).*@", re.DOTALL)
+_PARAMETER: Final = re.compile(r"(?:^|[?&\s:])(?:ssl)?password\s*=", re.IGNORECASE)
+
+
+def check_address(address: str) -> None:
+    """Refuse an address with a secret in it, before anything is told or noted of it.
+
+    Raises:
+        ConfigurationError: It has one. The message has neither.
+    """
+    if _USER.match(address) or _PARAMETER.search(address):
+        scheme = address.partition(":")[0]
+        raise ConfigurationError(
+            f"{scheme}: a secret is never in an address: it would be seen by all",
+            hint="--with user=NAME --with password=env:NAME; over http: --auth NAME",
+        )
 
 
 def revealed(given: Mapping[str, str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from resourcesync.ports.accounts import Account, AccountOptions, PublishedAccoun
 from resourcesync.ports.catalogue import Posted
 from resourcesync.source.saying import fault_of
 from resourcesync.wiring import catalogues, plugins, publishing
-from resourcesync.wiring.account_values import revealed
+from resourcesync.wiring.account_values import check_address, revealed
 from resourcesync.wiring.exploring import open_fetcher
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.publishing import Asked, Published
@@ -159,6 +159,7 @@ def keep_published(
 def _following(
     followed: Followed, chosen: Mapping[str, object], clock: Clock, asked: Asked
 ) -> Iterator["_Follower"]:
+    check_address(followed.address)
     if asked.dry_run:
         raise ConfigurationError("what other systems say is recorded: there is no dry run")
     path = followed.out / publishing.CATALOGUE

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
@@ -68,7 +68,8 @@ def open_stream(options: AccountOptions) -> Iterator[Account]:
     """
     values = options.values
     check_keys("redis:", values, _KEYS)
-    if "@" in options.address:
+    asked = {key for key, _ in parse_qsl(urlsplit(options.address).query, keep_blank_values=True)}
+    if "@" in options.address or asked & {"username", "password"}:
         raise ConfigurationError(
             "the address of Redis has a user or a password in it",
             hint="--with user=NAME --with password=env:NAME",
