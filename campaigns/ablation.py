@@ -133,9 +133,9 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
 
 @contextmanager
 def without(rule: str) -> Iterator[None]:
-    """Take a rule away while the block runs."""
+    """Take a rule away while the block runs; an empty name takes none."""
     with ExitStack() as undo:
-        for thing, name, other in RULES[rule]():
+        for thing, name, other in RULES[rule]() if rule else ():
             undo.callback(setattr, thing, name, getattr(thing, name))
             setattr(thing, name, other)
         yield
@@ -154,12 +154,16 @@ def noticed(rule: str, *, first: int, most: int) -> int | None:
 
 def run(asked: Asked) -> Outcome:
     """Take each rule away, in worlds of at most ``size`` seeds."""
-    outcome = Outcome()
+    outcome, longest = Outcome(), 0
     with ProcessPoolExecutor(max_workers=os.cpu_count(), max_tasks_per_child=1) as pool:
         found = pool.map(partial(noticed, first=asked.seed, most=asked.size), RULES)
         for rule, worlds in zip(RULES, found, strict=True):
             outcome.add(f"without: {rule}", "unnoticed" if worlds is None else f"world {worlds}")
             outcome.require(worlds, f"nobody notices without: {rule}")
+            longest = max(longest, worlds or 0)
+    control = noticed("", first=asked.seed, most=longest)
+    outcome.add(f"with all rules, {longest} worlds", "a lie" if control else "no lie")
+    outcome.require(not control, f"with all rules, world {control} is a lie: nothing was proven")
     return outcome
 
 
