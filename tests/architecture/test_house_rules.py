@@ -1,7 +1,6 @@
 """The house rules that no linter knows: sizes, names, docstrings, nothing half-done."""
 
 import ast
-import functools
 import io
 import re
 import textwrap
@@ -59,12 +58,6 @@ def code_lines(text: str) -> set[int]:
     return lines
 
 
-@functools.cache
-def parsed(text: str) -> ast.Module:
-    """Parse a module, once for all that look at it."""
-    return ast.parse(text)
-
-
 def functions(tree: ast.AST) -> Iterator[Function]:
     """Yield all functions, also those within others; no expression is looked into."""
     waiting = [tree]
@@ -86,7 +79,7 @@ def docstring_lines(function: Function) -> set[int]:
 def function_sizes(text: str, *, over: int) -> Iterator[tuple[str, int]]:
     """Each function's name and its lines of code, docstring left out, if there are more of them."""
     code: set[int] | None = None
-    for node in functions(parsed(text)):
+    for node in functions(ast.parse(text)):
         last = node.end_lineno or node.lineno
         if last - node.lineno >= over:  # else it is not worth to look which of them hold code
             code = code_lines(text) if code is None else code
@@ -127,7 +120,7 @@ def test_the_measure_counts_code_and_nothing_else() -> None:
 
 def test_a_module_says_what_it_is_for() -> None:
     told = {
-        name(path): ast.get_docstring(parsed(text))
+        name(path): ast.get_docstring(ast.parse(text))
         for path, text in texts(modules("src", "docs", "campaigns"))
     }
 
@@ -170,7 +163,7 @@ def test_the_library_never_prints() -> None:
         f"{name(path)}, line {node.lineno}"
         for path, text in texts(library)
         if "print" in text
-        for node in ast.walk(parsed(text))
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "print"
