@@ -21,7 +21,7 @@ from tests.support.power_cuts import Cut, PowerCuts
 from tests.support.power_mutants import MUTANTS
 
 _SCENES: Final = ("pull", "publish")
-_EACH: Final = 200
+_EACH: Final = 150
 """States of one recorded run."""
 _SEEDS: Final = 8
 """Runs in which a wrong way of writing must be found."""
@@ -41,7 +41,7 @@ def caught(cuts: PowerCuts, mutant: str, scene: str, *, seed: int) -> int | None
 def _jobs(asked: Asked) -> Iterator[tuple[str, int, int, bool]]:
     """Yield scenes, seeds, how many states, and whether the power is cut twice.
 
-    The seed alone decides: ``--seed SEED --size 400`` does again what was found with a seed.
+    The seed alone decides: ``--seed SEED --size 300`` does again what was found with a seed.
     """
     left, number = asked.size, 0
     while left > 0:
