@@ -132,9 +132,10 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
 
         self.site.fetcher.serve = dated
         assert [it.lastmod for it in account.resources()] == [datetime(2026, 1, 1, 10, tzinfo=UTC)]
-        dates["last-modified"] = "yesterday"
-        self.put("a", b"2")
-        assert [it.lastmod for it in account.resources()] == [None]
+        for wrong in ("yesterday", "Thu, 01 Jan 2026 10:00:00 -0000"):
+            dates["last-modified"] = wrong
+            self.put("a", wrong.encode())
+            assert [it.lastmod for it in account.resources()] == [None]
 
     def test_what_was_measured_without_a_digest_is_read_for_one(
         self, account: Account, tmp_path: Path

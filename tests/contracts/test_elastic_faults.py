@@ -71,6 +71,8 @@ FAULTS: dict[str, tuple[Fault, type[ResourceSyncError], str]] = {
         "bad-response",
     ),
     "no JSON": (lambda *_: (200, b"<html>"), BadResponseError, "bad-response"),
+    "JSON without end": (lambda *_: (200, b"[" * 200_000), BadResponseError, "bad-response"),
+    "a refusal without end": (lambda *_: (400, b"[" * 200_000), BadResponseError, "bad-response"),
     "a wrong secret": (status(401), SourceRefusedError, "refused"),
     "no right to read": (status(403), SourceRefusedError, "refused"),
     "too busy": (status(429), SourceUnavailableError, "unavailable"),

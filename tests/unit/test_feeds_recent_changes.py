@@ -214,3 +214,9 @@ def test_whatever_a_field_holds_nothing_is_raised(name: str, value: object) -> N
     for event in (said(), log("move", "move", log_params={"target": "T"})):
         heard = _hear(json.dumps({**event, name: value}).encode())
         assert len(heard.entries) <= 2
+
+
+def test_an_event_that_is_nested_without_end_is_left_out() -> None:
+    (omission,) = _hear(b'{"log_params":' + b"[" * 200_000).entries
+
+    assert isinstance(omission, Omission)

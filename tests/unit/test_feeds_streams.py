@@ -387,12 +387,12 @@ def test_who_does_not_wait_stops_at_the_present_of_a_stream_that_never_rests(
 
 
 def test_a_stream_that_does_not_reach_back_is_a_gap(server: EventServer) -> None:
-    moment = datetime(2026, 1, 2, tzinfo=UTC)
-    server.tell(event("A", moment))
+    server.tell(event("A", moment := datetime(2026, 1, 2, tzinfo=UTC)))
     with wikimedia(server, since="2026-01-01T00:00:00Z") as account:
         told = list(account.changes(account.position(), 0))
         server.tell(event("B", moment + timedelta(hours=1, minutes=59)))
         told = list(account.changes(told[-1].position, 0))
+        server.tell(b"no JSON, and so no moment")
         server.tell(event("C", moment + timedelta(hours=4)))
         with pytest.raises(DiscontinuityError, match="reach back"):
             list(account.changes(told[-1].position, 0))

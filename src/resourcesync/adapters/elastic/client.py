@@ -183,7 +183,7 @@ class SearchServer:
             raise self._error(status, answer, path)
         try:
             return msgspec.json.decode(answer) if answer else {}
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:  # nested without end
             raise BadResponseError(
                 f"{self.address} does not answer with JSON",
                 uri=self.address,
@@ -347,7 +347,7 @@ def _reason_of(answer: bytes) -> tuple[str, str]:
     """Return the innermost kind and sentence of an error, as far as it tells them."""
     try:
         said: Any = msgspec.json.decode(answer)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return "no JSON", _printable(answer)
     error = said.get("error") if isinstance(said, dict) else None
     if not isinstance(error, dict):

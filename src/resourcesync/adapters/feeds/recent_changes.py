@@ -142,7 +142,7 @@ def hear(
     try:
         said = _decode(event.data)
         moment = _moment(said)
-    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         return Heard((Omission(name=shown(event.data), reason=str(error)[:300]),), None)
     if after is not None and moment is not None and moment - after > _LONGEST_GAP:
         gap = lost(

@@ -46,8 +46,8 @@ _TOO_LARGE: Final = f"an event of more than {MAX_EVENT:,} bytes"
 
 
 Hearing = Callable[[Event, datetime | None], Heard]
-"""Reads an event. The moment is that of the position asked after, if this is the first event then;
-it may raise ``DiscontinuityError``.
+"""Reads an event. The moment is that of the position asked after, until an event tells its own; it
+may raise ``DiscontinuityError``.
 """
 
 
@@ -282,15 +282,16 @@ class Listening:
         self._arrived_at = self._heard_at = self._clock.monotonic()
 
     def asked_after(self) -> datetime | None:
-        """Return the moment of the position that this call was given, once."""
-        is_resumed, self._is_resumed = self._is_resumed, False
-        return self.position.moment if is_resumed else None
+        """Return the moment of the position that this call was given, until another one is told."""
+        return self.position.moment if self._is_resumed else None
 
     def hear(self, heard: Heard, event: Event) -> None:
         """Take what an event says."""
         self.lot.add(heard.entries, event.size)
         self.position = Position(id=event.last_id, moment=heard.moment or self.position.moment)
         self._heard_at, self._has_heard, self._pause = self._arrived_at, True, 0.0
+        if heard.moment is not None:
+            self._is_resumed = False
         if heard.moment is not None and heard.moment >= self._started:
             self._is_caught_up = True
 

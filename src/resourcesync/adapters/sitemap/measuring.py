@@ -168,7 +168,7 @@ def _with(row: Listed, measured: Measured) -> Listed:
     if lastmod is None and measured.last_modified:
         try:
             lastmod = to_microseconds(parsedate_to_datetime(measured.last_modified))
-        except (ValueError, OverflowError):
+        except (ValueError, TypeError, OverflowError):  # no date, or one of nobody's time
             lastmod = None
     return row._replace(
         lastmod=lastmod,
