@@ -108,3 +108,26 @@ def test_the_twin_of_the_plain_sitemap_of_a_twin_lists_the_same(site: TinySource
         listed = Path("again/resourcesync/resourcelist.xml").read_text()
         assert listed.count("<url>") == len(BODIES)
         assert "2026-01-01" in listed
+
+
+def test_entries_that_cannot_be_used_do_not_look_like_deletions(
+    site: TinySource, said: Said
+) -> None:
+    with site:
+        uris = [f"{site.url}/{number:03}" for number in range(150)]
+        whole = urlset(*((uri, "2026-01-01") for uri in uris))
+        site.answers["/sitemap.xml"] = Answer(body=whole)
+        command = ["publish", f"sitemap:{site.url}/sitemap.xml", "--out", "twin", "--rescan", "0"]
+        assert run([*command, "--url", "https://twin.example/"]) == 0
+        emptied = whole
+        for uri in uris[:70]:
+            emptied = emptied.replace(f"<loc>{uri}</loc>".encode(), b"<loc></loc>")
+        site.answers["/sitemap.xml"] = Answer(body=emptied)
+        assert run(command) != 0
+        assert "70 of 150 entries of a sitemap are unusable" in said.readouterr().err
+        assert not entries("changelist.xml")
+
+        one = whole.replace(f"<loc>{uris[0]}</loc>".encode(), b"<loc></loc>")
+        site.answers["/sitemap.xml"] = Answer(body=one)
+        assert run(command) == 0
+        assert "an entry without a location" in said.readouterr().err

@@ -14,15 +14,17 @@ from resourcesync.adapters.sitemap.measuring import HOW, Measurer
 from resourcesync.adapters.sitemap.memory import Memory
 from resourcesync.discovery import DocumentFetcher, offered_sets
 from resourcesync.discovery.addresses import origin_of
+from resourcesync.discovery.documents import FetchedDocument
 from resourcesync.discovery.pages import MAX_SITEMAPS, named_sitemaps
 from resourcesync.documents.reading import Document
 from resourcesync.errors import (
+    BadResponseError,
     ConfigurationError,
     DocumentLimitError,
     ResourceMissingError,
     UnexpectedDocumentError,
 )
-from resourcesync.model.capabilities import Part
+from resourcesync.model.capabilities import Part, RefusedEntry
 from resourcesync.model.digests import format_digests, parse_digests
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds, known_microseconds
@@ -35,6 +37,8 @@ _LISTS: Final = frozenset({None, Capability.RESOURCE_LIST})
 _ENDINGS: Final = (".xml", ".xml.gz", ".gz")
 _MAX_DOCUMENTS: Final = 50_000
 _AT_ONCE: Final = 1_000
+_FEW: Final = 10
+_PART: Final = 10
 
 _log = logging.getLogger(__name__)
 
@@ -145,8 +149,7 @@ class _Reader:
             fetched = self._documents.get(uri)
             assert fetched is not None, "an unconditional request is never answered with 304"
             with fetched:
-                document = fetched.open()
-                parts = self._take(document, may_be_index=True)
+                parts = self._take(fetched, may_be_index=True)
             self._read_parts(parts)
 
     def _roots(self, address: str) -> list[str]:
@@ -185,15 +188,17 @@ class _Reader:
         self._note(new)
         for fetched in self._documents.get_all(new):
             with fetched:
-                self._take(fetched.open(), may_be_index=False)
+                self._take(fetched, may_be_index=False)
 
     def _note(self, uris: Sequence[str]) -> None:
         self._read.update(uris)
         if len(self._read) > _MAX_DOCUMENTS:
             raise _too_many(self._address, _MAX_DOCUMENTS)
 
-    def _take(self, document: Document, *, may_be_index: bool) -> list[str]:
+    def _take(self, fetched: FetchedDocument, *, may_be_index: bool) -> list[str]:
         """Take what a document lists; return the parts of an index."""
+        refused: list[RefusedEntry] = []
+        document = fetched.open(refused.append)
         header = document.header
         if header.capability not in _LISTS or (header.is_index and not may_be_index):
             raise UnexpectedDocumentError(
@@ -204,11 +209,37 @@ class _Reader:
         entries = iter(document.entries())
         if header.is_index:
             return [entry.uri for entry in entries if isinstance(entry, Part)]
+        taken = 0
         while batch := list(islice(entries, _AT_ONCE)):
+            taken += len(batch)
             self._listing.add(_listed(entry) for entry in batch if isinstance(entry, Resource))
-        if document.refused:
-            _log.warning("%d entries of %s cannot be used", document.refused, document.uri)
+            self._add_refused(document, refused)
+        self._add_refused(document, refused)
+        if document.refused > max(_FEW, taken // _PART):
+            raise _broken(document, taken)
         return []
+
+    def _add_refused(self, document: Document, refused: list[RefusedEntry]) -> None:
+        """Take the names of entries that say nothing else: what they name is not gone."""
+        place = document.uri
+        self._listing.add(
+            _listed(
+                Resource(uri=it.uri or f"an entry without a location ({place}, line {it.line})")
+            )
+            for it in refused
+        )
+        refused.clear()
+
+
+def _broken(document: Document, taken: int) -> BadResponseError:
+    return BadResponseError(
+        f"{document.refused:,} of {document.refused + taken:,} entries of a sitemap are unusable",
+        uri=document.uri,
+        status=200,
+        evidence=(("kept", "what was recorded before"),),
+        hint="what they name would be taken for gone; run it again when the sitemap is mended",
+        code="broken-sitemap",
+    )
 
 
 def _too_many(uri: str, limit: int) -> DocumentLimitError:
