@@ -182,8 +182,12 @@ def told(tmp_path: Path, answers: dict[str, bytes], address: str) -> list[str]:
         {"sitemap.xml": index(f"{HOME}1.xml", f"{HOME}2.xml"), "1.xml": GOOD},
         {"sitemap.xml": index(f"{HOME}1.xml", f"{HOME}2.xml"), "1.xml": GOOD, "2.xml": PAGE},
         {"sitemap.xml": index(f"{HOME}1.xml"), "1.xml": index(f"{HOME}2.xml")},
+        {"sitemap.xml": index(f"{HOME}1.xml", ""), "1.xml": GOOD},
     ],
-    ids=["cut", "page", "empty", "missing", "part-missing", "part-page", "index-of-indexes"],
+    ids=[
+        *("cut", "page", "empty", "missing", "part-missing", "part-page", "index-of-indexes"),
+        "part-unnamed",
+    ],
 )
 def test_a_sitemap_that_is_not_whole_is_an_error_before_anything_is_told(
     tmp_path: Path, answers: dict[str, bytes]

@@ -208,7 +208,10 @@ class _Reader:
             )
         entries = iter(document.entries())
         if header.is_index:
-            return [entry.uri for entry in entries if isinstance(entry, Part)]
+            parts = [entry.uri for entry in entries if isinstance(entry, Part)]
+            if refused:  # a whole sitemap would be missing
+                raise _broken(document, len(parts))
+            return parts
         taken = 0
         while batch := list(islice(entries, _AT_ONCE)):
             taken += len(batch)
@@ -238,7 +241,6 @@ def _broken(document: Document, taken: int) -> BadResponseError:
         status=200,
         evidence=(("kept", "what was recorded before"),),
         hint="what they name would be taken for gone; run it again when the sitemap is mended",
-        code="broken-sitemap",
     )
 
 
