@@ -5,11 +5,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from resourcesync import config
-from resourcesync.errors import ConfigurationError
+import msgspec
 
+from resourcesync import config
+from resourcesync.adapters.catalogue import PostedCatalogue
+from resourcesync.errors import ConfigurationError, StateError
+from resourcesync.wiring import catalogues, publishing
+
+VALUES: Final = "account.values"
+"""The note of the values that were given the last time."""
 _MOST: Final = 64 * 1024
 # What stands behind a user's colon is no port; a password may have a slash that is not escaped.
+_SECRET: Final = re.compile(r"pass|secret|token|api_?key|credential", re.IGNORECASE)
 _USER: Final = re.compile(r"[^/?#]*//[^/?#@\[]*:(?![0-9]*(?:[/?#,]|$)).*@", re.DOTALL)
 _PARAMETER: Final = re.compile(r"(?:^|[?&\s:])(?:ssl)?password\s*=", re.IGNORECASE)
 
@@ -54,3 +61,37 @@ def _content(key: str, place: str) -> str:
     except (OSError, RuntimeError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
         raise ConfigurationError(f"--with {key}=file:{place} cannot be read: {reason}") from None
+
+
+def to_remember(values: Mapping[str, str]) -> str:
+    """Return what may be remembered of values, as text: a secret only by where it is."""
+    kept = {
+        key: value
+        for key, value in values.items()
+        if not _SECRET.search(key) or value.startswith(("env:", "file:"))
+    }
+    return msgspec.json.encode(kept, order="sorted").decode()
+
+
+def known_values(path: Path) -> dict[str, str]:
+    """Return the values that were remembered in a catalogue; none where there is none.
+
+    Raises:
+        StateError: The catalogue is damaged.
+    """
+    if not path.is_file():
+        return {}
+    with PostedCatalogue(path) as catalogue:
+        text = catalogue.note(VALUES)
+    try:
+        return msgspec.json.decode(text or "{}", type=dict[str, str])
+    except msgspec.MsgspecError as error:
+        raise StateError("the values of --with in the catalogue are damaged") from error
+
+
+def known_url(path: Path) -> str:
+    """Return the address of the Source that a catalogue is published as; empty for none."""
+    if not path.is_file():
+        return ""
+    with PostedCatalogue(path) as catalogue:
+        return publishing.decode_settings(catalogue.note(catalogues.NOTE)).url

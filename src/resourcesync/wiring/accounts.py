@@ -1,7 +1,7 @@
 """What other systems say of their resources is followed in a catalogue of ours, and published."""
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -19,7 +19,14 @@ from resourcesync.ports.accounts import Account, AccountOptions, PublishedAccoun
 from resourcesync.ports.catalogue import Posted
 from resourcesync.source.saying import fault_of
 from resourcesync.wiring import catalogues, plugins, publishing
-from resourcesync.wiring.account_values import check_address, revealed
+from resourcesync.wiring.account_values import (
+    VALUES,
+    check_address,
+    known_url,
+    known_values,
+    revealed,
+    to_remember,
+)
 from resourcesync.wiring.exploring import open_fetcher
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.publishing import Asked, Published
@@ -31,6 +38,7 @@ _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[^\x00-\x1f\x7f]+")
 _POSITION: Final = "account.position"
 _READ: Final = "account.read"
 _SYSTEM: Final = "account.system"
+_BASE: Final = "account.base"
 _MOST_GONE: Final = 0.5
 _AT_ONCE: Final = 500
 _MOST_OMITTED: Final = 100
@@ -163,11 +171,12 @@ def _following(
     if asked.dry_run:
         raise ConfigurationError("what other systems say is recorded: there is no dry run")
     path = followed.out / publishing.CATALOGUE
-    url = str(chosen.get("url") or _known_url(path))
+    url = str(chosen.get("url") or known_url(path))
     if not url:
         again = f"resourcesync publish {followed.address} --url https://HOST/ --out {followed.out}"
         raise ConfigurationError("the address of the resources is not known yet", hint=again)
     publishing.check_address(url)
+    followed = replace(followed, values=followed.values or known_values(path))
     options = AccountOptions(
         address=followed.address,
         base_uri=url if url.endswith("/") else f"{url}/",
@@ -178,14 +187,7 @@ def _following(
         fetcher=partial(open_fetcher, network=followed.network, clock=clock),
     )
     with opened(options) as account, catalogues.open_catalogue(path) as catalogue:
-        yield _Follower(followed, chosen, account, catalogue, clock)
-
-
-def _known_url(path: Path) -> str:
-    if not path.is_file():
-        return ""
-    with PostedCatalogue(path) as catalogue:
-        return publishing.decode_settings(catalogue.note(catalogues.NOTE)).url
+        yield _Follower(followed, chosen, account, catalogue, clock, base_uri=options.base_uri)
 
 
 class _Follower:
@@ -202,6 +204,8 @@ class _Follower:
         account: Account,
         catalogue: PostedCatalogue,
         clock: Clock,
+        *,
+        base_uri: str,
     ) -> None:
         self._followed = followed
         self._chosen = chosen
@@ -212,6 +216,8 @@ class _Follower:
         # Who follows several feeds by turns misses nothing of any: each has a position of its own.
         is_feed = not account.tells_all
         self._position_note = f"{_POSITION} {followed.address}" if is_feed else _POSITION
+        kept = {_BASE: base_uri, VALUES: to_remember(followed.values)}
+        self._kept = {} if is_feed else kept
         self._omitted = 0
         self._omissions: list[Omission] = []
         self.is_over = False
@@ -275,6 +281,9 @@ class _Follower:
         """Whether it is time to read all again."""
         if self._catalogue.note(_SYSTEM) != self._followed.address:
             return True
+        known = {name: self._catalogue.note(name) for name in self._kept}
+        if any(known[name] not in {None, value} for name, value in self._kept.items()):
+            return True
         usual = READ_AGAIN if self._position() else LOOK_AGAIN
         most = usual if self._followed.read_again is None else self._followed.read_again
         age = to_microseconds(self._clock.now()) - int(self._catalogue.note(_READ) or 0)
@@ -286,8 +295,9 @@ class _Follower:
             _SYSTEM: self._followed.address,
             _POSITION: self._account.position(),
             _READ: str(to_microseconds(now)),
+            **self._kept,
         }
-        resources = self._sayable(self._account.resources())
+        resources = self._sayable(self._account.resources(), self._catalogue.known)
         return self._catalogue.fill(
             self._some(resources, allow_empty=allow_empty),
             now,
@@ -314,7 +324,11 @@ class _Follower:
         return self._catalogue.post(
             self._sayable(iter(told.changes)),
             self._clock.now(),
-            notes={_SYSTEM: self._followed.address, self._position_note: told.position},
+            notes={
+                _SYSTEM: self._followed.address,
+                self._position_note: told.position,
+                **self._kept,
+            },
             keeps_times=True,
         )
 
@@ -331,8 +345,15 @@ class _Follower:
             code="empty-account",
         )
 
-    def _sayable(self, told: Iterator[_Entry]) -> Iterator[_Entry]:
-        """Yield what can be published; what cannot is counted, and does not stop the rest."""
+    def _sayable(
+        self, told: Iterator[_Entry], known: Callable[[str], _Entry | None] = lambda _: None
+    ) -> Iterator[_Entry]:
+        """Yield what can be published; what cannot is counted, and does not stop the rest.
+
+        Args:
+            told: What is told.
+            known: What stands in its place: who is not understood has not gone.
+        """
         while some := list(islice(told, _AT_ONCE)):
             if not _fault(some):
                 yield from some
@@ -343,6 +364,9 @@ class _Follower:
                     yield one
                     continue
                 self._omit(Omission(name=one.uri[:300], reason=fault))
+                before = known(one.uri)
+                if before is not None:
+                    yield before
 
     def _omit(self, omission: Omission) -> None:
         self._omitted += 1
@@ -360,18 +384,14 @@ def _closing(lots: Iterator[Told]) -> Iterator[Iterator[Told]]:
             lots.close()
 
 
-def _fault(entries: "list[_Entry]") -> str:
+def _fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
     """Return why some entries cannot be published; empty when they can."""
     try:
         for entry in entries:
-            catalogues.checked(_resource_of(entry))
+            catalogues.checked(entry.resource if isinstance(entry, Change) else entry)
     except ConfigurationError as error:
         return error.message
     return fault_of(entries)
-
-
-def _resource_of(entry: Resource | Change) -> Resource:
-    return entry if isinstance(entry, Resource) else entry.resource
 
 
 def _sum(one: Posted, other: Posted) -> Posted:

@@ -28,7 +28,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Posted
 
-FEW: Final = 100
+FEW: Final = 10
 """So many resources may be gone at once, however few there are."""
 _BATCH: Final = 2_000
 _ACCOUNT: Final = """
@@ -36,6 +36,9 @@ CREATE TEMP TABLE account (
     uri TEXT NOT NULL, lastmod_us INTEGER, length INTEGER, hash TEXT NOT NULL,
     media_type TEXT NOT NULL, more TEXT NOT NULL
 )
+"""
+_ONE: Final = """
+SELECT uri, lastmod_us, length, hash, media_type, more FROM main.resource WHERE uri = ?
 """
 _TWICE: Final = "SELECT uri FROM account GROUP BY uri HAVING count(*) > 1 ORDER BY uri LIMIT 1"
 _FILL: Final = """
@@ -212,6 +215,11 @@ class PostedCatalogue:
         with self._snapshot() as snapshot:
             if snapshot is not None:
                 yield from snapshot.changes(after)
+
+    def known(self, uri: str) -> Resource | None:
+        """Return what is recorded of a resource; ``None`` when nothing is."""
+        row = self._connection.execute(_ONE, (uri,)).fetchone()
+        return None if row is None else from_row(row)
 
     def _knows(self, uri: str) -> bool:
         query = "SELECT 1 FROM resource WHERE uri = ?"
