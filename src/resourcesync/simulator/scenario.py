@@ -102,6 +102,8 @@ class DestinationSettings:
         jobs: Requests at a time.
         latency: Seconds until an answer begins.
         bandwidth: Bytes a second.
+        phase: The share of ``every`` that passes before the second pull, 0 to 1: who pulls as often
+            as is published would else come just before it, or just after it, all the time.
         offline: From and until when it does not pull, in seconds from the beginning.
     """
 
@@ -110,6 +112,7 @@ class DestinationSettings:
     jobs: int = 8
     latency: float = 0.05
     bandwidth: float = 10e6
+    phase: float = 1.0
     offline: tuple[tuple[float, float], ...] = ()
 
 

@@ -88,7 +88,7 @@ class _World:
         """Live the whole time, then see how it ends when all is quiet."""
         duration = self._scenario.duration
         self._prepare()
-        due = 0.0
+        due, share = 0.0, self._destination.phase
         while True:
             self._wait(min(due, duration))
             if duration - self._clock.elapsed <= _MICROSECOND:
@@ -96,7 +96,7 @@ class _World:
             self._is_told = False
             if not self._is_offline():
                 self._pull()
-            due = self._clock.elapsed + self._destination.every
+            due, share = self._clock.elapsed + self._destination.every * share, 1.0
         consistency = self._compared.consistency(duration)
         series = self._compared.series()
         latencies, changes = list(self._compared.latencies), self._compared.changes

@@ -4,6 +4,7 @@ import csv
 import gzip
 import itertools
 import os
+import random
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -178,8 +179,15 @@ def _tasks(
         for more in range(repeat):
             for place in range(len(scenario.destinations)):
                 log = "" if out is None else str(out / "events" / f"{next(numbers):06d}.ndjson")
-                told = replace(scenario, seed=first + more)
+                told = _with_seed(scenario, first + more)
                 yield _Task(values=values, scenario=told, destination=place, log=log)
+
+
+def _with_seed(scenario: Scenario, seed: int) -> Scenario:
+    """Return a scenario with another seed, of which each Destination's phase follows."""
+    luck = random.Random(f"phase {seed}")  # noqa: S311 - a simulation
+    destinations = tuple(replace(it, phase=luck.random()) for it in scenario.destinations)
+    return replace(scenario, seed=seed, destinations=destinations)
 
 
 def _run(task: _Task) -> Run:
