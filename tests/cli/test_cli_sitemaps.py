@@ -95,6 +95,25 @@ def test_a_sitemap_that_is_not_whole_deletes_nothing(
         assert [it.read_bytes() for it in before[1]] == lists
 
 
+def test_a_robots_txt_that_is_a_page_now_hides_no_sitemap(site: TinySource, said: Said) -> None:
+    with site:
+        offer(site)
+        site.answers["/other.xml"] = Answer(body=urlset((f"{site.url}/other.html", "2026-01-01")))
+        named = f"Sitemap: {site.url}/sitemap.xml\nSitemap: {site.url}/other.xml\n"
+        site.answers["/robots.txt"] = Answer(body=named.encode())
+        publish = ["publish", f"sitemap:{site.url}/", "--url", "https://mine.example/"]
+        assert run([*publish, "--out", "twin"]) == 0
+        before = entries("resourcelist.xml")
+        assert f"{site.url}/other.html" in {it.uri for it in before if isinstance(it, Resource)}
+
+        site.answers["/robots.txt"] = Answer(body=b"<!doctype html><title>log in</title>")
+        said.readouterr()
+        assert run([*publish, "--out", "twin"]) != 0
+
+        assert "robots.txt is a page" in said.readouterr().err
+        assert entries("resourcelist.xml") == before
+
+
 def test_the_twin_of_the_plain_sitemap_of_a_twin_lists_the_same(site: TinySource) -> None:
     with site:
         address = offer(site, a="2026-01-01")

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 _STATE: Final = "harvest"
 _SINCE: Final = "since"
 _ATTEMPT: Final = "attempt"
-FEW: Final = 100
+FEW: Final = 10
 """So many records may be listed no more at once, however few there are."""
 _MOST_RESTARTS: Final = 3
 _MOST_TRIES: Final = 3

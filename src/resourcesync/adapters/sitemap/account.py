@@ -34,6 +34,7 @@ from resourcesync.ports.accounts import AccountOptions, Told
 
 SCHEME: Final = "sitemap:"
 _LISTS: Final = frozenset({None, Capability.RESOURCE_LIST})
+_BEGINNING: Final = 1_024
 _ENDINGS: Final = (".xml", ".xml.gz", ".gz")
 _MAX_DOCUMENTS: Final = 50_000
 _AT_ONCE: Final = 1_000
@@ -179,6 +180,15 @@ class _Reader:
         assert fetched is not None, "an unconditional request is never answered with 304"
         with fetched:
             named = named_sitemaps(fetched.stream, fetched.final_uri)
+            fetched.stream.seek(0)
+            is_page = fetched.stream.read(_BEGINNING).lstrip().startswith(b"<")
+        if is_page and not named:
+            raise BadResponseError(
+                "robots.txt is a page, and no robots.txt: the sitemaps of the site are not known",
+                uri=robots,
+                evidence=(("kept", "what was published before"),),
+                hint="name the sitemap itself: sitemap:https://HOST/sitemap.xml",
+            )
         if len(named) >= MAX_SITEMAPS:
             raise _too_many(robots, MAX_SITEMAPS)
         return named
