@@ -10,7 +10,6 @@ import os
 import random
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
@@ -103,7 +102,7 @@ def run(asked: Asked) -> Outcome:
     sums = Counter[str]()
     seeds = range(asked.seed, asked.seed + asked.size)
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for seed, measured in pool.map(partial(live), seeds, chunksize=4):
+        for seed, measured in pool.map(live, seeds, chunksize=4):
             ended[measured.outcome] += 1
             sums.update(
                 pulls=measured.pulls,

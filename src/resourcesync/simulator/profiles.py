@@ -70,7 +70,7 @@ PROFILES: Final[dict[str, str]] = {
         pull="1h",
     ),
     "arxiv": _profile(
-        about="arXiv (seed paper, 2013): 2.4 million resources; 1,800 change at 20:00 US Eastern"
+        about="arXiv, as told in 2013: 2.4 million resources; 1,800 change at 20:00 US Eastern"
         " time,\n# Sunday to Thursday; one Change List a day.",
         duration="14d",
         scale="0.01",
@@ -88,7 +88,7 @@ PROFILES: Final[dict[str, str]] = {
         pull="1d",
     ),
     "wikipedia": _profile(
-        about="The English Wikipedia (seed paper, 2013): 4 million articles, 1.4 changes a second;"
+        about="The English Wikipedia, as told in 2013: 4 million articles, 1.4 changes a second;"
         "\n# Change Lists every few minutes.",
         duration="1d",
         scale="0.002",
@@ -120,7 +120,7 @@ PROFILES: Final[dict[str, str]] = {
         pull="5m",
     ),
     "europeana": _profile(
-        about="Europeana: 2.4 million linked data records; providers send in one go, weekly.",
+        about="Europeana: 2.4 million linked data records; how many change is made up.",
         duration="28d",
         scale="0.005",
         resources=2_400_000,
@@ -147,4 +147,5 @@ PROFILES: Final[dict[str, str]] = {
         pull="30m",
     ),
 }
-"""The texts by name. Rates are from the seed documents where these tell them."""
+"""The texts by name. Sizes and rates of arXiv, Wikipedia and DBpedia are as told in 2013; the other
+ones are made up."""
