@@ -6,8 +6,8 @@
   that version, or a later one, of the resource; or has it no more, if it is gone.
 - *Efficiency*: the bytes of resources that were put in place, of all bytes that were received.
 
-These are the three measures of the simulations of 2013 (arXiv:1306.1073), counted as said here. "All
-bytes received" has the documents in it, and answers that brought nothing.
+These are the three measures of the simulations of 2013 (arXiv:1306.1073), counted as said here.
+"All bytes received" has the documents in it, and answers that brought nothing.
 """
 
 from dataclasses import dataclass, field
