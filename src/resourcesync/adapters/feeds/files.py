@@ -11,14 +11,15 @@ from resourcesync.adapters.feeds.standard_input import StandardInput
 from resourcesync.adapters.feeds.telling import (
     GAPS,
     Lot,
+    MereFeed,
     accepts_gaps,
     check_keys,
     entry_of,
     shown,
 )
 from resourcesync.documents.ndjson import MAX_LINE
-from resourcesync.errors import ConfigurationError, StorageError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.errors import StorageError
+from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Omission
 from resourcesync.ports.accounts import Account, AccountOptions, Told
@@ -45,7 +46,7 @@ def open_feed(options: AccountOptions) -> Iterator[Account]:
         yield GrowingFile(Path(name), options.clock, accept_gaps=accepts_gaps(options.values))
 
 
-class GrowingFile:
+class GrowingFile(MereFeed):
     """An account: the lines that are added to a file.
 
     Args:
@@ -53,8 +54,6 @@ class GrowingFile:
         clock: Time.
         accept_gaps: Whether to go on where lines were lost.
     """
-
-    tells_all = False
 
     def __init__(self, path: Path, clock: Clock, *, accept_gaps: bool = False) -> None:
         self._path = path
@@ -72,14 +71,6 @@ class GrowingFile:
             raise _missing(self._path)
         with stream:
             return _Lines(stream, 0).position()
-
-    def resources(self) -> Iterator[Resource]:
-        """Refuse: a feed does not know what there is.
-
-        Raises:
-            ConfigurationError: Always.
-        """
-        raise ConfigurationError("a feed tells changes, not all resources")
 
     def changes(self, after: str, wait: float) -> Iterator[Told]:
         """Yield what was added after a place, in all the files that it went into.

@@ -19,6 +19,7 @@ import msgspec
 from resourcesync.adapters.feeds.telling import (
     GAPS,
     Lot,
+    MereFeed,
     accepts_gaps,
     check_keys,
     entry_of,
@@ -32,7 +33,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StateError,
 )
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock, Omission
 from resourcesync.ports.accounts import Account, AccountOptions, Told
@@ -135,7 +136,7 @@ def _telling(name: str) -> Iterator[None]:
         ) from error
 
 
-class RedisStream:
+class RedisStream(MereFeed):
     """An account: the entries of a stream.
 
     Args:
@@ -144,8 +145,6 @@ class RedisStream:
         clock: Time.
         accept_gaps: Whether to go on where entries were lost.
     """
-
-    tells_all = False
 
     def __init__(
         self, client: "Redis", name: str, clock: Clock, *, accept_gaps: bool = False
@@ -162,14 +161,6 @@ class RedisStream:
             SourceError: The server does not answer, or refuses.
         """
         return _written(_Place(number=self._state()[1]))
-
-    def resources(self) -> Iterator[Resource]:
-        """Refuse: a feed does not know what there is.
-
-        Raises:
-            ConfigurationError: Always.
-        """
-        raise ConfigurationError("a feed tells changes, not all resources")
 
     def changes(self, after: str, wait: float) -> Iterator[Told]:
         """Yield what the entries after a position tell.

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-from resourcesync.adapters.feeds.telling import Lot, entry_of, shown
+from resourcesync.adapters.feeds.telling import Lot, MereFeed, entry_of, shown
 from resourcesync.documents.ndjson import MAX_LINE
-from resourcesync.errors import ConfigurationError, StorageError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.errors import StorageError
+from resourcesync.model.resources import Change
 from resourcesync.ports import Clock, Omission
 from resourcesync.ports.accounts import Told
 
@@ -28,15 +28,13 @@ _LOOK: Final = 1.0
 _TOO_LONG: Final = f"longer than {MAX_LINE:,} bytes"
 
 
-class StandardInput:
+class StandardInput(MereFeed):
     """An account: the lines that come on standard input.
 
     Args:
         clock: Time.
         number: The descriptor to read.
     """
-
-    tells_all = False
 
     def __init__(self, clock: Clock, number: int | None = None) -> None:
         self._clock = clock
@@ -48,14 +46,6 @@ class StandardInput:
     def position(self) -> str:
         """Return that it is standard input: there is no other position."""
         return _POSITION
-
-    def resources(self) -> Iterator[Resource]:
-        """Refuse: a feed does not know what there is.
-
-        Raises:
-            ConfigurationError: Always.
-        """
-        raise ConfigurationError("a feed tells changes, not all resources")
 
     def changes(self, after: str, wait: float) -> Iterator[Told]:
         """Yield what comes, until it ends, or until time is up.

@@ -20,6 +20,7 @@ from resourcesync.adapters.feeds.telling import (
     GAPS,
     Heard,
     Lot,
+    MereFeed,
     accepts_gaps,
     check_keys,
     seconds_of,
@@ -32,7 +33,6 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StateError,
 )
-from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock, Omission, Response, Streamer
 from resourcesync.ports.accounts import Account, AccountOptions, Told
@@ -137,7 +137,7 @@ def _opened(options: AccountOptions, hearing: Hearing, manner: Manner) -> Iterat
         yield EventFeed(uri, fetcher, hearing, options.clock, manner)
 
 
-class EventFeed:
+class EventFeed(MereFeed):
     """An account: what a stream of events tells.
 
     Args:
@@ -147,8 +147,6 @@ class EventFeed:
         clock: Time.
         manner: How it is read.
     """
-
-    tells_all = False
 
     def __init__(
         self, uri: str, streamer: Streamer, hearing: Hearing, clock: Clock, manner: Manner
@@ -162,14 +160,6 @@ class EventFeed:
     def position(self) -> str:
         """Return the present, or the moment that was chosen to begin at."""
         return _written(Position(moment=self._manner.since or self._clock.now()))
-
-    def resources(self) -> Iterator[Resource]:
-        """Refuse: a feed does not know what there is.
-
-        Raises:
-            ConfigurationError: Always.
-        """
-        raise ConfigurationError("a feed tells changes, not all resources")
 
     def changes(self, after: str, wait: float) -> Iterator[Told]:
         """Yield what the stream tells after a position.

@@ -1,12 +1,12 @@
 """What a feed was told by ``--with``, and what it tells: changes, in lots of bounded size."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, DiscontinuityError, DocumentError
-from resourcesync.model.resources import Change
+from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock, Omission
 from resourcesync.ports.accounts import Told
 
@@ -19,6 +19,20 @@ _LONGEST: Final = 1.0
 _ACCEPTED: Final = "accept"
 _SHOWN: Final = 200
 _MOST_SECONDS: Final = 86_400.0
+
+
+class MereFeed:
+    """What all feeds have in common: they tell changes, and know nothing of all resources."""
+
+    tells_all = False
+
+    def resources(self) -> Iterator[Resource]:
+        """Refuse: a feed does not know what there is.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        raise ConfigurationError("a feed tells changes, not all resources")
 
 
 def check_keys(feed: str, values: Mapping[str, str], known: frozenset[str]) -> None:
