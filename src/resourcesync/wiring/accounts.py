@@ -216,8 +216,10 @@ class _Follower:
         # Who follows several feeds by turns misses nothing of any: each has a position of its own.
         is_feed = not account.tells_all
         self._position_note = f"{_POSITION} {followed.address}" if is_feed else _POSITION
-        kept = {_BASE: base_uri, VALUES: to_remember(followed.values)}
-        self._kept = {} if is_feed else kept
+        # What is told depends on these: when one is another, all is read again.
+        self._kept = {_SYSTEM: followed.address}
+        if not is_feed:
+            self._kept |= {_BASE: base_uri, VALUES: to_remember(followed.values)}
         self._omitted = 0
         self._omissions: list[Omission] = []
         self.is_over = False
@@ -273,16 +275,11 @@ class _Follower:
 
     def _position(self) -> str:
         """Return how far the changes were recorded; empty when they have to be begun anew."""
-        if self._account.tells_all and self._catalogue.note(_SYSTEM) != self._followed.address:
-            return ""
         return self._catalogue.note(self._position_note) or ""
 
     def _is_due(self) -> bool:
         """Whether it is time to read all again."""
-        if self._catalogue.note(_SYSTEM) != self._followed.address:
-            return True
-        known = {name: self._catalogue.note(name) for name in self._kept}
-        if any(known[name] not in {None, value} for name, value in self._kept.items()):
+        if any(self._catalogue.note(name) != value for name, value in self._kept.items()):
             return True
         usual = READ_AGAIN if self._position() else LOOK_AGAIN
         most = usual if self._followed.read_again is None else self._followed.read_again
@@ -292,7 +289,6 @@ class _Follower:
     def _fill(self, *, allow_empty: bool) -> Posted:
         now = self._clock.now()
         notes = {
-            _SYSTEM: self._followed.address,
             _POSITION: self._account.position(),
             _READ: str(to_microseconds(now)),
             **self._kept,
@@ -324,11 +320,7 @@ class _Follower:
         return self._catalogue.post(
             self._sayable(iter(told.changes)),
             self._clock.now(),
-            notes={
-                _SYSTEM: self._followed.address,
-                self._position_note: told.position,
-                **self._kept,
-            },
+            notes={self._position_note: told.position, **self._kept},
             keeps_times=True,
         )
 
