@@ -368,6 +368,12 @@ class OriginalChangedError(StorageError):
     default_code = "original-changed"
 
 
+class EngineError(StorageError):
+    """The engine that does the units of a pull failed, or takes no more work."""
+
+    default_code = "engine"
+
+
 class LockedError(StorageError):
     """Another run holds this mirror or this tree."""
 

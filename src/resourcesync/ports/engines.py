@@ -1,0 +1,102 @@
+"""Where units of work are done: processes here, or a cluster that exists already (ADR 0066).
+
+A unit is one list document, or a slice of what is to be fetched. Its work is a function of a
+module, called with the unit and its share of what may be asked of a host. It is idempotent and
+ends by writing one object: present means done. So an engine may lose a unit and do it again.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+
+class Unit(Protocol):
+    """One piece of work; can be pickled."""
+
+    @property
+    def name(self) -> str:
+        """What its object is named by; no other unit of a run has it."""
+        ...
+
+    @property
+    def host(self) -> str:
+        """The host that is asked, with its port; empty when nobody is."""
+        ...
+
+
+class Share(NamedTuple):
+    """What one unit may ask of its host.
+
+    Attributes:
+        rate: Requests per second; ``None`` sets no limit.
+        jobs: Requests at a time; ``None`` takes what the fetcher finds out.
+    """
+
+    rate: float | None = None
+    jobs: int | None = None
+
+
+class Outcome(NamedTuple):
+    """What became of a unit. It can be pickled, and is small: the rows are in the unit's object.
+
+    Attributes:
+        name: The unit's.
+        rows: How many rows its object has.
+        wait: Seconds for which the host wants to be left alone (429, 503, ``Retry-After``);
+            ``None`` when it said nothing of the kind.
+        failed: Why it was not done: a stable word and a sentence; ``None`` when it was.
+        told: What else the unit tells, such as counts.
+    """
+
+    name: str
+    rows: int = 0
+    wait: float | None = None
+    failed: tuple[str, str] | None = None
+    told: Any = None
+
+
+Work = Callable[[Any, Share], Outcome]
+"""Does a unit; a function of a module, since workers import it by its name."""
+
+
+class Promise(Protocol):
+    """An outcome that is still to come; what ``concurrent.futures`` and others call a future."""
+
+    def result(self) -> Outcome:
+        """Return it, or raise what the work or the engine raised; waits until it is there."""
+        ...
+
+    def cancel(self) -> object:
+        """Let go of it, as far as the engine can."""
+        ...
+
+    def add_done_callback(self, fn: Callable[[Any], object], /) -> object:
+        """Call a function, from any thread, as soon as the outcome is there."""
+        ...
+
+
+class Engine(Protocol):
+    """Where units are done."""
+
+    @property
+    def slots(self) -> int:
+        """How many units are done at a time, as far as known now; at least 1."""
+        ...
+
+    def submit(self, work: Work, unit: Unit, share: Share) -> Promise:
+        """Begin a unit somewhere; what it raised, or the engine's own error, comes by ``result``.
+
+        Raises:
+            EngineError: The engine takes no more work.
+        """
+        ...
+
+    def mend(self) -> bool:
+        """Begin anew after workers died such that the engine takes no more work.
+
+        What was under way is lost, and is submitted again by the caller. Returns whether it could.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the engine; what is under way is cancelled as far as it can be."""
+        ...

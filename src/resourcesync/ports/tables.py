@@ -1,0 +1,215 @@
+"""The memory of a large mirror as tables: Parquet files that any engine reads (ADR 0066).
+
+A file is written once, under a name of its own, and never changed. A table of copies is the list
+of its parts: ranges of URIs that do not overlap, in rising order (by code points). All paths are of
+this machine; times are microseconds since 1970 (UTC), as everywhere in a mirror's memory.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from resourcesync.ports.mirror import Copy, Pending
+
+
+class ListedRow(NamedTuple):
+    """What the Source says of one resource: the columns of a file of listed rows.
+
+    Attributes:
+        uri: Its URI, normalised: what tables are ordered and joined by.
+        loc: Its URI as the Source wrote it.
+        path: Its place in the mirror.
+        hash: The ``hash`` as the Source wrote it, in our form; empty for none.
+        length: Bytes, or ``None``.
+        lastmod: ``lastmod``, else the time of the change; or ``None``.
+        change: Empty in a Resource List; else ``created``, ``updated``, ``deleted``, or
+            ``filtered`` for what is listed and not wanted, or cannot be used.
+        elsewhere: Its memento (or nothing) and its mirrors, one on each line; empty for neither.
+    """
+
+    uri: str
+    loc: str
+    path: str
+    hash: str
+    length: int | None
+    lastmod: int | None
+    change: str
+    elsewhere: str
+
+
+class WorkRow(NamedTuple):
+    """One thing to look at: what is listed, and the copy that is here."""
+
+    listed: ListedRow
+    copy: Copy | None
+
+
+class DoneRow(NamedTuple):
+    """What became of one URI.
+
+    Attributes:
+        uri: It.
+        copy: The copy that is here now; ``None`` when there is none.
+        pending: What is still to be done; ``None`` for nothing.
+    """
+
+    uri: str
+    copy: Copy | None
+    pending: Pending | None
+
+
+class Part(NamedTuple):
+    """A part of a table of copies.
+
+    Attributes:
+        name: Its file's name; it is never used again.
+        rows: How many copies it has; at least one.
+        first, last: The least and the greatest URI.
+        size: Bytes of the file.
+    """
+
+    name: str
+    rows: int
+    first: str
+    last: str
+    size: int
+
+
+class Slice(NamedTuple):
+    """A file of work rows, in URI order: one unit of fetching."""
+
+    file: str
+    rows: int
+    size: int
+    """Bytes to fetch as far as known."""
+
+
+class Joined(NamedTuple):
+    """What a comparison of what is listed with what is here gave.
+
+    Attributes:
+        same: How many copies are surely what is listed; they are in no slice.
+        create: How many listed resources have no copy here (those to fetch).
+        update: How many have a copy that may have to be fetched again.
+        size: Bytes to fetch as far as known.
+        unsized: How many of them do not tell their length.
+        unsure: Whether one of them tells neither hash nor ``lastmod``.
+        slices: The files of what is to be looked at.
+        unlisted: A file of the copies that nothing lists, in URI order.
+        unlisted_rows: How many these are.
+        resting: A file of the listed rows that are left out because they rest.
+        resting_rows: How many these are.
+        conflicts: A file of the rows of URIs that one Resource List gives twice, differently;
+            their copies stay as they are.
+        conflict_rows: How many these are.
+    """
+
+    same: int
+    create: int
+    update: int
+    size: int
+    unsized: int
+    unsure: bool
+    slices: tuple[Slice, ...]
+    unlisted: str
+    unlisted_rows: int
+    resting: str
+    resting_rows: int
+    conflicts: str
+    conflict_rows: int
+
+
+class Tables(Protocol):
+    """Reads, writes and joins files of rows; out of core, within a limit of memory."""
+
+    def write_listed(self, file: str, rows: Iterable[ListedRow]) -> int:
+        """Write a file of listed rows, as they come; return how many."""
+        ...
+
+    def read_listed(self, file: str) -> Iterator[ListedRow]:
+        """Yield the rows of such a file, as they were written."""
+        ...
+
+    def read_work(self, file: str) -> Iterator[WorkRow]:
+        """Yield the rows of a slice."""
+        ...
+
+    def write_done(self, file: str, rows: Iterable[DoneRow]) -> int:
+        """Write what became of the rows of a slice; return how many."""
+        ...
+
+    def read_done(self, file: str) -> Iterator[DoneRow]:
+        """Yield the rows of such a file."""
+        ...
+
+    def read_copies(
+        self, files: Sequence[str], after: str = "", columns: Sequence[str] = ()
+    ) -> Iterator[Copy]:
+        """Yield copies in rising URI order, those after a URI.
+
+        Args:
+            files: The parts of a table in its order, or one file of copies.
+            after: Only URIs greater than this.
+            columns: Unused columns need not be read: those named; empty for all.
+        """
+        ...
+
+    def find(self, files: Sequence[str], uris: Sequence[str]) -> list[Copy]:
+        """Return the copies of some URIs (a few thousand at most), in URI order."""
+        ...
+
+    def join(
+        self,
+        listed: Sequence[str],
+        changed: Sequence[str],
+        copies: Sequence[str],
+        resting: Sequence[str],
+        *,
+        into: str,
+        rows: int,
+    ) -> Joined:
+        """Compare what is listed with what is here.
+
+        Of a URI, the last row of ``changed`` counts, else its one row in ``listed``; a ``deleted``
+        one counts as not listed, and is in no slice, except that its copy is not *unlisted* but in
+        a slice (with ``change`` ``deleted``). A ``filtered`` one is in no slice, and its copy is
+        not unlisted. A copy is *surely* what is listed when lengths do not differ and: the listed
+        hash is not empty and equals ``listed`` or ``digests`` of the copy; or it is empty and
+        ``lastmod`` is told and equal. A copy of negative length, or with the signature ``altered``,
+        never is.
+
+        Args:
+            listed: Files of listed rows of one Resource List, in any order.
+            changed: Files of listed rows of Change Lists, a later word later.
+            copies: The parts of the table.
+            resting: Files of listed rows that are not to be tried again yet: a row that equals one
+                in uri, hash, length and lastmod is left out of the slices.
+            into: A folder for the files of the answer; it is empty.
+            rows: The most rows of a slice.
+        """
+        ...
+
+    def merge(
+        self,
+        parts: Sequence[tuple[Part, str]],
+        done: Sequence[str],
+        *,
+        into: str,
+        stem: str,
+        rows: int,
+    ) -> list[tuple[Part, str]]:
+        """Make the next table: the last one, with what is done in place of what it had of a URI.
+
+        Where a URI is in several files, the later file counts. A part that nothing of what is done
+        falls into is taken over as it is.
+
+        Args:
+            parts: The last table, with where its files are.
+            done: Files of ``DoneRow``, those done later last.
+            into: Where new parts are written.
+            stem: What the names of new parts begin with; never used before.
+            rows: About how many rows a part has.
+
+        Returns:
+            The next table, in order.
+        """
+        ...
