@@ -1,4 +1,8 @@
-"""``python -m campaigns NAME``: run one campaign, print a short table; exit 1 on a violation."""
+"""``python -m campaigns NAME``: run one campaign; exit 1 on a violation.
+
+What was counted is printed as a short table. The last line says it in one, and what to run to see
+the first violation again.
+"""
 
 import argparse
 import importlib
@@ -8,15 +12,15 @@ import time
 from pathlib import Path
 from typing import Final
 
-from campaigns.outcome import Asked, Campaign, table
+from campaigns.outcome import Asked, Campaign, line, table
 
 NAMES: Final = (
     "ablation",
     "arxiv",
     "bucket",
+    "crash",
     "cursor",
     "elasticsearch",
-    "faults",
     "http2",
     "kill",
     "large",
@@ -25,7 +29,7 @@ NAMES: Final = (
     "oai",
     "power",
     "push",
-    "racer",
+    "race",
     "soak",
     "torture",
     "uris",
@@ -57,19 +61,19 @@ def main(words: list[str] | None = None) -> int:
     size: int = campaign.size if asked.size is None else asked.size
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="rs-campaign-", dir=asked.disk) as folder:
-        outcome = campaign.run(
-            Asked(
-                size=size,
-                seed=asked.seed,
-                folder=Path(folder),
-                days=asked.days,
-                changes=asked.changes,
-                remembered=asked.remembered,
-            )
+        work = Asked(
+            size=size,
+            seed=asked.seed,
+            folder=Path(folder),
+            days=asked.days,
+            changes=asked.changes,
+            remembered=asked.remembered,
         )
-    outcome.add("seconds in all", time.monotonic() - began)
-    title = f"{asked.name}: {size:,} {campaign.unit}, seed {asked.seed}"
-    print("\n".join(table(title, outcome)), flush=True)
+        outcome = campaign.run(work)
+    seconds = time.monotonic() - began
+    outcome.add("seconds in all", seconds)
+    print("\n".join(table(asked.name, outcome)))
+    print(line(asked.name, campaign.unit, work, outcome, seconds), flush=True)
     return 1 if outcome.violations else 0
 
 

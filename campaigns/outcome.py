@@ -15,19 +15,27 @@ class Outcome:
     Attributes:
         rows: Pairs of what was counted or measured, and the figure.
         violations: Sentences, one for each thing that must not be.
+        again: The seed and the size that do the first violation again, where they are not those
+            of the whole run.
     """
 
     rows: list[tuple[str, object]] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
+    again: tuple[int, int] | None = None
 
     def add(self, label: str, value: object) -> None:
         """Add a row."""
         self.rows.append((label, value))
 
-    def require(self, holds: object, otherwise: str) -> None:
-        """Note a violation unless something holds."""
-        if not holds:
-            self.violations.append(otherwise)
+    def require(
+        self, holds: object, otherwise: str, *, again: tuple[int, int] | None = None
+    ) -> None:
+        """Note a violation unless something holds; ``again``: the seed and size that show it."""
+        if holds:
+            return
+        if not self.violations:
+            self.again = again
+        self.violations.append(otherwise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +81,16 @@ def table(title: str, outcome: Outcome) -> Sequence[str]:
     lines += [f"  VIOLATED  {text}" for text in outcome.violations[:_SHOWN]]
     more = len(outcome.violations) - _SHOWN
     return [*lines, f"  and {more} more"] if more > 0 else lines
+
+
+def line(name: str, unit: str, asked: Asked, outcome: Outcome, seconds: float) -> str:
+    """Return the one line of a campaign: what was tried, what was violated, how to see it again."""
+    many = len(outcome.violations)
+    told = f"{name}: {asked.size:,} {unit}, seed {asked.seed}: {many} violations, {seconds:.1f} s"
+    if not many:
+        return told
+    seed, size = outcome.again or (asked.seed, asked.size)
+    return f"{told}; the first again: python -m campaigns {name} --seed {seed} --size {size}"
 
 
 def _figure(value: object) -> str:

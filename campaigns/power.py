@@ -96,7 +96,11 @@ def _try_states(outcome: Outcome, asked: Asked, started: list[PowerCuts]) -> Non
                 }
             )
             again = ", cut again" if twice else ""
-            outcome.require(not cut.wrong, f"{scene}, seed {seed}{again}: {'; '.join(cut.wrong)}")
+            outcome.require(
+                not cut.wrong,
+                f"{scene}, seed {seed}{again}: {'; '.join(cut.wrong)}",
+                again=(seed, 2 * _EACH),
+            )
     for label, value in sorted(sums.items()):
         outcome.add(label, value)
     outcome.require(sums, "nothing was tried")

@@ -10,7 +10,7 @@ from tests.support.failing import KINDS, SCENES, Point, Scenes, has_compiler, sc
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs Linux and a C compiler")
 TRIALS = 3
-"""Points of each kind in a run of the tests; ``python -m campaigns faults`` tries all of them."""
+"""Points of each kind in a run of the tests; ``python -m campaigns crash`` tries all of them."""
 
 
 @pytest.fixture(scope="module")

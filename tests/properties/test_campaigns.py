@@ -10,7 +10,7 @@ import pytest
 from campaigns.__main__ import NAMES, load, main
 from campaigns.arxiv import Truth
 from campaigns.generated import installed
-from campaigns.outcome import Asked, Outcome, table
+from campaigns.outcome import Asked, Outcome, line, table
 from resourcesync.model.resources import Change
 from tests.support.racing import race
 
@@ -38,8 +38,23 @@ def test_a_violation_is_told_and_is_no_success(capsys: pytest.CaptureFixture[str
         "  files  12,345",
         "  VIOLATED  a file is gone",
     ]
-    assert main(["uris", "--size", "0"]) == 1
-    assert "nothing was proven" in capsys.readouterr().out
+    assert main(["uris", "--size", "0", "--seed", "7"]) == 1
+    told = capsys.readouterr().out
+    assert "nothing was proven" in told
+    assert told.endswith("; the first again: python -m campaigns uris --seed 7 --size 0\n")
+
+
+def test_the_first_violation_is_the_one_to_see_again() -> None:
+    outcome, asked = Outcome(), Asked(size=20, seed=1, folder=Path())
+
+    assert line("race", "operations", asked, outcome, 2.0) == (
+        "race: 20 operations, seed 1: 0 violations, 2.0 s"
+    )
+    outcome.require(0, "first", again=(7, 3))
+    outcome.require(0, "second", again=(8, 3))
+    assert line("race", "operations", asked, outcome, 2.0).endswith(
+        "2 violations, 2.0 s; the first again: python -m campaigns race --seed 7 --size 3"
+    )
 
 
 def test_a_campaign_of_uris_finds_no_violation(capsys: pytest.CaptureFixture[str]) -> None:
