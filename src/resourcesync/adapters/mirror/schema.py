@@ -79,7 +79,10 @@ CREATE TABLE entry (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: Final = (_FIRST, _CHANGES, _PLACES, _LINKS, _DATES, _ENTRIES)
+# Where the copies are a table, these are the URIs of it that this file has the say on.
+_TABLES: Final = "CREATE TABLE tabled (uri TEXT PRIMARY KEY) WITHOUT ROWID;"
+
+MIGRATIONS: Final = (_FIRST, _CHANGES, _PLACES, _LINKS, _DATES, _ENTRIES, _TABLES)
 SCHEMA_VERSION: Final = len(MIGRATIONS)
 LINKS_SINCE: Final = MIGRATIONS.index(_LINKS) + 1
 DATES_SINCE: Final = MIGRATIONS.index(_DATES) + 1
