@@ -13,6 +13,8 @@ from resourcesync.documents._limits import Limits, over
 from resourcesync.errors import MalformedDocumentError, TruncatedDocumentError
 
 BLOCK: Final = 65_536
+_START: Final = 4_096
+"""Bytes that hold the header of nearly every document, or the title of what is none."""
 _GZIP: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 31  # zlib's word for "a gzip header and trailer, nothing else"
 _MAX_MEMBERS: Final = 10_000
@@ -50,6 +52,15 @@ def blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[bytes]:
             code="xml-encoding",
         )
     return pieces
+
+
+def header_first(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the start of a document by itself: before the header is known nothing is quick."""
+    for first in pieces:
+        cut = first.rfind(b">", 0, _START) + 1  # not within a character
+        yield from filter(None, (first[:cut], first[cut:]))
+        break
+    yield from pieces
 
 
 def _pieces(stream: BinaryIO) -> Iterator[bytes]:
