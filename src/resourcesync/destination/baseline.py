@@ -369,7 +369,7 @@ class Baseline:
             Step(
                 documents=seen,
                 only_documents=True,
-                notes=notes | self._pull.open_list(history) | {ENTRIES_KNOWN: "1"},
+                notes=notes | self._pull.reading(history) | {ENTRIES_KNOWN: "1"},
                 outdated=self._pull.generation,
                 now=self._pull.now,
             )

@@ -19,18 +19,14 @@ from resourcesync.destination.archives import (
     read_archive,
 )
 from resourcesync.destination.cursor import (
-    Latest,
-    Prefix,
     Span,
-    advance,
     chain,
     check_announced,
-    is_new,
-    is_undated,
     span_of,
-    without_borrowed_time,
 )
-from resourcesync.destination.history import History, open_list_key
+from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
+from resourcesync.destination.last_changes import LastChanges
+from resourcesync.destination.new_changes import NewChanges
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Offered, Packages
 from resourcesync.destination.plan import Listed
@@ -40,13 +36,7 @@ from resourcesync.destination.resource_lists import (
     parts_of,
     seen_document,
 )
-from resourcesync.destination.seen_lists import (
-    changes_of,
-    check_begins_no_earlier,
-    is_intact,
-    rewritten,
-    seen_of,
-)
+from resourcesync.destination.seen_lists import check_begins_no_earlier, rewritten, seen_of
 from resourcesync.destination.selection import Selection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reading import Document
@@ -141,7 +131,12 @@ class ChangeListReader:
         while True:
             mark = self._selection.refusals.mark()
             history = History(
-                head=uri, spool=self._new_spool(), since=since, through=since, past=tuple(past)
+                head=uri,
+                spool=self._new_spool(),
+                since=since,
+                through=since,
+                past=tuple(past),
+                last=LastChanges.of_note(None if state is None else state.note(LAST_CHANGES)),
             )
             try:
                 self._read_head(uri, history, state)
@@ -293,41 +288,8 @@ class ChangeListReader:
         if state is not None:
             check_begins_no_earlier(span, state.document(span.uri))
         seen = None if state is None else seen_of(history.head, span, state)
-        intact = seen is None or is_intact(fetched, seen)
-        history.rewritten = history.rewritten or ("" if intact else span.uri)
-        prefix = Prefix()
-        old = seen.entries if seen is not None and intact else 0
-        refuse = self._selection.refusals.entry
-        # What stands before the new entries was refused when it was new.
-        document = fetched.open(lambda it: refuse(it) if prefix.entries >= old else None)
         now = to_microseconds(self._clock.now())
-        latest = Latest(history.since, now)
-        for change in changes_of(document):
-            position = prefix.entries
-            prefix.add(change)
-            change = without_borrowed_time(change, span)  # noqa: PLW2901 - it is the same change
-            latest.add(change)
-            if history.undated or is_new(
-                change, position, seen=seen, intact=intact, through=history.since
-            ):
-                history.undated = history.undated or is_undated(change, history.since)
-                history.changes += 1
-                row = self._selection.change(change)
-                if row is not None:
-                    history.spool.add(row)
-        if not history.reaches and span.from_ is not None:
-            # What is missing lies before this list; from its start on we know everything.
-            history.through = advance(history.through, until=span.from_, last=None, now=now)
-        history.through = advance(history.through, until=span.until, last=latest.moment, now=now)
-        history.dialect = document.dialect
-        history.seen.append(
-            seen_document(fetched)._replace(
-                from_=span.from_ or 0,
-                until=span.until,
-                entries=prefix.entries,
-                prefix=prefix.hexdigest(),
-            )
-        )
+        NewChanges(fetched, span, history, selection=self._selection, now=now).take(seen)
 
 
 def _joined(past: Iterable[Span], present: Iterable[Span]) -> list[Span]:

@@ -260,6 +260,31 @@ def is_undated(change: Change, through: int) -> bool:
     return change.time == change.resource.lastmod and not is_since(change, through)
 
 
+def old_entries(changes: Iterable[Change], through: int) -> int:
+    """Return how many changes at the start of a list are older than T, as their order tells.
+
+    Changes are listed in the order of their times (§12.1). So what stands before one that happened
+    before T happened before T as well, though it has no time itself.
+
+    Args:
+        changes: All changes of the list, in its order.
+        through: T: everything up to here is known.
+
+    Returns:
+        How many; 0 where their times are in no order, which then tells nothing.
+    """
+    old, last = 0, None
+    for position, change in enumerate(changes):
+        if change.time is None or change.time == change.resource.lastmod:
+            continue
+        if last is not None and change.time < last:
+            return 0
+        last = change.time
+        if not is_since(change, through):
+            old = position + 1
+    return old
+
+
 def advance(through: int, *, until: int | None, last: int | None, now: int) -> int:
     """Return the new T after a list was read to its end; times that are not believed do not count.
 

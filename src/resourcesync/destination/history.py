@@ -1,14 +1,19 @@
 """What was read of a Source's changes (§12)."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from resourcesync.destination.cursor import OLD_COPY, Span
+from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import Listed
 from resourcesync.errors import RollbackError, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports.mirror import SeenDocument
+
+LAST_CHANGES: Final = "last-changes"
+"""The note of the changes that were read last."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,6 +35,7 @@ class History:
         archive: Where the lists of the past are, if a list says so.
         past: Lists of the past that are read too.
         rewritten: A list that does not begin any more with the changes that were processed.
+        last: The changes that were read last.
         unchanged: Whether the Source said that nothing is new.
         dialect: How the last list is written.
     """
@@ -46,6 +52,7 @@ class History:
     archive: str = ""
     past: tuple[Span, ...] = ()
     rewritten: str = ""
+    last: LastChanges = field(default_factory=lambda: LastChanges({}))
     unchanged: bool = False
     dialect: Dialect | None = None
 

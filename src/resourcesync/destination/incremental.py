@@ -107,14 +107,16 @@ class Incremental:
         """Whether changes that were processed are not listed any more; then a baseline is due.
 
         They may have been taken back: by a Source that was set back to an earlier state, which no
-        later change tells. Some Sources write their open list anew each time; there, what stands
-        in it counts, and all is read again once a day at most.
+        later change tells. Some Sources write their open list anew each time; where the changes
+        that were read last are still accounted for, what stands in it counts, and all is read
+        again once a day at most.
         """
         changed, memory = closed_list_changed(self._pull), self._pull.memory
         told = f"the Source changed a closed Change List, {changed}: doing a baseline"
         if not changed and history.rewritten and not self._pull.options.dry_run:
             last = memory.rewritten_at
-            if last is None or not 0 <= self._pull.now - last < DAY:
+            is_known = last is not None and 0 <= self._pull.now - last < DAY
+            if history.last.are_taken_back or not is_known:
                 changed = history.rewritten
                 told = f"the Source rewrote a Change List, {changed}: doing a baseline"
                 memory.write(rewritten_at=self._pull.now)
@@ -163,7 +165,7 @@ class Incremental:
             found=self._pull.discovered,
         )
         if not history.unchanged:
-            notes |= self._pull.open_list(history)
+            notes |= self._pull.reading(history)
         self._pull.remember_refused(add=True)
         self._pull.state.commit(Step(documents=history.seen, notes=notes))
         pulled = self._do_tasks(Mode.INCREMENTAL if history.changes else Mode.UNCHANGED)
@@ -282,20 +284,24 @@ class Incremental:
             return pulled
         if plan.create + plan.update:
             pulled.mode = Mode.INCREMENTAL
-            transfer = self._pull.transfer(through)
-            found = self._pull.found
-            from resourcesync.destination.dumps import Dumps, together  # noqa: PLC0415 - seldom
-
-            dumps = Dumps(self._pull, plan, self._due, through)
-            brought = dumps.bring((found.change_dump, found.resource_dump))
-            total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
-            with closing(self._due()) as fetches:
-                fetched = transfer.carry_out(fetches, total=total, size=max(0, size))
-            pulled.tally = together(brought, fetched)
-            pulled.complete = not transfer.stopped
-            pulled.spent = self._pull.budget.spent
+            self._bring(pulled, through)
         pulled.swept = sweep(self._pull.equipment, self._pull.options.max_delete, through)
         return pulled
+
+    def _bring(self, pulled: Pulled, through: int) -> None:
+        """Fetch what is due, from dumps and singly."""
+        plan, found = pulled.plan, self._pull.found
+        transfer = self._pull.transfer(through)
+        from resourcesync.destination.dumps import Dumps, together  # noqa: PLC0415 - seldom
+
+        dumps = Dumps(self._pull, plan, self._due, through)
+        brought = dumps.bring((found.change_dump, found.resource_dump))
+        total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
+        with closing(self._due()) as fetches:
+            fetched = transfer.carry_out(fetches, total=total, size=max(0, size))
+        pulled.tally = together(brought, fetched)
+        pulled.complete = not transfer.stopped
+        pulled.spent = self._pull.budget.spent
 
     def _keep_all(self) -> int:
         """Let nothing be deleted that earlier runs left, if so chosen; return how much is kept."""

@@ -12,7 +12,7 @@ from resourcesync.destination.budget import Budget, Spent
 from resourcesync.destination.change_lists import ChangeListReader
 from resourcesync.destination.cursor import is_believed
 from resourcesync.destination.deletion import Swept
-from resourcesync.destination.history import History, open_list_key
+from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
 from resourcesync.destination.landing import Tally, TransferPolicy
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.options import Equipment, PullOptions
@@ -137,8 +137,12 @@ class Pull:
             DocumentError: A document cannot be used.
         """
         snapshot = self.resource_lists.read(uri, spool, known)
-        at = None if snapshot is None else snapshot.at
-        if snapshot is None or at is None:
+        return None if snapshot is None else self.believed(snapshot)
+
+    def believed(self, snapshot: Snapshot) -> Snapshot:
+        """Return a Resource List as read; a time that is not believed counts as none."""
+        at = snapshot.at
+        if at is None:
             return snapshot
         if is_believed(at, through=self.memory.through or 0, now=self.now):
             return snapshot
@@ -196,11 +200,12 @@ class Pull:
         """
         return self.deletion(copy, "", at)._replace(task=Task.KEEP, code=code)
 
-    def open_list(self, history: History | None) -> dict[str, str]:
-        """Return the note of which list grows behind an index that does not."""
+    def reading(self, history: History | None) -> dict[str, str]:
+        """Return the notes of which list grows behind an index that does not, and of its end."""
         if history is None or self.found.change_list is None:
             return {}
-        return {open_list_key(self.found.change_list): history.open_list}
+        open_list = open_list_key(self.found.change_list)
+        return {open_list: history.open_list, LAST_CHANGES: history.last.note()}
 
     def remember_refused(self, *, add: bool) -> None:
         """Remember the entries that cannot be used: those of this run, or these too."""

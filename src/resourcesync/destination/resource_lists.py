@@ -95,11 +95,11 @@ class ResourceListReader:
                 return Snapshot(
                     at=_at(document.header),
                     entries=entries,
-                    complete=_is_at_home(fetched),
+                    complete=is_at_home(fetched),
                     dialect=document.dialect,
                     seen=(seen_document(fetched),),
                 )
-            parts, at_home = parts_of(document), _is_at_home(fetched)
+            parts, at_home = parts_of(document), is_at_home(fetched)
         snapshot = self._read_parts(document, parts, spool)
         return replace(snapshot, complete=snapshot.complete and at_home)
 
@@ -113,8 +113,8 @@ class ResourceListReader:
                 document = fetched.open(self._refuser(spool))
                 expect_list(document, Capability.RESOURCE_LIST)
                 ats.append(_at(document.header))
-                fits = _fits(parts[fetched.uri], document.header, index.header)
-                complete = complete and fits and _is_at_home(fetched)
+                fits = fits_index(parts[fetched.uri], document.header, index.header)
+                complete = complete and fits and is_at_home(fetched)
                 entries += self._add_resources(document, spool)
         stated = [at for at in ats if at is not None]
         return Snapshot(
@@ -251,7 +251,7 @@ def parts_of(document: Document) -> dict[str, Part]:
     return parts
 
 
-def _is_at_home(fetched: FetchedDocument) -> bool:
+def is_at_home(fetched: FetchedDocument) -> bool:
     """Whether a list came from the host that was asked: another one's says nothing of absence."""
     asked, came = origin(fetched.uri), origin(fetched.final_uri)
     return asked.partition("://")[2] == came.partition("://")[2]  # TLS or not is no other host
@@ -261,7 +261,7 @@ def _at(header: Header) -> int | None:
     return known_microseconds(header.at)
 
 
-def _fits(announced: Part, header: Header, index: Header) -> bool:
+def fits_index(announced: Part, header: Header, index: Header) -> bool:
     """Whether a part is of the same making as its index (reading while it is rewritten)."""
     if header.at is None:
         return index.at is None

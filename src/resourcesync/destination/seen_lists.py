@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from resourcesync.destination.cursor import OLD_COPY, Prefix, Span, displaced
 from resourcesync.destination.history import open_list_key
-from resourcesync.discovery.documents import FetchedDocument
 from resourcesync.documents.reading import Document
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.resources import Change
@@ -50,30 +49,33 @@ def check_begins_no_earlier(span: Span, newest: SeenDocument | None) -> None:
         )
 
 
-def is_intact(fetched: FetchedDocument, seen: SeenDocument) -> bool:
-    """Whether the changes that were processed still stand at the start of the list.
+def check_no_shorter(entries: int, seen: SeenDocument) -> None:
+    """Check that a list has as many changes as were processed.
+
+    Args:
+        entries: How many it has, of those that were processed.
+        seen: What was processed.
 
     Raises:
-        SourceUnavailableError: It has fewer changes than were processed: an old copy.
+        SourceUnavailableError: It has fewer: an old copy.
     """
-    prefix = Prefix()
-    for change in changes_of(fetched.open()):
-        if prefix.entries == seen.entries:
-            break
-        prefix.add(change)
-    if prefix.entries < seen.entries:
+    if entries < seen.entries:
         raise SourceUnavailableError(
             "a Change List is shorter than it was (an old copy)",
             uri=seen.uri,
             evidence=(
                 ("here", f"{seen.entries} changes were processed"),
-                ("got", f"{prefix.entries} changes"),
+                ("got", f"{entries} changes"),
                 ("kept", "nothing was changed"),
             ),
             code="stale-copy",
             hint=OLD_COPY,
         )
-    return prefix.hexdigest() == seen.prefix
+
+
+def is_intact(prefix: Prefix, seen: SeenDocument) -> bool:
+    """Whether the changes that were processed still stand at the start of a list."""
+    return (prefix.entries, prefix.hexdigest()) == (seen.entries, seen.prefix)
 
 
 def changes_of(document: Document) -> Iterator[Change]:
