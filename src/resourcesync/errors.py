@@ -36,6 +36,7 @@
         ├── StateError                   the state is damaged or from a newer version
         ├── MirrorChangedError           the mirror's folder is not the one we knew
         ├── OriginalChangedError         an original changed or vanished while it was read
+        ├── EngineError                  the engine that does the units of a pull failed
         └── LockedError                  another run holds this mirror or this tree
 """
 

@@ -1,0 +1,148 @@
+"""The two kinds of units of a pull: a list to read, and a slice of what is to be fetched."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from resourcesync import errors
+from resourcesync.destination.landing import Tally
+from resourcesync.destination.memory import Identity
+from resourcesync.destination.options import Filters
+from resourcesync.errors import (
+    ConfigurationError,
+    DocumentError,
+    EngineError,
+    ResourceSyncError,
+    SourceError,
+    SourceUnavailableError,
+    StorageError,
+)
+from resourcesync.model.vocabulary import Dialect
+from resourcesync.ports.mirror import Refused
+
+_TOLD = (ConfigurationError, DocumentError, SourceError, StorageError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What all units of one pull have in common; can be pickled.
+
+    Attributes:
+        identity: What the mirror is a mirror of.
+        filters: What is wanted of what is listed.
+        site: What a worker needs to reach Source and store; whoever opens them knows what it is.
+        generation: The reading of the Source.
+        at: The Source's time that the plan knows it up to, microseconds.
+        listed_at: The Source's time of the Resource List, microseconds.
+        lenient: Whether bytes are kept that are not what the list says.
+        own_algorithm: The digest computed of every copy.
+        obeying: Whether a copy that a Change List calls deleted is to be deleted.
+    """
+
+    identity: Identity
+    filters: Filters
+    site: Any
+    generation: int
+    at: int
+    listed_at: int
+    lenient: bool
+    own_algorithm: str
+    obeying: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A list document to read.
+
+    Attributes:
+        name: Its file in the exchange.
+        host: Who is asked.
+        uri: Where the list is.
+        terms: Of the pull.
+    """
+
+    name: str
+    host: str
+    uri: str
+    terms: Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bringing:
+    """A slice of what is to be fetched.
+
+    Attributes:
+        name: The file of what became of it, in the exchange.
+        host: Who is asked; of several hosts, that of most.
+        work: The slice's file in the exchange.
+        rows: How many rows the slice has.
+        size: Bytes to fetch as far as known.
+        terms: Of the pull.
+    """
+
+    name: str
+    host: str
+    work: str
+    rows: int
+    size: int
+    terms: Terms
+
+
+class ListRead(msgspec.Struct, frozen=True, kw_only=True):
+    """What a unit tells of a list that it read: see ``Snapshot``, and what was refused."""
+
+    at: int | None
+    entries: int
+    complete: bool
+    dialect: Dialect
+    refused: int
+    kept: list[Refused]
+
+
+class Brought(msgspec.Struct, frozen=True, kw_only=True):
+    """What a unit tells of a slice: what it did, and what the network took."""
+
+    tally: Tally
+    requests: int
+    received: int
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """An error of a worker, such as it can be told to another machine."""
+
+    kind: str
+    message: str
+    code: str
+    hint: str
+    evidence: list[tuple[str, str]]
+    uri: str = ""
+    wait: float | None = None
+
+
+def fault_of(error: ResourceSyncError) -> Fault:
+    """Return what can be told of an error."""
+    return Fault(
+        kind=type(error).__name__,
+        message=error.message,
+        code=error.code,
+        hint=error.hint,
+        evidence=[(label, text) for label, text in error.evidence],
+        uri=getattr(error, "uri", ""),
+        wait=getattr(error, "retry_after", None),
+    )
+
+
+def error_of(fault: Fault) -> ResourceSyncError:
+    """Return the error that a worker had."""
+    kind: Any = getattr(errors, fault.kind, None)
+    if not (isinstance(kind, type) and issubclass(kind, _TOLD)):
+        kind = EngineError
+    made: ResourceSyncError = kind(
+        fault.message, evidence=tuple(fault.evidence), hint=fault.hint, code=fault.code
+    )
+    if hasattr(made, "uri"):
+        made.uri = fault.uri
+    if isinstance(made, SourceUnavailableError):
+        made.retry_after = fault.wait
+    return made

@@ -1,0 +1,291 @@
+"""What a worker does with one unit: the code of every pull, over a store that others share."""
+
+import marshal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from resourcesync.destination.landing import Tally, TransferPolicy
+from resourcesync.destination.mappers import MapperFactory
+from resourcesync.destination.mapping import origin
+from resourcesync.destination.ordering import Spool
+from resourcesync.destination.plan import Fetch, InStep, Keep, Listed, TakeAway, decide
+from resourcesync.destination.resource_lists import ResourceListReader
+from resourcesync.destination.scope import Scope
+from resourcesync.destination.selection import Refusals, Selection
+from resourcesync.destination.tasks import pending_delete
+from resourcesync.destination.transfer import Transfer
+from resourcesync.discovery import DocumentFetcher
+from resourcesync.distributed.rows import listed_of, row_of
+from resourcesync.distributed.units import Bringing, Brought, ListRead, Reading, Terms, fault_of
+from resourcesync.errors import ResourceSyncError, StorageError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock, Copies, Fetcher, Installation, Removal
+from resourcesync.ports.engines import Outcome
+from resourcesync.ports.exchanging import Exchange
+from resourcesync.ports.mirror import Copy, MirrorState, Pending, Step, Task
+from resourcesync.ports.tables import DoneRow, Tables, WorkRow
+
+TOLD: Final = ".told"
+"""What the name of the file ends with that has what a unit told, beside its rows."""
+_BEGUN: Final = ".begun"
+"""The same for the mark that a slice was begun: then some of it may be in place."""
+_GROUP: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What a worker works with.
+
+    Attributes:
+        fetcher: The network, as slow as the unit's share.
+        copies: The mirror's copies.
+        memory: Opens an empty memory, for one slice.
+        clock: Time.
+        tables: Reads and writes files of rows.
+        exchange: Where units and outcomes are handed over.
+        scratch: Opens a nameless temporary file.
+        file: Returns the path for a new file of this machine, by its name.
+        mappers: Returns a plug-in that gives URIs their places, by its name.
+        traffic: Returns requests sent and bytes received so far.
+        wait: Returns for how long the host wants to be left alone; ``None`` when it never said so.
+    """
+
+    fetcher: Fetcher
+    copies: Copies
+    memory: Callable[[], MirrorState]
+    clock: Clock
+    tables: Tables
+    exchange: Exchange
+    scratch: Callable[[], BinaryIO]
+    file: Callable[[str], str]
+    mappers: Callable[[str], MapperFactory]
+    traffic: Callable[[], tuple[int, int]]
+    wait: Callable[[], float | None]
+
+
+def selection_of(terms: Terms, mappers: Callable[[str], MapperFactory]) -> Selection:
+    """Return what chooses among entries, as the pull's own choice does."""
+    filters = terms.filters
+    scope = Scope(
+        origins=frozenset((*terms.identity.origins, *map(origin, filters.allow_origins))),
+        include=filters.include,
+        exclude=filters.exclude,
+        types=filters.types,
+        max_size=filters.max_size,
+        since=filters.since,
+    )
+    return Selection(scope, terms.identity.mapping(mappers), Refusals(lambda _: None))
+
+
+# --- lists ---
+
+
+def read_list(unit: Reading, tools: Tools) -> Outcome:
+    """Read a list into a file of rows; the same list gives the same file."""
+    try:
+        return _read_list(unit, tools)
+    except ResourceSyncError as error:
+        return _failed(unit.name, error, tools)
+
+
+def _read_list(unit: Reading, tools: Tools) -> Outcome:
+    selection = selection_of(unit.terms, tools.mappers)
+    documents = DocumentFetcher(tools.fetcher, tools.scratch)
+    spool: Spool[Listed] = Spool(key=attrgetter("uri"), dump=_dump, load=_load, spill=tools.scratch)
+    with closing(spool):
+        snapshot = ResourceListReader(documents, selection).read(unit.uri, spool)
+        assert snapshot is not None, "an unconditional reading always returns a snapshot"
+        file = tools.file(unit.name)
+        rows = tools.tables.write_listed(file, map(row_of, spool))
+    tools.exchange.send(unit.name, file)
+    told = ListRead(
+        at=snapshot.at,
+        entries=snapshot.entries,
+        complete=snapshot.complete,
+        dialect=snapshot.dialect,
+        refused=selection.refusals.count,
+        kept=selection.refusals.kept,
+    )
+    return Outcome(unit.name, rows, wait=tools.wait(), told=msgspec.json.encode(told))
+
+
+# --- slices ---
+
+
+def bring(unit: Bringing, tools: Tools) -> Outcome:
+    """Fetch a slice into the store, and say in a file what became of each row.
+
+    Done again, it does nothing when that file is there; else it takes over what is in place.
+    """
+    try:
+        known = tools.exchange.receive(f"{unit.name}{TOLD}")
+        if known is not None and tools.exchange.receive(unit.name) is not None:
+            return Outcome(unit.name, unit.rows, told=_read(known))
+        return _bring(unit, tools)
+    except ResourceSyncError as error:
+        return _failed(unit.name, error, tools)
+
+
+def _bring(unit: Bringing, tools: Tools) -> Outcome:
+    work = tools.exchange.receive(unit.work)
+    if work is None:
+        raise _over(unit)
+    rows = list(tools.tables.read_work(work))
+    slice_ = _Slice(unit, tools, rows)
+    told = slice_.carry_out()
+    done, words = tools.file(unit.name), tools.file(f"{unit.name}{TOLD}")
+    count = tools.tables.write_done(done, slice_.done())
+    encoded = msgspec.json.encode(told)
+    _write(words, encoded)
+    tools.exchange.send(f"{unit.name}{TOLD}", words)
+    tools.exchange.send(unit.name, done)
+    return Outcome(unit.name, count, wait=tools.wait(), told=encoded)
+
+
+class _Slice:
+    """A slice as a small mirror of its own: its copies, its memory, and what is listed."""
+
+    def __init__(self, unit: Bringing, tools: Tools, rows: list[WorkRow]) -> None:
+        self._unit = unit
+        self._tools = tools
+        self._rows = rows
+        self._state = tools.memory()
+        self._tally = Tally()
+        copies = [row.copy for row in rows if row.copy is not None]
+        for start in range(0, len(copies), _GROUP):
+            self._state.commit(Step(doubted=copies[start : start + _GROUP]))
+
+    def carry_out(self) -> Brought:
+        terms, tools, unit = self._unit.terms, self._tools, self._unit
+        policy = TransferPolicy(
+            lenient=terms.lenient,
+            own_algorithm=terms.own_algorithm,
+            generation=terms.generation,
+            at=terms.at,
+        )
+        transfer = Transfer(
+            fetcher=tools.fetcher,
+            copies=_Fenced(tools.copies, unit, tools.exchange, is_begun=self._is_begun()),
+            state=self._state,
+            clock=tools.clock,
+            policy=policy,
+            report=lambda _event, _fields: None,
+        )
+        tally = transfer.carry_out(self._fetches(), total=unit.rows, size=unit.size)
+        tally.same += self._tally.same
+        requests, received = tools.traffic()
+        return Brought(tally=tally, requests=requests, received=received)
+
+    def _is_begun(self) -> bool:
+        """Whether the slice was begun before; from now on it was."""
+        name = f"{self._unit.name}{_BEGUN}"
+        if self._tools.exchange.receive(name) is not None:
+            return True
+        mark = self._tools.file(name)
+        _write(mark, b"begun")
+        self._tools.exchange.send(name, mark)
+        return False
+
+    def _fetches(self) -> Iterator[Fetch]:
+        listed = (listed_of(row.listed) for row in self._rows)
+        copies = (row.copy for row in self._rows if row.copy is not None)
+        obeying = self._unit.terms.obeying
+        tasks: list[Pending] = []
+        for decision in decide(copies, listed, sweeping=False, obeying=obeying):
+            match decision:
+                case Fetch():
+                    yield decision
+                case InStep():
+                    self._tally.same += 1
+                case TakeAway(copy, reason):
+                    tasks.append(self._task(copy, reason))
+                case Keep(copy):
+                    tasks.append(self._task(copy, "")._replace(task=Task.KEEP))
+        self._state.commit(Step(pending=tasks))
+
+    def _task(self, copy: Copy, reason: str) -> Pending:
+        terms = self._unit.terms
+        now = to_microseconds(self._tools.clock.now())
+        return pending_delete(
+            copy, reason=reason, now=now, at=terms.at, generation=terms.generation
+        )
+
+    def done(self) -> Iterator[DoneRow]:
+        state = self._state
+        for row in self._rows:
+            uri = row.listed.uri
+            yield DoneRow(uri, state.copy(uri), state.pending_of(uri))
+
+
+class _Fenced:
+    """The copies, closed to a unit that is no part of any run any more.
+
+    A coordinator that was killed may leave workers behind. What they would still put in place,
+    another run may have put there meanwhile, and newer.
+    """
+
+    def __init__(
+        self, copies: Copies, unit: Bringing, exchange: Exchange, *, is_begun: bool
+    ) -> None:
+        self._copies = copies
+        self._unit = unit
+        self._exchange = exchange
+        self._is_begun = is_begun
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._copies, name)
+
+    def paths(self) -> Iterator[str]:
+        """Yield a path where something may be taken over; a store has too many to list them."""
+        if self._is_begun:
+            yield self._unit.work
+
+    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+        """Put a batch in place, while the unit is wanted."""
+        if batch and next(self._exchange.names(self._unit.work), None) is None:
+            for one in batch:
+                one.staged.discard()
+            raise _over(self._unit)
+        return self._copies.install(batch)
+
+    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+        """Take nothing away: that is the coordinator's."""
+        raise NotImplementedError
+
+
+def _over(unit: Bringing) -> StorageError:
+    return StorageError(
+        f"the run that unit {unit.name} is of is over",
+        evidence=(("kept", "what was in place before"),),
+        code="run-over",
+    )
+
+
+def _failed(name: str, error: ResourceSyncError, tools: Tools) -> Outcome:
+    fault = fault_of(error)
+    wait = fault.wait if fault.wait is not None else tools.wait()
+    told = msgspec.json.encode(fault)
+    return Outcome(name, 0, wait=wait, failed=(error.code, error.message), told=told)
+
+
+def _write(file: str, data: bytes) -> None:
+    with open(file, "wb") as stream:  # noqa: PTH123 - paths are plain text here
+        stream.write(data)
+
+
+def _read(file: str) -> bytes:
+    with open(file, "rb") as stream:  # noqa: PTH123 - paths are plain text here
+        return stream.read()
+
+
+def _dump(row: Listed) -> bytes:
+    return marshal.dumps(tuple(row))
+
+
+def _load(data: bytes) -> Listed:
+    return Listed(*marshal.loads(data))  # noqa: S302 - a temporary file of our own
