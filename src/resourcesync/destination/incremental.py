@@ -334,6 +334,9 @@ class Incremental:
     def _due(self) -> Generator[Fetch, None, None]:
         for row in self._pull.state.pending(Task.FETCH):
             if row.due <= self._pull.now:
-                listed, copy = listed_again(row), self._pull.state.copy(row.uri)
-                ask = copy is not None and match_copy(copy, listed) is not Match.DIFFERENT
-                yield Fetch(listed, copy, ask=ask)
+                yield self._fetch_of(row)
+
+    def _fetch_of(self, row: Pending) -> Fetch:
+        listed, copy = listed_again(row), self._pull.state.copy(row.uri)
+        ask = copy is not None and match_copy(copy, listed) is not Match.DIFFERENT
+        return Fetch(listed, copy, ask=ask)

@@ -22,7 +22,7 @@ from resourcesync.destination.transfer import Transfer
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.distributed.rows import listed_of, row_of
 from resourcesync.distributed.units import Bringing, Brought, ListRead, Reading, Terms, fault_of
-from resourcesync.errors import ResourceSyncError, StorageError
+from resourcesync.errors import ResourceSyncError, StorageError, UnexpectedDocumentError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, Fetcher, Installation, Removal
 from resourcesync.ports.engines import Outcome
@@ -100,6 +100,12 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
     with closing(spool):
         snapshot = ResourceListReader(documents, selection).read(unit.uri, spool)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
+        if not snapshot.seen:
+            raise UnexpectedDocumentError(
+                "an index lists another index",
+                uri=unit.uri,
+                hint="tell the Source; look at its lists with: resourcesync validate URL",
+            )
         file = tools.file(unit.name)
         rows = tools.tables.write_listed(file, map(row_of, spool))
     tools.exchange.send(unit.name, file)

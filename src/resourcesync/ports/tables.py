@@ -129,6 +129,10 @@ class Tables(Protocol):
         """Yield the rows of such a file, as they were written."""
         ...
 
+    def write_work(self, file: str, rows: Iterable[WorkRow]) -> int:
+        """Write a slice, as a comparison writes them; return how many rows it has."""
+        ...
+
     def read_work(self, file: str) -> Iterator[WorkRow]:
         """Yield the rows of a slice."""
         ...

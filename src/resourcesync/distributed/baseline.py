@@ -1,0 +1,198 @@
+"""Baseline synchronization by workers: read lists, join with the table, bring slices (§5.2)."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Final
+
+from resourcesync.destination.account import ignore_conflict
+from resourcesync.destination.baseline import Baseline
+from resourcesync.destination.deletion import sweep
+from resourcesync.destination.history import History
+from resourcesync.destination.plan import (
+    ABSENT,
+    Decision,
+    Keep,
+    Listed,
+    TakeAway,
+    decide,
+    settle,
+)
+from resourcesync.destination.pulling import Pull, Pulled
+from resourcesync.destination.reports import Mode, Plan
+from resourcesync.destination.resource_lists import Snapshot
+from resourcesync.destination.tasks import listed_again
+from resourcesync.distributed.crew import Crew
+from resourcesync.distributed.lists import Lists
+from resourcesync.distributed.rows import listed_of, row_of
+from resourcesync.distributed.slices import Slices
+from resourcesync.distributed.terms import terms_of
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports.mirror import Pending, SeenDocument, Step, Task
+from resourcesync.ports.tables import Joined
+
+_CHUNK: Final = 1_000
+
+
+class SharedBaseline(Baseline):
+    """Baseline synchronization of a mirror whose copies are a table.
+
+    Args:
+        pull: What the pull works with.
+        crew: Workers and tables.
+    """
+
+    def __init__(self, pull: Pull, crew: Crew) -> None:
+        super().__init__(pull)
+        self._crew = crew
+
+    def run(
+        self, *, gap: bool, known: SeenDocument | None = None, newer: bool = False
+    ) -> Pulled | None:
+        """Bring the mirror in step with the Resource List and the changes since; see ``Baseline``.
+
+        Raises:
+            ResourceSyncError: It cannot be done now; what was here is still here.
+        """
+        pull, crew = self._pull, self._crew
+        if pull.selection.follows_links:
+            raise ConfigurationError(
+                "links are not followed where the copies are a table",
+                hint="leave out --link, or keep this mirror in a folder",
+            )
+        lists = Lists(pull, crew, terms_of(pull, crew, at=0))
+        with ExitStack() as held:
+            snapshot = lists.read(self._resource_list(), known)
+            if snapshot is None or (newer and not self._is_newer(snapshot)):
+                return None
+            self._check_time(snapshot, gap=gap)
+            history = self._since(snapshot, held)
+            changed = self._write_changes(history)
+            joined = self._join(lists.files, changed)
+            return self._carry_out(snapshot, history, joined)
+
+    def _write_changes(self, history: History | None) -> list[str]:
+        if history is None:
+            return []
+        file = f"{self._crew.folder()}/changed"
+        rows = settle(history.spool, ignore_conflict)
+        return [file] if self._crew.tables.write_listed(file, map(row_of, rows)) else []
+
+    def _join(self, listed: list[str], changed: list[str]) -> Joined:
+        crew, state = self._crew, self._crew.state
+        crew.fold()
+        resting = f"{crew.folder()}/resting"
+        is_resting = crew.tables.write_listed(resting, map(row_of, self._resting()))
+        joined = crew.tables.join(
+            listed,
+            changed,
+            state.files,
+            [resting] if is_resting else [],
+            into=crew.folder(),
+            rows=crew.slice_rows,
+        )
+        for row in crew.tables.read_listed(joined.conflicts):
+            listed_row = listed_of(row)
+            self._conflict(listed_row, listed_row)
+        return joined
+
+    def _resting(self) -> Iterator[Listed]:
+        """Yield what failed often and is not due yet."""
+        for row in self._pull.state.pending(Task.FETCH):
+            if row.due > self._pull.now:
+                yield listed_again(row)
+
+    def _carry_out(self, snapshot: Snapshot, history: History | None, joined: Joined) -> Pulled:
+        pull = self._pull
+        through = snapshot.at or 0 if history is None else history.through
+        reaches = history is None or history.reaches
+        if not reaches:
+            through = max(through, pull.memory.through or 0)
+        sweeping = self._may_sweep(snapshot, through, reaches=reaches) and (
+            self._is_whole(snapshot) or pull.options.delete == "absent"
+        )
+        self._swept_at = snapshot.at if sweeping else None
+        self._listed_at = through if snapshot.at is None else snapshot.at
+        pulled = self._planned(joined, sweeping=sweeping)
+        if pull.options.dry_run:
+            return pulled
+        pull.begin(baseline=True)
+        unlisted = self._fetches(self._unlisted(joined, sweeping=sweeping), through)
+        if any(True for _ in unlisted):
+            raise AssertionError("what nothing lists is not fetched")
+        self._keep_resting(joined)
+        if pull.options.lists_only:
+            pulled.is_swept = False
+            self._write_down(self._in_slices(joined), through)
+        else:
+            self._bring(pulled, joined, through)
+        if pulled.complete:
+            self._finish(snapshot, history, through, unsure=joined.unsure)
+        if pulled.is_swept:
+            limit = pull.options.max_delete
+            pulled.swept = sweep(pull.equipment, limit, through, self._listed_at)
+        return pulled
+
+    def _planned(self, joined: Joined, *, sweeping: bool) -> Pulled:
+        pull = self._pull
+        plan = Plan(
+            mode=Mode.BASELINE,
+            same=joined.same,
+            create=joined.create,
+            update=joined.update,
+            delete=joined.unlisted_rows if sweeping else 0,
+            size=joined.size,
+            unsized=joined.unsized,
+        )
+        pull.tell_plan(plan)
+        if pull.options.review is not None:
+            decide_all = self._reviewed(joined, sweeping=sweeping)
+            pull.options.review(Mode.BASELINE, decide_all, joined.same)
+        pulled = Pulled(mode=Mode.BASELINE, plan=plan)
+        pulled.unlisted = 0 if sweeping else joined.unlisted_rows
+        pulled.selected = plan.same + plan.create + plan.update
+        pulled.refused = pull.selection.refusals.count
+        pulled.is_written = not pull.options.dry_run
+        return pulled
+
+    def _reviewed(self, joined: Joined, *, sweeping: bool) -> Callable[[], Iterator[Decision]]:
+        def decisions() -> Iterator[Decision]:
+            yield from self._in_slices(joined)
+            yield from self._unlisted(joined, sweeping=sweeping)
+
+        return decisions
+
+    def _in_slices(self, joined: Joined) -> Iterator[Decision]:
+        obeying = self._pull.options.delete != "never"
+        for one in joined.slices:
+            for row in self._crew.tables.read_work(one.file):
+                copies = () if row.copy is None else (row.copy,)
+                yield from decide(copies, (listed_of(row.listed),), sweeping=False, obeying=obeying)
+
+    def _unlisted(self, joined: Joined, *, sweeping: bool) -> Iterator[Decision]:
+        if not joined.unlisted_rows:
+            return
+        for copy in self._crew.tables.read_copies([joined.unlisted]):
+            yield TakeAway(copy, ABSENT) if sweeping else Keep(copy)
+
+    def _keep_resting(self, joined: Joined) -> None:
+        """Let what rests be of this reading, too."""
+        if not joined.resting_rows:
+            return
+        rows: list[Pending] = []
+        for listed in self._crew.tables.read_listed(joined.resting):
+            known = self._pull.state.pending_of(listed.uri)
+            if known is not None:
+                rows.append(known._replace(generation=self._pull.generation))
+            if len(rows) >= _CHUNK:
+                self._pull.state.commit(Step(pending=rows))
+                rows = []
+        self._pull.state.commit(Step(pending=rows))
+
+    def _bring(self, pulled: Pulled, joined: Joined, through: int) -> None:
+        pull, crew = self._pull, self._crew
+        terms = terms_of(pull, crew, at=through, listed_at=self._listed_at)
+        slices = Slices(crew, pull.equipment.clock, pull.equipment.report)
+        ended = slices.bring(joined.slices, terms, pull.budget)
+        pulled.tally = ended.tally
+        pulled.complete = pulled.is_swept = ended.complete
+        pulled.spent = pull.budget.spent

@@ -1,0 +1,77 @@
+"""Incremental synchronization of a mirror whose copies are a table (§12)."""
+
+from collections.abc import Callable, Generator, Iterator
+from itertools import islice
+from typing import Final, TypeVar
+
+from resourcesync.destination.history import History
+from resourcesync.destination.incremental import Incremental
+from resourcesync.destination.plan import Fetch, Listed
+from resourcesync.destination.pulling import Pull, Pulled
+from resourcesync.distributed.baseline import SharedBaseline
+from resourcesync.distributed.crew import Crew
+from resourcesync.distributed.rows import row_of
+from resourcesync.distributed.slices import Slices
+from resourcesync.distributed.terms import terms_of
+from resourcesync.ports.mirror import Pending, Task
+from resourcesync.ports.tables import Slice, WorkRow
+
+_AT_ONCE: Final = 2_000
+_Row = TypeVar("_Row", Listed, Pending)
+
+
+class SharedIncremental(Incremental):
+    """Incremental synchronization: changes are read here; many of them are fetched by workers.
+
+    Args:
+        pull: What the pull works with.
+        are_others: Says whether the Source offers other lists now.
+        crew: Workers and tables.
+    """
+
+    def __init__(self, pull: Pull, are_others: Callable[[], bool], crew: Crew) -> None:
+        super().__init__(pull, are_others)
+        self._crew = crew
+
+    def _from_baseline(self, *, gap: bool = True) -> Pulled:
+        pulled = SharedBaseline(self._pull, self._crew).run(gap=gap)
+        assert pulled is not None, "only a conditional reading finds nothing new"
+        return pulled
+
+    def _news(self, history: History) -> Iterator[Listed]:
+        return self._recalled(super()._news(history))
+
+    def _due(self) -> Generator[Fetch, None, None]:
+        now = self._pull.now
+        due = (row for row in self._pull.state.pending(Task.FETCH) if row.due <= now)
+        for row in self._recalled(due):
+            yield self._fetch_of(row)
+
+    def _recalled(self, rows: Iterator[_Row]) -> Iterator[_Row]:
+        """Yield rows; what the table has of them was looked up, many at once."""
+        while group := list(islice(rows, _AT_ONCE)):
+            self._crew.state.recall([row.uri for row in group])
+            yield from group
+
+    def _bring(self, pulled: Pulled, through: int) -> None:
+        """Fetch what is due: a little of it here, much of it by workers."""
+        if pulled.plan.create + pulled.plan.update <= self._crew.slice_rows:
+            super()._bring(pulled, through)
+            return
+        pull, crew = self._pull, self._crew
+        terms = terms_of(pull, crew, at=through)
+        slices = Slices(crew, pull.equipment.clock, pull.equipment.report)
+        ended = slices.bring(self._slices(), terms, pull.budget)
+        pulled.tally = ended.tally
+        pulled.complete = ended.complete
+        pulled.spent = pull.budget.spent
+
+    def _slices(self) -> Iterator[Slice]:
+        folder, due = self._crew.folder(), self._due()
+        number = 0
+        while group := list(islice(due, self._crew.slice_rows)):
+            file = f"{folder}/slice-{number:06}"
+            rows = [WorkRow(row_of(one.listed), one.before) for one in group]
+            self._crew.tables.write_work(file, rows)
+            yield Slice(file, len(rows), sum(one.listed.length or 0 for one in group))
+            number += 1

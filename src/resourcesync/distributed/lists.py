@@ -1,0 +1,148 @@
+"""Read a Resource List Index part by part, each by a worker, into files of rows (§10)."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from resourcesync.destination.pulling import Pull
+from resourcesync.destination.resource_lists import (
+    Snapshot,
+    expect,
+    fits_index,
+    is_at_home,
+    parts_of,
+)
+from resourcesync.destination.selection import Refusals
+from resourcesync.discovery import DocumentFetcher
+from resourcesync.distributed.crew import Crew
+from resourcesync.distributed.rows import row_of
+from resourcesync.distributed.units import Fault, ListRead, Reading, Terms, error_of
+from resourcesync.errors import EngineError
+from resourcesync.model.capabilities import Header, Part
+from resourcesync.model.timestamps import from_microseconds, known_microseconds
+from resourcesync.model.vocabulary import Capability
+from resourcesync.ports.engines import Outcome
+from resourcesync.ports.mirror import SeenDocument
+
+_READ: Final = "read/"
+
+
+class Lists:
+    """The Resource List of a pull, as files of rows.
+
+    Args:
+        pull: What the pull works with.
+        crew: Workers and tables.
+        terms: Of the pull.
+
+    Attributes:
+        files: The files.
+    """
+
+    def __init__(self, pull: Pull, crew: Crew, terms: Terms) -> None:
+        self._pull = pull
+        self._crew = crew
+        self._terms = terms
+        self.files: list[str] = []
+
+    def read(self, uri: str, known: SeenDocument | None) -> Snapshot | None:
+        """Read a Resource List, its index, or a plain sitemap.
+
+        Args:
+            uri: Its address.
+            known: What is known of it; then ``None`` is returned when it did not change.
+
+        Raises:
+            SourceError: A document could not be had.
+            DocumentError: A document cannot be used.
+            EngineError: The workers cannot read.
+        """
+        equipment = self._pull.equipment
+        fetched = DocumentFetcher(equipment.fetcher, equipment.scratch).get(
+            uri,
+            etag=known.etag if known else "",
+            last_modified=known.last_modified if known else "",
+        )
+        if fetched is None:
+            return None
+        with fetched:
+            index = fetched.open()
+            if index.header.capability is Capability.RESOURCE_DUMP or not index.header.is_index:
+                return self._read_here(uri)
+            expect(index, Capability.RESOURCE_LIST)
+            parts, header, dialect = parts_of(index), index.header, index.dialect
+            at_home = is_at_home(fetched)
+        found = list(self._read_parts(parts))
+        ats = [known_microseconds(header.at), *(one.at for _, one in found)]
+        stated = [at for at in ats if at is not None]
+        snapshot = Snapshot(
+            at=min(stated) if stated else None,
+            entries=sum(one.entries for _, one in found),
+            complete=at_home
+            and all(one.complete and _fits(parts[part], one, header) for part, one in found),
+            dialect=dialect,
+            seen=(),
+        )
+        return self._pull.believed(snapshot)
+
+    def _read_here(self, uri: str) -> Snapshot | None:
+        """Read what is no index on this machine."""
+        with closing(self._pull.new_spool()) as spool:
+            snapshot = self._pull.read_list(uri, spool)
+            file = f"{self._crew.folder()}/listed"
+            self._crew.tables.write_listed(file, map(row_of, spool))
+        self.files.append(file)
+        return snapshot
+
+    def _read_parts(self, parts: dict[str, Part]) -> Iterator[tuple[str, ListRead]]:
+        names = {f"{_READ}{self._terms.generation}-{n:05}": uri for n, uri in enumerate(parts)}
+        units = (
+            Reading(name=name, host=host_of(uri), uri=uri, terms=self._terms)
+            for name, uri in names.items()
+        )
+        for outcome in self._crew.read(units):
+            told = self._told(outcome)
+            file = self._crew.exchange.receive(outcome.name)
+            if file is None:
+                raise EngineError(
+                    f"a worker read {names[outcome.name]}, and its rows are not there",
+                    evidence=(("kept", "nothing was changed"),),
+                    hint="see that all workers reach the same store, then run the same command",
+                )
+            self._crew.exchange.remove(outcome.name)
+            self.files.append(file)
+            self._refuse(told)
+            yield names[outcome.name], told
+
+    def _told(self, outcome: Outcome) -> ListRead:
+        if outcome.failed is None:
+            return msgspec.json.decode(outcome.told, type=ListRead)
+        if outcome.told is not None:
+            raise error_of(msgspec.json.decode(outcome.told, type=Fault))
+        raise EngineError(
+            f"a list could not be read: {outcome.failed[1]}",
+            evidence=(("kept", "nothing was changed"),),
+            hint="see that the workers live, then run the same command",
+        )
+
+    def _refuse(self, told: ListRead) -> None:
+        refusals: Refusals = self._pull.selection.refusals
+        before = refusals.count
+        for one in told.kept:
+            refusals.add(one.uri, one.code, one.reason)
+        unnamed = told.refused - len(told.kept)
+        refusals.count = max(refusals.count, before) + unnamed
+        refusals.news += unnamed
+
+
+def host_of(uri: str) -> str:
+    """Return the host that is asked for a URI, with its port."""
+    return urlsplit(uri).netloc.rpartition("@")[2].lower()
+
+
+def _fits(announced: Part, told: ListRead, index: Header) -> bool:
+    at = None if told.at is None else from_microseconds(told.at)
+    return fits_index(announced, Header(capability=Capability.RESOURCE_LIST, at=at), index)

@@ -1,0 +1,290 @@
+"""Slices of what is to be fetched: handed to workers, and what became of them taken back."""
+
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from itertools import islice
+from typing import Final, NamedTuple
+
+import msgspec
+
+from resourcesync.destination.budget import Budget
+from resourcesync.destination.landing import Tally
+from resourcesync.destination.plan import forgotten
+from resourcesync.destination.tasks import next_try
+from resourcesync.distributed.crew import Crew
+from resourcesync.distributed.lists import host_of
+from resourcesync.distributed.units import Bringing, Brought, Terms
+from resourcesync.distributed.work import TOLD
+from resourcesync.errors import BudgetError, StateError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock, Reporter
+from resourcesync.ports.engines import Outcome
+from resourcesync.ports.mirror import Copy, Pending, Step, Task
+from resourcesync.ports.tables import DoneRow, Slice, WorkRow
+
+_WORK: Final = "work/"
+_DONE: Final = "done/"
+_CHUNK: Final = 1_000
+_SAMPLE: Final = 100
+_KEPT_FAILURES: Final = 1_000
+
+
+class Ended(NamedTuple):
+    """How bringing slices ended.
+
+    Attributes:
+        tally: What was done, all slices together.
+        complete: Whether every slice was brought.
+        requests, received: What the network took, all workers together.
+    """
+
+    tally: Tally
+    complete: bool
+    requests: int
+    received: int
+
+
+class Slices:
+    """The slices of one pull.
+
+    Args:
+        crew: Workers and tables.
+        clock: Time; it may end the run by raising.
+        report: Takes events.
+    """
+
+    def __init__(self, crew: Crew, clock: Clock, report: Reporter) -> None:
+        self._crew = crew
+        self._clock = clock
+        self._report = report
+
+    # --- what an earlier run left ---
+
+    def take_over(self) -> None:
+        """Take what workers of a run that was killed did; hold nothing for known of the rest.
+
+        What they are still about to put in place, they cannot: their slices are gone.
+        """
+        exchange = self._crew.exchange
+        left = sorted(exchange.names(_WORK))
+        done = set(exchange.names(_DONE))
+        for name in left:
+            outcome = f"{_DONE}{name.removeprefix(_WORK)}"
+            if outcome in done:
+                self._take(name, outcome)
+            else:
+                self._doubt(name)
+                exchange.remove(name)
+        for name in exchange.names(_DONE):
+            exchange.remove(name)
+
+    def _doubt(self, work: str) -> None:
+        """Hold nothing for known of the copies of a slice: some may be others by now."""
+        file = self._crew.exchange.receive(work)
+        if file is None:
+            return
+        rows = self._crew.tables.read_work(file)
+        while group := list(islice(rows, _CHUNK)):
+            copies = [row.copy for row in group if row.copy is not None]
+            self._crew.state.known(copies, [row.listed.uri for row in group])
+            self._crew.state.commit(Step(doubted=[forgotten(copy) for copy in copies]))
+
+    # --- bringing ---
+
+    def bring(self, slices: Iterable[Slice], terms: Terms, budget: Budget) -> Ended:
+        """Have slices brought; what became of each is remembered as it comes.
+
+        Args:
+            slices: Files of this machine.
+            terms: Of the pull.
+            budget: What the run may take.
+
+        Raises:
+            EngineError: The engine cannot do it; what was complete is kept.
+            StorageError: The mirror cannot be written; the same holds.
+        """
+        waiting: dict[str, Bringing] = {}
+        ended = Ended(Tally(), complete=True, requests=0, received=0)
+        total = _Total()
+        units = self._units(slices, terms, budget, waiting, total)
+        try:
+            with closing(_closable(self._crew.bring(units))) as outcomes:
+                for outcome in outcomes:
+                    unit = waiting.pop(outcome.name)
+                    ended = self._took(unit, outcome, ended)
+                    self._tell_progress(ended, total)
+        except BudgetError:
+            budget.end_of_time()
+        for unit in waiting.values():  # a worker may be at it still, and must not go on
+            self._doubt(unit.work)
+            self._crew.exchange.remove(unit.work)
+        return ended._replace(complete=ended.complete and not waiting and not budget.spent)
+
+    def _units(
+        self,
+        slices: Iterable[Slice],
+        terms: Terms,
+        budget: Budget,
+        waiting: dict[str, Bringing],
+        total: "_Total",
+    ) -> Iterator[Bringing]:
+        for number, one in enumerate(slices):
+            if not budget.begin(one.size):
+                return
+            name = f"{terms.generation}-{number:06}"
+            self._crew.exchange.send(f"{_WORK}{name}", one.file)
+            unit = Bringing(
+                name=f"{_DONE}{name}",
+                host=self._host(one),
+                work=f"{_WORK}{name}",
+                rows=one.rows,
+                size=one.size,
+                terms=terms,
+            )
+            total.rows += one.rows
+            total.size += one.size
+            waiting[unit.name] = unit
+            yield unit
+
+    def _host(self, one: Slice) -> str:
+        """Return the host that most of a slice is asked of, by its first rows."""
+        rows = islice(self._crew.tables.read_work(one.file), _SAMPLE)
+        hosts = Counter(host_of(row.listed.loc) for row in rows)
+        return hosts.most_common(1)[0][0] if hosts else ""
+
+    def _took(self, unit: Bringing, outcome: Outcome, before: Ended) -> Ended:
+        if outcome.failed is not None:
+            self._doubt(unit.work)
+            self._crew.exchange.remove(unit.work)
+            code, reason = outcome.failed
+            message = f"{unit.rows} resources were not fetched: {reason}"
+            self._report("warning", {"code": code, "message": message})
+            return before._replace(complete=False)
+        told = msgspec.json.decode(outcome.told, type=Brought)
+        self._take(unit.work, unit.name)
+        return Ended(
+            _sum(before.tally, told.tally),
+            complete=before.complete,
+            requests=before.requests + told.requests,
+            received=before.received + told.received,
+        )
+
+    def _take(self, work: str, done: str) -> None:
+        """Remember what became of a slice; then its files are not needed any more."""
+        exchange, tables = self._crew.exchange, self._crew.tables
+        slice_, outcome = exchange.receive(work), exchange.receive(done)
+        if slice_ is None or outcome is None:
+            raise StateError(
+                f"what became of {work} cannot be read",
+                evidence=(("kept", "all copies"),),
+                hint="see that the store keeps what is put there, then run the same command",
+            )
+        pairs = zip(tables.read_work(slice_), tables.read_done(outcome), strict=True)
+        while group := list(islice(pairs, _CHUNK)):
+            self._remember(group)
+        exchange.remove(work)  # first: without it, the other is nobody's
+        for name in (done, f"{done}{TOLD}", f"{done}.begun"):
+            exchange.remove(name)
+
+    def _remember(self, pairs: list[tuple[WorkRow, DoneRow]]) -> None:
+        state = self._crew.state
+        state.known([work.copy for work, _ in pairs if work.copy], [d.uri for _, d in pairs])
+        changed = [(w, d.copy) for w, d in pairs if d.copy is not None and d.copy != w.copy]
+        state.commit(
+            Step(
+                installed=[copy for _, copy in changed if copy.length >= 0],
+                doubted=[copy for _, copy in changed if copy.length < 0],
+                removed=[d.uri for w, d in pairs if d.copy is None and w.copy is not None],
+                settled=[d.uri for _, d in pairs if d.pending is None],
+                pending=[self._again(d.pending) for _, d in pairs if d.pending is not None],
+                now=to_microseconds(self._clock.now()),
+            )
+        )
+        for work, copy in changed:
+            if copy.length >= 0:
+                self._tell(work, copy)
+        for work, done in pairs:
+            if done.pending is not None and done.pending.task == Task.FETCH:
+                self._tell_failed(work, done.pending)
+
+    def _again(self, row: Pending) -> Pending:
+        """Return a task that failed, with the tries of earlier runs: a worker knows of none."""
+        known = self._crew.state.pending_of(row.uri)
+        if known is None or known.task != row.task or row.task != Task.FETCH:
+            return row
+        tries = known.tries + row.tries
+        return row._replace(tries=tries, due=next_try(tries, row.first))
+
+    # --- telling ---
+
+    def _tell(self, work: WorkRow, copy: Copy) -> None:
+        before = work.copy
+        self._report(
+            "item",
+            {
+                "status": "ok",
+                "action": "create" if before is None else "update",
+                "uri": work.listed.loc,
+                "path": copy.path,
+                "bytes": copy.length,
+                "was_bytes": None if before is None else before.length,
+                "hash": copy.digests,
+                "verified": copy.fixity == "verified",
+                "fixity": copy.fixity,
+            },
+        )
+
+    def _tell_failed(self, work: WorkRow, row: Pending) -> None:
+        self._report(
+            "item",
+            {
+                "status": "error",
+                "action": "create" if work.copy is None else "update",
+                "uri": row.loc,
+                "path": row.path,
+                "code": row.code,
+                "reason": row.reason,
+                "tries": row.tries,
+                "kept": work.copy is not None,
+            },
+        )
+
+    def _tell_progress(self, ended: Ended, total: "_Total") -> None:
+        self._report(
+            "progress",
+            {
+                "done": ended.tally.done,
+                "total": total.rows,
+                "bytes_done": ended.tally.useful,
+                "bytes_total": total.size,
+                "failed": ended.tally.failed,
+            },
+        )
+
+
+class _Total:
+    """How much was handed out so far."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.size = 0
+
+
+def _closable(outcomes: Iterator[Outcome]) -> Generator[Outcome, None, None]:
+    yield from outcomes
+
+
+def _sum(one: Tally, other: Tally) -> Tally:
+    fixity = Counter(one.fixity)
+    fixity.update(other.fixity)
+    return Tally(
+        created=one.created + other.created,
+        updated=one.updated + other.updated,
+        same=one.same + other.same,
+        failed=one.failed + other.failed,
+        useful=one.useful + other.useful,
+        contradicting=one.contradicting + other.contradicting,
+        fixity=dict(fixity),
+        failures=[*one.failures, *other.failures][:_KEPT_FAILURES],
+    )

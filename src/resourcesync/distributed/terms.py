@@ -1,0 +1,30 @@
+"""The terms of a pull, for its workers."""
+
+from resourcesync.destination.options import Filters
+from resourcesync.destination.pulling import Pull
+from resourcesync.distributed.crew import Crew
+from resourcesync.distributed.units import Terms
+
+
+def terms_of(pull: Pull, crew: Crew, *, at: int, listed_at: int = 0) -> Terms:
+    """Return what all units of a pull have in common.
+
+    Args:
+        pull: What the pull works with.
+        crew: Workers and tables.
+        at: The Source's time that the plan knows it up to, microseconds.
+        listed_at: The Source's time of the Resource List, microseconds.
+    """
+    identity = pull.memory.identity
+    assert identity is not None, "a pull has found its Source"
+    return Terms(
+        identity=identity,
+        filters=pull.options.filters or pull.memory.filters or Filters(),
+        site=crew.site,
+        generation=pull.generation,
+        at=at,
+        listed_at=listed_at,
+        lenient=pull.options.verify == "lenient",
+        own_algorithm=pull.options.own_algorithm,
+        obeying=pull.options.delete != "never",
+    )
