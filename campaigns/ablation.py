@@ -18,14 +18,15 @@ from resourcesync.destination import (
     cursor,
     incremental,
     landing,
+    last_changes,
+    new_changes,
     seen_lists,
     transfer,
 )
-from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Purpose
-from resourcesync.ports.mirror import Fixity
+from resourcesync.ports.mirror import Fixity, SeenDocument
 from resourcesync.simulator import network
 from resourcesync.simulator.world import simulate
 
@@ -45,14 +46,14 @@ def _after_t_only() -> Iterator[Patch]:
     def new(change: Change, _position: int, *, through: int, **_: object) -> bool:
         return change.time is not None and to_microseconds(change.time) > through
 
-    yield change_lists, "is_new", new
+    yield new_changes, "is_new", new
 
 
 def _from_t_on_only() -> Iterator[Patch]:
     def new(change: Change, _position: int, *, through: int, **_: object) -> bool:
         return change.time is not None and to_microseconds(change.time) >= through
 
-    yield change_lists, "is_new", new
+    yield new_changes, "is_new", new
 
 
 def _mismatches_dropped() -> Iterator[Patch]:
@@ -70,7 +71,7 @@ def _time_of_fetching() -> Iterator[Patch]:
     def advance(_through: int, *, now: int, **_: object) -> int:
         return now
 
-    yield change_lists, "advance", advance
+    yield new_changes, "advance", advance
 
 
 def _old_lists_accepted() -> Iterator[Patch]:
@@ -82,13 +83,11 @@ def _old_lists_accepted() -> Iterator[Patch]:
 def _shorter_lists_accepted() -> Iterator[Patch]:
     intact = seen_lists.is_intact
 
-    def shortened(fetched: Any, seen: Any) -> bool:
-        try:
-            return intact(fetched, seen)
-        except SourceUnavailableError:
-            return True
+    def shortened(prefix: cursor.Prefix, seen: SeenDocument) -> bool:
+        return prefix.entries < seen.entries or intact(prefix, seen)
 
-    yield change_lists, "is_intact", shortened
+    yield new_changes, "check_no_shorter", lambda *_: None
+    yield new_changes, "is_intact", shortened
 
 
 def _cut_lists_accepted() -> Iterator[Patch]:
@@ -108,11 +107,19 @@ def _old_lastmod_believed() -> Iterator[Patch]:
         return change.time is None
 
     yield cursor, "is_undated", undated
-    yield change_lists, "is_undated", undated
+    yield new_changes, "is_undated", undated
 
 
 def _rewritten_lists_believed() -> Iterator[Patch]:
     yield incremental.Incremental, "_is_rewritten", lambda *_: False
+
+
+def _once_a_day() -> Iterator[Patch]:
+    yield last_changes.LastChanges, "are_taken_back", False
+
+
+def _order_tells_nothing() -> Iterator[Patch]:
+    yield new_changes, "old_entries", lambda *_: 0
 
 
 RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
@@ -127,6 +134,8 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
     "lists that are cut short are refused": _cut_lists_accepted,
     "an old lastmod hides no change": _old_lastmod_believed,
     "a rewritten list leads to a baseline": _rewritten_lists_believed,
+    "what was taken back is put right at once": _once_a_day,
+    "the order tells of the time": _order_tells_nothing,
 }
 """What each rule is, and what takes it away."""
 

@@ -1,0 +1,83 @@
+"""The changes that were read last: what a list that was written anew must still account for.
+
+A list that does not begin any more with what was processed may have been sorted, merged or cut at
+its old end by its Source; then nothing is lost. Or the Source was set back, and changes that were
+processed are listed nowhere any more; or the list is an old copy. The last changes tell which.
+"""
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from resourcesync.destination.cursor import OVERLAP
+from resourcesync.model.resources import Change
+from resourcesync.model.timestamps import to_microseconds
+
+KEPT: Final = 16
+"""How many resources are remembered whose changes were read last."""
+_MOST: Final = 16 * KEPT
+_NOTED: Final = msgspec.json.Decoder(list[tuple[str, int | None]])
+
+
+class LastChanges:
+    """The resources that changed last, each with the time of its change, the newest at the end.
+
+    Args:
+        known: Those of the reading before, by URI.
+    """
+
+    def __init__(self, known: Mapping[str, int | None]) -> None:
+        self._known = dict(known)
+        self._recent = dict(known)
+        self._met: dict[str, int | None] = {}
+        self._is_found: set[str] = set()
+
+    @classmethod
+    def of_note(cls, note: str | None) -> "LastChanges":
+        """Return what a note tells; nothing for one that cannot be read."""
+        try:
+            return cls(dict(_NOTED.decode(note or "[]")))
+        except msgspec.MsgspecError:
+            return cls({})
+
+    def note(self) -> str:
+        """Return the last ones as a note."""
+        skipped = max(0, len(self._recent) - KEPT)
+        return msgspec.json.encode(list(islice(self._recent.items(), skipped, None))).decode()
+
+    def add(self, change: Change) -> None:
+        """Take the next change of the lists, new or not."""
+        uri = change.resource.uri
+        time = None if change.time is None else to_microseconds(change.time)
+        if uri in self._known:
+            self._meet(uri, time)
+        recent = self._recent
+        recent.pop(uri, None)
+        recent[uri] = time
+        if len(recent) > _MOST:
+            self._recent = dict(islice(recent.items(), len(recent) - KEPT, None))
+
+    def _meet(self, uri: str, time: int | None) -> None:
+        known, met = self._known[uri], self._met.get(uri)
+        if time is not None and known is not None and abs(time - known) <= OVERLAP:
+            self._is_found.add(uri)
+        self._met[uri] = met if time is None else max(time, met or 0)
+
+    @property
+    def are_taken_back(self) -> bool:
+        """Whether the newest of the known changes is in none of the lists, nor a later one for it.
+
+        Where the resource changed again since, and only that is listed, the one before it tells,
+        and so on. What has no time proves nothing; but its resource must be listed.
+        """
+        for uri, known in reversed(self._known.items()):
+            if uri in self._is_found:
+                return False
+            if uri not in self._met:
+                return True
+            met = self._met[uri]
+            if known is not None and met is not None and met < known:
+                return True
+        return False

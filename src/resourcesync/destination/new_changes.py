@@ -1,0 +1,143 @@
+"""What is new in one Change List: behind what was processed, or by its times (§12)."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from resourcesync.destination.cursor import (
+    Latest,
+    Prefix,
+    Span,
+    advance,
+    is_new,
+    is_undated,
+    old_entries,
+    without_borrowed_time,
+)
+from resourcesync.destination.history import History
+from resourcesync.destination.resource_lists import seen_document
+from resourcesync.destination.seen_lists import changes_of, check_no_shorter, is_intact
+from resourcesync.destination.selection import Selection
+from resourcesync.discovery import FetchedDocument
+from resourcesync.documents.reading import Document
+from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.model.resources import Change
+from resourcesync.ports.mirror import SeenDocument
+
+
+class NewChanges:
+    """Reads one Change List, once, unless it was written anew or does not tell its times.
+
+    Args:
+        fetched: The list.
+        span: The interval that it covers.
+        history: Takes what is new.
+        selection: Turns entries into rows.
+        now: The present moment, microseconds.
+    """
+
+    def __init__(
+        self,
+        fetched: FetchedDocument,
+        span: Span,
+        history: History,
+        *,
+        selection: Selection,
+        now: int,
+    ) -> None:
+        self._fetched = fetched
+        self._span = span
+        self._history = history
+        self._selection = selection
+        self._now = now
+        self._prefix = Prefix()
+        self._latest = Latest(history.since, now)
+        self._known = 0
+        self._old: int | None = None
+
+    def take(self, seen: SeenDocument | None) -> None:
+        """Spool what is new.
+
+        Args:
+            seen: What was processed of the list.
+
+        Raises:
+            SourceUnavailableError: It has fewer changes than were processed: an old copy.
+            DocumentError: It cannot be used.
+        """
+        history, span = self._history, self._span
+        intact = True
+        document, changes = self._open(0 if seen is None else seen.entries)
+        if seen is not None:
+            self._pass(changes)
+            check_no_shorter(self._prefix.entries, seen)
+            intact = is_intact(self._prefix, seen)
+        if not intact:
+            history.rewritten = history.rewritten or span.uri
+            document, changes = self._open(0)
+        self._spool(changes, seen, intact=intact)
+        now = self._now
+        if not history.reaches and span.from_ is not None:
+            # What is missing lies before this list; from its start on we know everything.
+            history.through = advance(history.through, until=span.from_, last=None, now=now)
+        last = self._latest.moment
+        history.through = advance(history.through, until=span.until, last=last, now=now)
+        history.dialect = document.dialect
+        history.seen.append(
+            seen_document(self._fetched)._replace(
+                from_=span.from_ or 0,
+                until=span.until,
+                entries=self._prefix.entries,
+                prefix=self._prefix.hexdigest(),
+            )
+        )
+
+    def _open(self, known: int) -> tuple[Document, Iterator[Change]]:
+        """Begin to read the list, with so many changes in front that were processed."""
+        self._prefix, self._known = Prefix(), known
+        document = self._fetched.open(self._refuse)
+        return document, changes_of(document)
+
+    def _refuse(self, entry: RefusedEntry) -> None:
+        # What stands before the new entries was refused when it was new.
+        if self._prefix.entries >= self._known:
+            self._selection.refusals.entry(entry)
+
+    def _pass(self, changes: Iterator[Change]) -> None:
+        """Read what was processed."""
+        for change in islice(changes, self._known):
+            self._prefix.add(change)
+            self._history.last.add(change)
+            self._latest.add(without_borrowed_time(change, self._span))
+
+    def _spool(self, changes: Iterator[Change], seen: SeenDocument | None, *, intact: bool) -> None:
+        history, prefix = self._history, self._prefix
+        is_known = seen is not None and intact
+        for listed in changes:
+            position = prefix.entries
+            prefix.add(listed)
+            history.last.add(listed)
+            change = without_borrowed_time(listed, self._span)
+            self._latest.add(change)
+            if not history.undated and not is_new(
+                change, position, seen=seen, intact=intact, through=history.since
+            ):
+                continue
+            if is_undated(change, history.since):
+                if not is_known and position < self._old_entries():
+                    continue
+                history.undated = True
+            history.changes += 1
+            row = self._selection.change(change)
+            if row is not None:
+                history.spool.add(row)
+
+    def _old_entries(self) -> int:
+        """Return how many changes are older than T, as their order tells; read for it once."""
+        if self._old is None:
+            stream, span = self._fetched.stream, self._span
+            place = stream.tell()  # the list is being read, and will be from here on
+            changes = changes_of(self._fetched.open())
+            timed = (without_borrowed_time(change, span) for change in changes)
+            self._old = old_entries(timed, self._history.since)
+            stream.seek(place)
+        return self._old
