@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final
 from resourcesync.destination.accounting import report_of
 from resourcesync.destination.budget import Deadline
 from resourcesync.destination.deletion import empty_trash, take_over_trash
-from resourcesync.destination.incremental import Incremental
 from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
 from resourcesync.destination.mappers import TREE, check_mapper
 from resourcesync.destination.mapping import Profile, origin
 from resourcesync.destination.memory import Identity, KeptAudit, Memory
-from resourcesync.destination.options import Equipment, Filters, PullOptions
+from resourcesync.destination.options import Equipment, Filters, PullOptions, Ways
 from resourcesync.destination.patch_links import Largest
 from resourcesync.destination.plan import ABSENT
 from resourcesync.destination.pulling import Pull, Pulled
@@ -24,6 +23,7 @@ from resourcesync.destination.runs import Run, new_run
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
 from resourcesync.destination.templates import is_template, tidy
+from resourcesync.destination.ways import OwnWays
 from resourcesync.destination.whereabouts import Whereabouts, tell_source
 from resourcesync.discovery import Discovered
 from resourcesync.errors import (
@@ -37,7 +37,6 @@ from resourcesync.ports.mirror import Refused, SeenDocument, Step, Task
 
 if TYPE_CHECKING:
     from resourcesync.destination.auditing import AuditMethod
-    from resourcesync.destination.baseline import Baseline
     from resourcesync.destination.proving import Rolling
 
 _log = logging.getLogger(__name__)
@@ -57,6 +56,7 @@ class Destination:
         self._deadline = clock if isinstance(clock, Deadline) else Deadline(clock)
         equipment = replace(equipment, clock=self._deadline, lift_deadline=self._deadline.lift)
         self._equipment = equipment
+        self._ways: Ways = equipment.ways or OwnWays()
         self._memory = Memory(equipment.state)
         self._locator = Locator(equipment, self._memory)
 
@@ -171,23 +171,23 @@ class Destination:
         if due and lists.are_others():
             return None
         if options.mode == "baseline" or through is None or due:
-            pulled = _baseline(pull).run(gap=False)
+            pulled = self._ways.baseline(pull).run(gap=False)
         elif pull.found.change_list is not None:
             pulled = self._fill_hole(pull) or self._ask_list_again(pull)
-            news = Incremental(pull, lists.are_others)
+            news = self._ways.incremental(pull, lists.are_others)
             return pulled or news.run(pull.found.change_list, through)
         else:
             known = None if self._memory.unsure else self._known_list(pull)
-            pulled = _baseline(pull).run(gap=False, known=known)
+            pulled = self._ways.baseline(pull).run(gap=False, known=known)
             if not options.dry_run:
                 self._memory.write(found=pull.discovered)
-        return pulled or Incremental(pull).work_off(Mode.UNCHANGED)
+        return pulled or self._ways.incremental(pull, bool).work_off(Mode.UNCHANGED)
 
     def _fill_hole(self, pull: Pull) -> Pulled | None:
         """Take a newer Resource List if changes are missing; ``None`` when there is none yet."""
         if not self._memory.hole or pull.found.resource_list is None:
             return None
-        pulled = _baseline(pull).run(gap=False, known=self._known_list(pull), newer=True)
+        pulled = self._ways.baseline(pull).run(gap=False, known=self._known_list(pull), newer=True)
         if pulled is None:
             pull.warn("change-gap", "changes are missing until the Source's next Resource List")
         return pulled
@@ -204,7 +204,7 @@ class Destination:
         if not waiting and pull.found.change_list != pull.found.change_list_archive:
             return None
         known = self._known_list(pull)
-        return _baseline(pull).run(gap=False, known=known, newer=not waiting)
+        return self._ways.baseline(pull).run(gap=False, known=known, newer=not waiting)
 
     def _known_list(self, pull: Pull) -> SeenDocument | None:
         uri = pull.found.resource_list
@@ -387,9 +387,3 @@ class Destination:
 
 def _mapper(options: PullOptions) -> str:
     return tidy(options.mapper) if is_template(options.mapper) else options.mapper
-
-
-def _baseline(pull: Pull) -> "Baseline":
-    from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - needed once a week
-
-    return Baseline(pull)

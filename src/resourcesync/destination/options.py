@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, Protocol
 
 from resourcesync.destination.choosing import DumpPolicy
 from resourcesync.destination.mappers import MapperFactory, no_mappers
@@ -91,6 +91,18 @@ class PullOptions:
     mapper: str = ""
 
 
+class Ways(Protocol):
+    """How a Destination synchronizes, where that is not done here by itself."""
+
+    def baseline(self, pull: Any) -> Any:
+        """Return what does baseline synchronization for a pull, as ``Baseline`` does."""
+        ...
+
+    def incremental(self, pull: Any, are_others: Callable[[], bool]) -> Any:
+        """Return what does incremental synchronization for a pull, as ``Incremental`` does."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equipment:
     """What a Destination works with.
@@ -113,6 +125,7 @@ class Equipment:
         patches: The formats of patches that can be applied, by media type.
         mappers: Returns a plug-in that gives URIs their places, by its name.
         is_expected: Whether a first pull that fails is remembered: a mirror is to be here.
+        ways: How it synchronizes, where others help; ``None``: by itself.
     """
 
     folder: str
@@ -132,3 +145,4 @@ class Equipment:
     patches: Mapping[str, PatchFormat] = field(default_factory=dict)
     mappers: Callable[[str], MapperFactory] = no_mappers
     is_expected: bool = False
+    ways: Ways | None = None

@@ -24,10 +24,13 @@ class FetchStats:
     Attributes:
         requests: Requests sent, with redirects, further tries and ``robots.txt``.
         received: Bytes received, heads of responses included.
+        wait: Seconds for which a server still wants to be left alone; 0 when that is over, ``None``
+            when none ever said so (429, 503).
     """
 
     requests: int
     received: int
+    wait: float | None = None
 
 
 _FORGETFUL: Final = Forgetful()
@@ -126,7 +129,9 @@ class CurlFetcher:
     @property
     def stats(self) -> FetchStats:
         """What was done so far."""
-        return FetchStats(requests=self._counts.requests, received=self._counts.received)
+        counts, quiet = self._counts, self._counts.quiet_until
+        wait = None if quiet is None else max(0.0, quiet - self._clock.monotonic())
+        return FetchStats(requests=counts.requests, received=counts.received, wait=wait)
 
     def close(self) -> None:
         """Close all connections."""

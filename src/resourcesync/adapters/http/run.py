@@ -56,6 +56,7 @@ class Counts:
 
     requests: int = 0
     received: int = 0
+    quiet_until: float | None = None
 
 
 class Run:
@@ -281,6 +282,8 @@ class Run:
             lane.origin.trouble = error
             if error.status in PUSHBACK:
                 politeness.pushed_back(now, error.retry_after)
+                until = now + (error.retry_after or 0.0)
+                self._counts.quiet_until = max(self._counts.quiet_until or 0.0, until)
             if error.status in PUSHBACK or error.code in _CROWDED:
                 politeness.crowded(now, transfer.began)
             politeness.failed(now, probe=transfer.errand.probe, answered=transfer.head is not None)

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -43,6 +44,7 @@ class MirrorFolder:
     Args:
         root: The mirror's folder; made when it does not exist.
         clock: Tells since when the lock is held.
+        open_state: Opens the memory at a path, made when it does not exist.
 
     Raises:
         LockedError: Another run holds the mirror; the message says who.
@@ -51,8 +53,14 @@ class MirrorFolder:
         StateError: The memory is damaged or from a newer version.
     """
 
-    def __init__(self, root: Path, clock: Clock) -> None:
+    def __init__(
+        self,
+        root: Path,
+        clock: Clock,
+        open_state: Callable[[Path], SqliteMirrorState] = SqliteMirrorState,
+    ) -> None:
         self.root = root
+        self._open_state = open_state
         self._oldest_part = clock.now().timestamp() - _PART_SECONDS
         self._descriptors: list[int] = []
         self.state: SqliteMirrorState | None = None
@@ -81,7 +89,7 @@ class MirrorFolder:
         except OSError as error:
             raise storage_error(error, f"opening the mirror {self.root}") from error
         was_clean = not (self.root / OWN_FOLDER / f"{STATE_FILE}-wal").exists()
-        self.state = SqliteMirrorState(self.root / OWN_FOLDER / STATE_FILE)
+        self.state = self._open_state(self.root / OWN_FOLDER / STATE_FILE)
         if not was_clean:
             self.state.check()
         self.check_marker()
