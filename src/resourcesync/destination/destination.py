@@ -37,6 +37,7 @@ from resourcesync.ports.mirror import Refused, SeenDocument, Step, Task
 
 if TYPE_CHECKING:
     from resourcesync.destination.auditing import AuditMethod
+    from resourcesync.destination.baseline import Baseline
     from resourcesync.destination.proving import Rolling
 
 _log = logging.getLogger(__name__)
@@ -171,23 +172,27 @@ class Destination:
         if due and lists.are_others():
             return None
         if options.mode == "baseline" or through is None or due:
-            pulled = self._ways.baseline(pull).run(gap=False)
+            pulled = self._baseline(pull).run(gap=False)
         elif pull.found.change_list is not None:
             pulled = self._fill_hole(pull) or self._ask_list_again(pull)
             news = self._ways.incremental(pull, lists.are_others)
             return pulled or news.run(pull.found.change_list, through)
         else:
             known = None if self._memory.unsure else self._known_list(pull)
-            pulled = self._ways.baseline(pull).run(gap=False, known=known)
+            pulled = self._baseline(pull).run(gap=False, known=known)
             if not options.dry_run:
                 self._memory.write(found=pull.discovered)
         return pulled or self._ways.incremental(pull, bool).work_off(Mode.UNCHANGED)
+
+    def _baseline(self, pull: Pull) -> "Baseline":
+        made: Baseline = self._ways.baseline(pull)
+        return made
 
     def _fill_hole(self, pull: Pull) -> Pulled | None:
         """Take a newer Resource List if changes are missing; ``None`` when there is none yet."""
         if not self._memory.hole or pull.found.resource_list is None:
             return None
-        pulled = self._ways.baseline(pull).run(gap=False, known=self._known_list(pull), newer=True)
+        pulled = self._baseline(pull).run(gap=False, known=self._known_list(pull), newer=True)
         if pulled is None:
             pull.warn("change-gap", "changes are missing until the Source's next Resource List")
         return pulled
@@ -204,7 +209,7 @@ class Destination:
         if not waiting and pull.found.change_list != pull.found.change_list_archive:
             return None
         known = self._known_list(pull)
-        return self._ways.baseline(pull).run(gap=False, known=known, newer=not waiting)
+        return self._baseline(pull).run(gap=False, known=known, newer=not waiting)
 
     def _known_list(self, pull: Pull) -> SeenDocument | None:
         uri = pull.found.resource_list
