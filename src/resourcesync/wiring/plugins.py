@@ -27,6 +27,7 @@ ACCOUNTS: Final = "resourcesync.accounts"
 ORIGINALS: Final = "resourcesync.originals"
 STORES: Final = "resourcesync.stores"
 TRANSPORTS: Final = "resourcesync.transports"
+ENGINES: Final = "resourcesync.engines"
 
 _OURS: Final = "resourcesync"
 _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
@@ -61,6 +62,11 @@ _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
     },
     ORIGINALS: {"s3": "resourcesync.adapters.objects.originals:open_originals"},
     STORES: {"s3": "resourcesync.adapters.objects:open_store"},
+    ENGINES: {
+        "dask": "resourcesync.adapters.engines.dask:open_dask",
+        "processes": "resourcesync.adapters.engines.processes:open_processes",
+        "spark": "resourcesync.adapters.engines.spark:open_spark",
+    },
     TRANSPORTS: {
         "http": "resourcesync.adapters.http.fetcher:CurlFetcher",
         "https": "resourcesync.adapters.http.fetcher:CurlFetcher",

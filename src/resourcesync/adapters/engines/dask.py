@@ -1,0 +1,166 @@
+"""Units on a Dask cluster that runs already: its scheduler knows the workers, and loses none."""
+
+import importlib
+import logging
+import pkgutil
+from concurrent.futures import BrokenExecutor, CancelledError
+from contextlib import suppress
+from typing import Any, Final
+
+from resourcesync import __version__
+from resourcesync.adapters.engines.performing import perform
+from resourcesync.errors import ConfigurationError, EngineError
+from resourcesync.ports.engines import Outcome, Promise, Share, Unit, Work
+
+_PATIENCE: Final = 30
+"""Seconds to wait for the scheduler, and for its first worker."""
+_FRESH: Final = 10
+"""How many times the number of threads is told before the scheduler is asked for it again."""
+_OURS: Final = "resourcesync:__version__"
+_NAMED: Final = 3
+
+_log = logging.getLogger(__name__)
+
+
+class DaskEngine:
+    """An ``Engine`` on a Dask cluster, as large as the cluster is at the moment.
+
+    A unit whose worker is lost is begun again by Dask itself, on another.
+
+    Args:
+        address: The scheduler's, in Dask's own form.
+        most: Most units at a time; ``None`` takes a unit for each thread of the workers.
+
+    Raises:
+        ConfigurationError: Dask is not installed here.
+        EngineError: No scheduler or no worker is there, or they lack this version of the package.
+    """
+
+    def __init__(self, address: str, most: int | None = None) -> None:
+        self._address = address
+        self._most = most
+        self._asked = 0
+        self._slots = 1
+        self._client = self._connect()
+        try:
+            self._check()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def slots(self) -> int:
+        """How many threads all workers have together."""
+        if self._asked % _FRESH == 0:
+            with suppress(OSError, TimeoutError, KeyError):
+                found = self._client.scheduler_info(n_workers=0)
+                threads = found["total_threads"]
+                self._slots = max(1, threads if self._most is None else min(threads, self._most))
+        self._asked += 1
+        return self._slots
+
+    def submit(self, work: Work, unit: Unit, share: Share) -> Promise:
+        """Begin a unit on one of the workers.
+
+        Raises:
+            EngineError: The scheduler is gone.
+        """
+        if self._client.status not in ("running", "connecting"):
+            raise EngineError(f"the scheduler at {self._address} is gone")
+        return _Promise(self._client.submit(perform, work, unit, share, pure=False))
+
+    def mend(self) -> bool:
+        """Look for the scheduler again: it may have been restarted."""
+        self.close()
+        try:
+            self._client = self._connect()
+        except EngineError as error:
+            _log.warning("%s", error.message)
+            return False
+        return True
+
+    def close(self) -> None:
+        """Leave the cluster; what is under way is given up."""
+        with suppress(OSError, TimeoutError, RuntimeError):  # it may be gone, which is as well
+            self._client.close(timeout=_PATIENCE)
+
+    def _connect(self) -> Any:
+        distributed = _imported()
+        try:
+            client = distributed.Client(self._address, timeout=_PATIENCE, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise EngineError(
+                f"no Dask scheduler answers at {self._address}",
+                evidence=(("got", f"{type(error).__name__}: {error}"[:500]),),
+                hint="begin one: dask scheduler",
+            ) from error
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError as error:
+            client.close()
+            raise EngineError(
+                f"the Dask scheduler at {self._address} has no workers",
+                hint=f"begin some: dask worker {self._address}",
+            ) from error
+        return client
+
+    def _check(self) -> None:
+        """Ask all whether they can import us: the scheduler must, too, since it reads the graph."""
+        try:
+            found = {"the scheduler": self._client.run_on_scheduler(pkgutil.resolve_name, _OURS)}
+        except ImportError as error:
+            found = {"the scheduler": error}
+        found |= self._client.run(pkgutil.resolve_name, _OURS, on_error="return")
+        others = [(where, it) for where, it in found.items() if it != __version__]
+        if others:
+            raise EngineError(
+                f"resourcesync {__version__} is not where units are done",
+                evidence=tuple((where, f"{it}"[:200]) for where, it in others[:_NAMED]),
+                hint=f"on the scheduler and each worker: pip install resourcesync=={__version__}",
+            )
+
+
+class _Promise:
+    """A future of Dask's, which says of itself that it was cancelled when the scheduler is gone."""
+
+    def __init__(self, future: Any) -> None:
+        self._future = future
+
+    def result(self) -> Outcome:
+        try:
+            outcome: Outcome = self._future.result()
+        except CancelledError as error:
+            raise BrokenExecutor(" ".join(f"{error}".split())[:500]) from None
+        return outcome
+
+    def cancel(self) -> object:
+        return self._future.cancel()
+
+    def add_done_callback(self, fn: Any, /) -> object:
+        return self._future.add_done_callback(fn)
+
+
+def open_dask(address: str, workers: int | None) -> DaskEngine:
+    """Open the engine of an address ``dask://HOST:PORT``, or ``dask:`` and an address of Dask's.
+
+    Args:
+        address: It, such as ``dask://127.0.0.1:8786`` or ``dask:tls://scheduler:8786``.
+        workers: Most units at a time; ``None`` takes one for each thread of the workers.
+
+    Raises:
+        ConfigurationError: Dask is not installed here, or the address cannot be one.
+        EngineError: No scheduler or no worker is there, or they lack this version of the package.
+    """
+    rest = address.partition(":")[2]
+    if len(rest.strip("/")) == 0:
+        raise ConfigurationError(f"{address!r} names no scheduler", hint="dask://HOST:PORT")
+    return DaskEngine(f"tcp:{rest}" if rest.startswith("//") else rest, workers)
+
+
+def _imported() -> Any:
+    try:
+        return importlib.import_module("distributed")
+    except ImportError as error:
+        raise ConfigurationError(
+            "Dask needs another package", hint="pip install 'resourcesync[dask]'"
+        ) from error

@@ -1,0 +1,54 @@
+"""Units on an executor of ``concurrent.futures`` that a program has already."""
+
+from concurrent.futures import Executor
+
+from resourcesync.adapters.engines.performing import perform
+from resourcesync.errors import EngineError
+from resourcesync.ports.engines import Promise, Share, Unit, Work
+
+
+class ExecutorEngine:
+    """An ``Engine`` on any executor; it stays its owner's, who ends it.
+
+    Args:
+        executor: Whose workers can import this package, if they are other processes.
+        slots: How many calls it does at a time.
+    """
+
+    def __init__(self, executor: Executor, slots: int) -> None:
+        self._executor = executor
+        self._slots = max(1, slots)
+
+    @property
+    def slots(self) -> int:
+        """How many units are done at a time."""
+        return self._slots
+
+    def submit(self, work: Work, unit: Unit, share: Share) -> Promise:
+        """Begin a unit.
+
+        Raises:
+            EngineError: The executor was ended, or its workers died.
+        """
+        return submit(self._executor, work, unit, share)
+
+    def mend(self) -> bool:
+        """Return ``False``: only its owner can make another."""
+        return False
+
+    def close(self) -> None:
+        """Leave the executor as it is."""
+
+
+def submit(executor: Executor, work: Work, unit: Unit, share: Share) -> Promise:
+    """Begin a unit on an executor.
+
+    Raises:
+        EngineError: The executor was ended, or its workers died.
+    """
+    try:
+        return executor.submit(perform, work, unit, share)
+    except RuntimeError as error:  # a broken executor is one, too
+        raise EngineError("the executor takes no more work", evidence=(("got", f"{error}"),)) from (
+            error
+        )

@@ -1,0 +1,234 @@
+"""Units on Spark: one job of one task for each, begun from a thread of ours."""
+
+import importlib
+import itertools
+import re
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Final
+
+from resourcesync import __version__
+from resourcesync.adapters.engines.performing import perform, version
+from resourcesync.errors import ConfigurationError, EngineError
+from resourcesync.ports.engines import Outcome, Promise, Share, Unit, Work
+
+_MOST: Final = 512
+"""The most units at a time: each has a thread here and one of Java's."""
+_NAME: Final = "resourcesync"
+_PYTHON: Final = "python3"
+"""What Spark takes for Python where nobody says anything."""
+_QUIET: Final = (
+    ("spark.ui.showConsoleProgress", "false"),
+    ("spark.log.level", "FATAL"),  # what failed is told by us, without two pages of Java
+)
+_LONGEST: Final = 500
+_RAISED: Final = re.compile(r"^(?:[\w.]+\.)?EngineError: (.+)$", re.MULTILINE)
+_OF_PYTHON: Final = re.compile(r"^([\w.]*(?:Error|Exception|Interrupt)): (.+)$", re.MULTILINE)
+
+
+class SparkEngine:
+    """An ``Engine`` on a context of Spark's.
+
+    Args:
+        context: A ``pyspark.SparkContext``; it stays its owner's, who stops it.
+        most: Most units at a time; ``None`` takes a unit for each core.
+        ended: Called when the engine is closed and its jobs are over.
+    """
+
+    def __init__(
+        self, context: Any, most: int | None = None, *, ended: Callable[[], None] = lambda: None
+    ) -> None:
+        self._context = context
+        self._most = min(_MOST, most or _MOST)
+        self._ended = ended
+        self._numbers = itertools.count()
+        self._groups = f"{_NAME}-{id(self):x}"
+        self._under_way: set[str] = set()
+        self._threads = ThreadPoolExecutor(_MOST + 1, thread_name_prefix="resourcesync-spark")
+
+    @property
+    def slots(self) -> int:
+        """How many cores Spark has for us now."""
+        return max(1, min(int(self._context.defaultParallelism), self._most))
+
+    def submit(self, work: Work, unit: Unit, share: Share) -> Promise:
+        """Begin a unit as a job of one task.
+
+        Raises:
+            EngineError: The engine is closed.
+        """
+        group = f"{self._groups}-{next(self._numbers)}"
+        try:
+            future = self._threads.submit(self._do, group, unit.name, (work, unit, share))
+        except RuntimeError as error:
+            raise EngineError("Spark takes no more work", evidence=(("got", f"{error}"),)) from (
+                error
+            )
+        return _Promise(future, lambda: self._context.cancelJobGroup(group))
+
+    def check(self) -> None:
+        """Have a worker say which version of this package it has.
+
+        Raises:
+            EngineError: None or another, or no worker is there that can say it.
+        """
+        try:
+            found = self._job(f"{self._groups}-check", "is resourcesync there", _version, None)
+        except EngineError as error:
+            raise EngineError(
+                "no unit can be done on this Spark",
+                evidence=(("got", error.message),),
+                hint=f"on each worker: pip install resourcesync=={__version__}",
+            ) from error
+        if found != __version__:
+            raise EngineError(
+                f"resourcesync {__version__} is not where units are done",
+                evidence=(("a worker", f"{found}"),),
+                hint=f"on each worker: pip install resourcesync=={__version__}",
+            )
+
+    def mend(self) -> bool:
+        """Return ``False``: Spark gets new executors by itself."""
+        return False
+
+    def close(self) -> None:
+        """Cancel all jobs of ours and wait for their end."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        with suppress(Exception):  # Java may be gone, and with it the jobs
+            for group in list(self._under_way):
+                self._context.cancelJobGroup(group)
+        self._threads.shutdown(wait=True)
+        self._ended()
+
+    def _do(self, group: str, name: str, payload: tuple[Work, Unit, Share]) -> Outcome:
+        outcome: Outcome = self._job(group, name, _perform, payload)
+        return outcome
+
+    def _job(self, group: str, name: str, function: Callable[[Any], Any], payload: Any) -> Any:
+        self._under_way.add(group)
+        try:
+            self._context.setJobGroup(group, name, interruptOnCancel=True)
+            return self._context.parallelize([payload], 1).map(function).collect()[0]
+        except Exception as error:  # noqa: BLE001 - whatever Java says becomes one of ours
+            raise EngineError(cause_of(f"{error}")) from None
+        finally:
+            self._under_way.discard(group)
+
+
+def cause_of(text: str) -> str:
+    """Return the one line of a report of Spark's that says why.
+
+    It has the stack of Java, within it that of Python, and the cause at some place in the middle.
+    """
+    found = _RAISED.findall(text) or [
+        f"{kind}: {words}" for kind, words in _OF_PYTHON.findall(text)
+    ]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = found[0] if found else next((it for it in lines if not it.startswith(":")), "no cause")
+    return " ".join(said.split())[:_LONGEST]
+
+
+def _perform(payload: tuple[Work, Unit, Share]) -> Outcome:
+    return perform(*payload)
+
+
+def _version(_: object) -> str:
+    return version()
+
+
+class _Promise:
+    """A future of a thread's, whose cancelling reaches the job."""
+
+    def __init__(self, future: "Future[Outcome]", cancel: Callable[[], object]) -> None:
+        self._future = future
+        self._cancel = cancel
+
+    def result(self) -> Outcome:
+        return self._future.result()
+
+    def cancel(self) -> object:
+        if not self._future.cancel() and not self._future.done():
+            with suppress(Exception):  # Java may be gone, and with it the job
+                self._cancel()
+        return True
+
+    def add_done_callback(self, fn: Callable[[Any], object], /) -> None:
+        self._future.add_done_callback(fn)
+
+
+def open_spark(address: str, workers: int | None) -> SparkEngine:
+    """Open the engine of an address ``spark://HOST:PORT``, or ``spark:`` and a master of Spark's.
+
+    All else is as Spark's own configuration says.
+
+    Args:
+        address: It, such as ``spark:local[2]`` or ``spark:yarn``.
+        workers: Most units at a time; ``None`` takes one for each core.
+
+    Raises:
+        ConfigurationError: Spark is not installed here, or this program uses one already.
+        EngineError: Java or the master is not there, or the workers lack this version of ours.
+    """
+    pyspark = _imported()
+    rest = address.partition(":")[2]
+    master = address if rest.startswith("//") else rest
+    began = pyspark.SparkContext._gateway is None  # noqa: SLF001 - nothing else tells
+    context = _context(pyspark, master)
+    engine = SparkEngine(context, workers, ended=lambda: _stop(pyspark, context, java=began))
+    try:
+        engine.check()
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def _context(pyspark: Any, master: str) -> Any:
+    conf = pyspark.SparkConf().setAppName(_NAME)
+    if master:
+        conf.setMaster(master)
+    for key, value in _QUIET:
+        conf.setIfMissing(key, value)
+    try:
+        context = pyspark.SparkContext(conf=conf)
+    except ValueError as error:
+        raise ConfigurationError(
+            "this program uses Spark already", evidence=(("got", cause_of(f"{error}")),)
+        ) from error
+    except Exception as error:
+        raise EngineError(
+            f"Spark does not begin at {master}",
+            evidence=(("got", cause_of(f"{error}")),),
+            hint="see that Java 17 is here, and that the master is there",
+        ) from error
+    if context.pythonExec == _PYTHON:
+        context.pythonExec = sys.executable
+    return context
+
+
+def _stop(pyspark: Any, context: Any, *, java: bool) -> None:
+    """Stop a context, and the Java that was begun for it, which would stay otherwise."""
+    gateway = pyspark.SparkContext._gateway  # noqa: SLF001 - there is no public way
+    with suppress(Exception):  # Java may be gone
+        context.stop()
+    if not java or gateway is None:
+        return
+    with suppress(Exception):
+        gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        process.stdin.close()  # which it ends by
+        process.wait()
+    pyspark.SparkContext._gateway = None  # noqa: SLF001 - so that another can be begun
+    pyspark.SparkContext._jvm = None  # noqa: SLF001
+
+
+def _imported() -> Any:
+    try:
+        return importlib.import_module("pyspark")
+    except ImportError as error:
+        raise ConfigurationError(
+            "Spark needs another package", hint="pip install 'resourcesync[spark]'"
+        ) from error

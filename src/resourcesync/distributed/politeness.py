@@ -1,0 +1,246 @@
+"""Whose turn it is: how many units ask one host at a time, and how much each may ask. Pure.
+
+Workers share no state. Each unit is given its part of what may be asked of its host, and no more
+units are under way than there are parts; so what all ask together stays within the whole.
+Every moment is given by the caller, in seconds of a clock that never goes back.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final, NamedTuple
+
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports.engines import Outcome, Share, Unit
+
+LONGEST_WAIT: Final = 3_600.0
+"""Seconds: the most that a host is left alone for one outcome that says to wait."""
+
+_AHEAD: Final = 1_000
+_REMEMBERED: Final = 10_000
+_ROUNDING: Final = 1 + 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """What may be asked of one host, by all workers together.
+
+    Attributes:
+        units: Most units under way at a time.
+        rate: Requests per second; ``None`` sets no limit.
+        jobs: Requests at a time; ``None`` sets no limit.
+
+    Raises:
+        ConfigurationError: A value that cannot work.
+    """
+
+    units: int = 8
+    rate: float | None = None
+    jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("units", "rate", "jobs"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < inf:
+                raise ConfigurationError(f"{name} must be more than 0, not {value}")
+
+    def parts(self, slots: int) -> int:
+        """Return in how many parts a host's allowance is divided, where so many units fit."""
+        return max(1, min(self.units, slots, self.units if self.jobs is None else self.jobs))
+
+    def share(self, parts: int) -> Share:
+        """Return one part."""
+        return Share(
+            rate=None if self.rate is None else self.rate / parts,
+            jobs=None if self.jobs is None else max(1, self.jobs // parts),
+        )
+
+
+class Turn(NamedTuple):
+    """One time that a unit is given to the engine.
+
+    Attributes:
+        number: No other turn of the run has it.
+        unit: The unit.
+        share: What it may ask of its host.
+        begun: When.
+    """
+
+    number: int
+    unit: Unit
+    share: Share
+    begun: float
+
+
+@dataclass(slots=True)
+class _Lane:
+    """What is known of one host.
+
+    Attributes:
+        waiting: Its units that were read and are not under way.
+        running: The shares of those that are, by the number of their turn.
+        limit: Most of them after it said to wait; infinite before, and when it has grown back.
+        clean: How many came well since the limit changed.
+        cut: When the limit was halved.
+        quiet_until: It is left alone until then.
+    """
+
+    waiting: deque[Unit] = field(default_factory=deque)
+    running: dict[int, Share] = field(default_factory=dict)
+    limit: float = inf
+    clean: int = 0
+    cut: float = -inf
+    quiet_until: float = -inf
+
+
+class Turns:
+    """The units of a run, each of which is given a turn when its host may be asked.
+
+    Units are read one by one, as there is room. Those whose host may not be asked yet are kept, up
+    to a number; then nothing more is read until one of them has its turn. So units of other hosts
+    should not all come last.
+
+    Args:
+        units: What is to be done; may be without end.
+        manners: What may be asked of each host.
+        ahead: Most units that are kept.
+    """
+
+    def __init__(self, units: Iterable[Unit], manners: Manners, *, ahead: int = _AHEAD) -> None:
+        self._units = iter(units)
+        self._manners = manners
+        self._ahead = ahead
+        self._lanes: dict[str, _Lane] = {}
+        self._ring: deque[str] = deque()
+        self._idle: dict[str, None] = {}
+        self._waiting = 0
+        self._running = 0
+        self._parts = 1
+        self._given = 0
+        self._read_all = False
+
+    @property
+    def done(self) -> bool:
+        """Whether no unit is left, neither to be given a turn nor under way."""
+        return self._read_all and not self._waiting and not self._running
+
+    def next(self, now: float, slots: int) -> Turn | None:
+        """Give a unit its turn, if there is room and one whose host may be asked now.
+
+        Room is for one unit more than are done at a time, so that no worker waits for us.
+        """
+        self._parts = self._manners.parts(slots)
+        if self._running > slots:
+            return None
+        for _ in range(len(self._ring)):
+            host = self._ring.popleft()
+            lane = self._lanes[host]
+            turn = self._give(lane, lane.waiting[0], now) if self._may(host, lane, now) else None
+            if turn is not None:
+                self._waiting -= 1
+                lane.waiting.popleft()
+            if lane.waiting:
+                self._ring.append(host)
+            if turn is not None:
+                return turn
+        return self._next_read(now)
+
+    def take(self, unit: Unit, now: float) -> Turn | None:
+        """Give this unit its turn, if its host may be asked now; it is not one of those kept."""
+        lane = self._lane(unit.host)
+        return self._give(lane, unit, now) if self._may(unit.host, lane, now) else None
+
+    def again(self, unit: Unit) -> None:
+        """Keep a unit that was lost for another turn, before the others of its host."""
+        self._keep(unit, first=True)
+
+    def ended(self, turn: Turn, outcome: Outcome | None, now: float) -> None:
+        """Take note that a turn is over; ``None`` when what became of the unit is not known."""
+        lane = self._lanes[turn.unit.host]
+        del lane.running[turn.number]
+        self._running -= 1
+        if outcome is not None and turn.unit.host:
+            self._learn(lane, turn, outcome, now)
+        if not lane.running and not lane.waiting:
+            self._rest(turn.unit.host, lane, now)
+
+    def ready_at(self, now: float) -> float | None:
+        """Return when the next host has been left alone for long enough; ``None`` for none."""
+        quiet = (self._lanes[host].quiet_until for host in self._ring)
+        return min((moment for moment in quiet if moment > now), default=None)
+
+    def quiet_until(self, host: str) -> float:
+        """Return until when a host is left alone; in the past when it is not."""
+        lane = self._lanes.get(host)
+        return -inf if lane is None else lane.quiet_until
+
+    def _next_read(self, now: float) -> Turn | None:
+        while self._waiting < self._ahead and not self._read_all:
+            unit = next(self._units, None)
+            if unit is None:
+                self._read_all = True
+                return None
+            turn = self.take(unit, now)
+            if turn is not None:
+                return turn
+            self._keep(unit, first=False)
+        return None
+
+    def _keep(self, unit: Unit, *, first: bool) -> None:
+        lane = self._lane(unit.host)
+        if not lane.waiting:
+            self._ring.append(unit.host)
+        if first:
+            lane.waiting.appendleft(unit)
+        else:
+            lane.waiting.append(unit)
+        self._waiting += 1
+
+    def _lane(self, host: str) -> _Lane:
+        self._idle.pop(host, None)
+        return self._lanes.setdefault(host, _Lane())
+
+    def _may(self, host: str, lane: _Lane, now: float) -> bool:
+        if not host:
+            return True
+        if now < lane.quiet_until or len(lane.running) >= min(self._parts, lane.limit):
+            return False
+        # Fewer parts than before are larger ones: the smaller ones may fill the whole still.
+        manners, share = self._manners, self._manners.share(self._parts)
+        rate = sum(other.rate or 0 for other in lane.running.values()) + (share.rate or 0)
+        jobs = sum(other.jobs or 0 for other in lane.running.values()) + (share.jobs or 0)
+        return rate <= (manners.rate or 0) * _ROUNDING and jobs <= (manners.jobs or 0)
+
+    def _give(self, lane: _Lane, unit: Unit, now: float) -> Turn:
+        share = self._manners.share(self._parts) if unit.host else Share()
+        self._given += 1
+        lane.running[self._given] = share
+        self._running += 1
+        return Turn(self._given, unit, share, now)
+
+    def _learn(self, lane: _Lane, turn: Turn, outcome: Outcome, now: float) -> None:
+        if outcome.wait is not None:
+            lane.quiet_until = max(lane.quiet_until, now + _bounded(outcome.wait))
+            lane.clean = 0
+            if turn.begun >= lane.cut:  # once for all that were under way together
+                lane.cut = now
+                lane.limit = max(1, min(lane.limit, self._parts) // 2)
+        elif outcome.failed is None and turn.begun >= lane.cut and lane.limit < inf:
+            lane.clean += 1
+            if lane.clean >= lane.limit:
+                lane.clean = 0
+                lane.limit = lane.limit + 1 if lane.limit + 1 < self._manners.units else inf
+
+    def _rest(self, host: str, lane: _Lane, now: float) -> None:
+        if lane.limit == inf and lane.quiet_until <= now:
+            del self._lanes[host]
+            return
+        self._idle[host] = None
+        if len(self._idle) > _REMEMBERED:
+            oldest = next(iter(self._idle))
+            del self._idle[oldest], self._lanes[oldest]
+
+
+def _bounded(wait: float) -> float:
+    return min(wait, LONGEST_WAIT) if wait > 0 else 0.0

@@ -1,0 +1,235 @@
+"""Has an engine do units, whatever becomes of its workers: each unit has exactly one outcome."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Final, NamedTuple
+
+from resourcesync.distributed.politeness import Manners, Turn, Turns
+from resourcesync.errors import EngineError, ResourceSyncError
+from resourcesync.ports import Clock
+from resourcesync.ports.engines import Engine, Outcome, Promise, Unit, Work
+
+TRIES: Final = 3
+"""How many times a unit is given to the engine before it counts as failed."""
+
+_LOOK: Final = 1.0
+"""Seconds between two looks at whether to stop and how many workers there are."""
+_IN_VAIN: Final = 30
+_LONGEST: Final = 500
+
+_log = logging.getLogger(__name__)
+
+
+def run(
+    engine: Engine,
+    work: Work,
+    units: Iterable[Unit],
+    *,
+    manners: Manners,
+    clock: Clock,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[Outcome]:
+    """Do all units, and yield what became of each, once, as they come.
+
+    A unit whose worker died, or whose work raised, is given to the engine again; after three
+    times its outcome is a failure, ``engine``. When workers died such that the engine takes no more
+    work, it is mended, and all that was under way begins again. Then a unit that was under way
+    twice when that happened is done alone, so that one that kills its worker is found.
+
+    When it is closed, interrupted or told to stop, what is under way is cancelled as far as it can
+    be, and nothing more is yielded.
+
+    Args:
+        engine: Where they are done. It is not closed.
+        work: What is done with each.
+        units: They are read one by one as there is room.
+        manners: What may be asked of each host by all of them together.
+        clock: Time.
+        stop: Asked at least every second; true ends the run.
+
+    Raises:
+        EngineError: The engine cannot be mended, or nothing at all came of very many tries.
+    """
+    return _Run(engine, work, Turns(units, manners), clock).outcomes(stop)
+
+
+class _Task(NamedTuple):
+    turn: Turn
+    promise: Promise
+    alone: bool
+
+
+class _Run:
+    def __init__(self, engine: Engine, work: Work, turns: Turns, clock: Clock) -> None:
+        self._engine = engine
+        self._work = work
+        self._turns = turns
+        self._clock = clock
+        self._told: SimpleQueue[int] = SimpleQueue()
+        self._under_way: dict[int, _Task] = {}
+        self._suspects: list[Unit] = []
+        self._ready: list[Outcome] = []
+        self._losses: Counter[str] = Counter()
+        self._breaks: Counter[str] = Counter()
+        self._in_vain = 0
+
+    def outcomes(self, stop: Callable[[], bool]) -> Iterator[Outcome]:
+        try:
+            while not stop():
+                self._submit()
+                while self._ready:
+                    yield self._ready.pop()
+                if not self._under_way and not self._suspects and self._turns.done:
+                    return
+                self._wait()
+        finally:
+            for task in self._under_way.values():
+                task.promise.cancel()
+
+    def _submit(self) -> None:
+        """Give the engine what it has room for; one unit only while one is under suspicion."""
+        while not (self._suspects and self._under_way):
+            now = self._clock.monotonic()
+            alone = bool(self._suspects)
+            if alone:
+                turn = self._turns.take(self._suspects[-1], now)
+            else:
+                turn = self._turns.next(now, self._engine.slots)
+            if turn is None:
+                return
+            if alone:
+                self._suspects.pop()
+            self._begin(turn, alone=alone)
+            if alone:
+                return
+
+    def _begin(self, turn: Turn, *, alone: bool) -> None:
+        try:
+            promise = self._engine.submit(self._work, turn.unit, turn.share)
+        except EngineError as error:
+            self._turns.ended(turn, None, self._clock.monotonic())
+            if alone:
+                self._suspects.append(turn.unit)
+            else:
+                self._turns.again(turn.unit)
+            self._mend(error)
+            return
+        self._under_way[turn.number] = _Task(turn, promise, alone)
+        number, told = turn.number, self._told
+        promise.add_done_callback(lambda _: told.put(number))
+
+    def _wait(self) -> None:
+        """Wait until a unit is over, a host may be asked again, or for a second."""
+        now = self._clock.monotonic()
+        moment = self._next_moment(now)
+        seconds = _LOOK if moment is None else min(_LOOK, max(0.0, moment - now))
+        if not self._under_way:
+            self._clock.sleep(seconds)
+            return
+        with suppress(Empty):
+            self._hear(self._told.get(timeout=seconds))
+
+    def _next_moment(self, now: float) -> float | None:
+        if not self._suspects:
+            return self._turns.ready_at(now)
+        return None if self._under_way else self._turns.quiet_until(self._suspects[-1].host)
+
+    def _hear(self, number: int) -> None:
+        """Take note that a turn is over, if it is not one that was lost before."""
+        task = self._under_way.get(number)
+        if task is None:
+            return
+        try:
+            outcome = task.promise.result()
+        except BrokenExecutor as error:
+            self._mend(error)
+        except Exception as error:  # noqa: BLE001 - the edge of a worker: it may raise anything
+            self._over(task, None)
+            self._lose(task.turn.unit, error)
+        else:
+            self._did(task, outcome)
+
+    def _hear_all(self) -> None:
+        """Take what was done before the engine broke, so that it is not done again."""
+        with suppress(Empty):
+            while True:
+                task = self._under_way.get(self._told.get_nowait())
+                with suppress(Exception):
+                    if task is not None:
+                        self._did(task, task.promise.result())
+
+    def _did(self, task: _Task, outcome: Outcome) -> None:
+        self._over(task, outcome)
+        self._in_vain = 0
+        self._forget(outcome.name)
+        self._ready.append(outcome)
+
+    def _over(self, task: _Task, outcome: Outcome | None) -> None:
+        del self._under_way[task.turn.number]
+        self._turns.ended(task.turn, outcome, self._clock.monotonic())
+
+    def _lose(self, unit: Unit, error: Exception) -> None:
+        self._losses[unit.name] += 1
+        self._tried_in_vain(error, _IN_VAIN + TRIES * self._engine.slots)
+        _log.warning("unit %s was lost: %s", unit.name, _said(error))
+        if self._losses[unit.name] < TRIES:
+            self._turns.again(unit)
+        else:
+            self._fail(unit, _said(error))
+
+    def _mend(self, error: Exception) -> None:
+        """Begin anew with an engine that takes no more work, and all that was under way."""
+        self._hear_all()
+        self._tried_in_vain(error, _IN_VAIN)
+        for task in list(self._under_way.values()):
+            task.promise.cancel()
+        if not self._engine.mend():
+            raise EngineError(
+                "the engine takes no more work",
+                evidence=(("got", _said(error)),),
+                hint="see whether it still runs; then run the same command: it goes on",
+            ) from error
+        lost = list(self._under_way.values())
+        _log.warning("the engine was mended, %d units begin again: %s", len(lost), _said(error))
+        for task in reversed(lost):
+            self._over(task, None)
+            self._broke(task, error)
+
+    def _broke(self, task: _Task, error: Exception) -> None:
+        unit = task.turn.unit
+        self._breaks[unit.name] += 1
+        if task.alone:
+            self._fail(unit, f"its worker died each time: {_said(error)}")
+        elif self._breaks[unit.name] < TRIES - 1:
+            self._turns.again(unit)
+        else:
+            self._suspects.append(unit)
+
+    def _fail(self, unit: Unit, why: str) -> None:
+        self._forget(unit.name)
+        self._ready.append(Outcome(name=unit.name, failed=("engine", why)))
+
+    def _forget(self, name: str) -> None:
+        self._losses.pop(name, None)
+        self._breaks.pop(name, None)
+
+    def _tried_in_vain(self, error: Exception, most: int) -> None:
+        self._in_vain += 1
+        if self._in_vain < most:
+            return
+        raise EngineError(
+            f"nothing came of {self._in_vain} tries: the engine cannot do this work",
+            evidence=(("got", _said(error)),),
+            hint="each worker needs this Python, this version of resourcesync, and the store",
+        ) from error
+
+
+def _said(error: Exception) -> str:
+    """Return what an error says, on one line."""
+    words = error.message if isinstance(error, ResourceSyncError) else f"{error}"
+    named = words if isinstance(error, ResourceSyncError) else f"{type(error).__name__}: {words}"
+    return " ".join(named.split())[:_LONGEST]

@@ -1,0 +1,66 @@
+"""Which engine does the units of a pull: processes, Dask and Spark are ours, others plug-ins'."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any, Final, cast
+
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.ports.engines import Engine
+from resourcesync.wiring import plugins
+
+_FORMS: Final = (
+    "processes",
+    "processes:N",
+    "dask://HOST:PORT",
+    "spark://HOST:PORT",
+    "spark:local[2]",
+)
+_METHODS: Final = ("submit", "mend", "close")
+
+
+@contextmanager
+def open_engine(address: str, workers: int | None = None) -> Iterator[Engine]:
+    """Open an engine; it is closed after the block.
+
+    Args:
+        address: Such as ``processes``, ``processes:4``, ``dask://127.0.0.1:8786``,
+            ``spark://master:7077`` or ``spark:local[2]``.
+        workers: Most units at a time; ``None`` takes what the address says, or what there is.
+
+    Raises:
+        ConfigurationError: No such engine is known, or what it needs is not installed.
+        EngineError: It does not answer, or cannot do our units.
+    """
+    if workers is not None and workers < 1:
+        raise ConfigurationError(f"the number of workers must be at least 1, not {workers}")
+    name = address.partition(":")[0]
+    if name not in plugins.names(plugins.ENGINES):
+        raise ConfigurationError(
+            f"there is no engine {address[:200]!r}",
+            evidence=(("installed", ", ".join(plugins.names(plugins.ENGINES))),),
+            hint=f"one of: {', '.join(_FORMS)}",
+        )
+    with closing(_opened(name, address, workers)) as engine:
+        yield engine
+
+
+def _opened(name: str, address: str, workers: int | None) -> Engine:
+    factory = plugins.load(plugins.ENGINES, name)
+    try:
+        engine: Any = factory(address, workers)
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise _unusable(name, f"{type(error).__name__}: {error}"[:500]) from error
+    if not all(callable(getattr(engine, method, None)) for method in _METHODS):
+        raise _unusable(name, f"it gives a {type(engine).__name__} that is no engine")
+    return cast("Engine", engine)
+
+
+def _unusable(name: str, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the engine {name} cannot be used",
+        evidence=(("got", why),),
+        hint="resourcesync plugins says which package brings it",
+        code="bad-plugin",
+    )

@@ -1,0 +1,59 @@
+"""Units that tell what became of them in a folder, and the work of workers, well and ill."""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from resourcesync.ports.engines import Outcome, Share
+
+
+class Piece(NamedTuple):
+    """A unit of our tests; what it does is a word.
+
+    Attributes:
+        name: Its name.
+        folder: Where it leaves an object, and a line for each time that it was begun.
+        does: ``well``, ``raises``, ``exits``, ``dies``, ``dies first``, ``lasts``.
+        host: Whom it asks.
+    """
+
+    name: str
+    folder: str
+    does: str = "well"
+    host: str = ""
+
+
+def do_piece(piece: Piece, share: Share) -> Outcome:
+    """Do a unit as it says."""
+    folder = Path(piece.folder)
+    with (folder / f"{piece.name}.begun").open("a") as stream:
+        stream.write(f"{os.getpid()}\n")
+    match piece.does:
+        case "raises":
+            raise ValueError("no such thing\nas this")
+        case "exits":
+            raise SystemExit(3)
+        case "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "dies first" if len(begun(piece)) == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "lasts":
+            time.sleep(60)
+        case _:
+            time.sleep(0.02)
+    (folder / f"{piece.name}.done").write_text(f"{share.rate} {share.jobs}")
+    return Outcome(name=piece.name, rows=len(piece.name), told={"pid": os.getpid()})
+
+
+def begun(piece: Piece) -> list[int]:
+    """Return the processes that began a unit, one for each time."""
+    path = Path(piece.folder) / f"{piece.name}.begun"
+    return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
+def pieces(folder: Path, count: int, **special: str) -> list[Piece]:
+    """Return units that do well, but for those that are named with what they do."""
+    names = [f"n{number}" for number in range(count)]
+    return [Piece(name, str(folder), special.get(name, "well")) for name in names]
