@@ -1,8 +1,10 @@
 """How the suite runs: the same cases every day, in memory, without the settings of the machine."""
 
+import gc
 import os
 import shutil
 import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -39,3 +41,15 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 def pytest_xdist_auto_num_workers() -> int:
     """Run one worker more than there are processors: some tests wait for programs of others."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for garbage among what the tests make only: ten thousand tests live to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
