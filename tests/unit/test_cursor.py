@@ -16,6 +16,7 @@ from resourcesync.destination.cursor import (
     check_announced,
     displaced,
     is_new,
+    old_entries,
     without_borrowed_time,
 )
 from resourcesync.errors import SourceUnavailableError
@@ -268,3 +269,30 @@ def test_a_deletion_that_borrows_the_time_of_its_resource_tells_none(
 
     assert found.time == (told.time if is_told else None)
     assert found.resource == told.resource
+
+
+def test_what_stands_before_a_change_older_than_t_is_older_too() -> None:
+    def old(*moments: int | None) -> int:
+        return old_entries([change("u", moment) for moment in moments], NOON)
+
+    before, after = NOON - HOUR, NOON + HOUR
+
+    assert old(before, None, before + 1, None, after, None) == 3
+    assert old(None, None, before) == 3
+    assert old(None, None) == old(None, after) == old() == 0
+    assert old(None, NOON - OVERLAP) == 0  # it may be new
+    assert old(None, NOON - OVERLAP - 1) == 2
+
+
+def test_where_times_are_in_no_order_the_order_tells_nothing() -> None:
+    moments = (NOON - HOUR, None, NOON - 2 * HOUR, NOON - HOUR)
+
+    assert old_entries([change("u", moment) for moment in moments], NOON) == 0
+
+
+def test_a_time_that_may_be_the_one_of_the_resource_says_nothing_of_the_order() -> None:
+    moment = from_microseconds(NOON - HOUR)
+    resource = Resource(uri="u", lastmod=moment)
+    borrowed = Change(kind=ChangeKind.UPDATED, time=moment, resource=resource)
+
+    assert old_entries([change("v", None), borrowed], NOON) == 0

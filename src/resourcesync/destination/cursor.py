@@ -148,6 +148,11 @@ class Latest:
             self._own = max(self._own or self._since, time)
 
     @property
+    def is_news(self) -> bool:
+        """Whether a change has a time of its own after T: no old copy tells of that."""
+        return self._own is not None and self._own > self._since
+
+    @property
     def moment(self) -> int:
         """It, in microseconds; T itself where no change is later."""
         return self._borrowed if self._own is None else self._own

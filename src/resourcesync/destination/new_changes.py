@@ -61,7 +61,8 @@ class NewChanges:
             seen: What was processed of the list.
 
         Raises:
-            SourceUnavailableError: It has fewer changes than were processed: an old copy.
+            SourceUnavailableError: It has fewer changes than were processed, and none that is
+                later: an old copy.
             DocumentError: It cannot be used.
         """
         history, span = self._history, self._span
@@ -69,7 +70,8 @@ class NewChanges:
         document, changes = self._open(0 if seen is None else seen.entries)
         if seen is not None:
             self._pass(changes)
-            check_no_shorter(self._prefix.entries, seen)
+            if not self._latest.is_news:
+                check_no_shorter(self._prefix.entries, seen)
             intact = is_intact(self._prefix, seen)
         if not intact:
             history.rewritten = history.rewritten or span.uri
@@ -94,6 +96,7 @@ class NewChanges:
     def _open(self, known: int) -> tuple[Document, Iterator[Change]]:
         """Begin to read the list, with so many changes in front that were processed."""
         self._prefix, self._known = Prefix(), known
+        self._latest = Latest(self._history.since, self._now)
         document = self._fetched.open(self._refuse)
         return document, changes_of(document)
 

@@ -1,0 +1,93 @@
+"""Change Lists that are written anew: sorted or merged by their Source, set back, or old copies."""
+
+import copy
+import re
+
+from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.source.policy import Step
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+CHANGE_LIST = BASE + "resourcesync/changelist.xml"
+_URL = re.compile(r"<url>.*?</url>", re.DOTALL)
+_LOC = re.compile(r"<loc>(.*?)</loc>")
+_TIME = re.compile(r' datetime="[^"]*"')
+
+
+def merged(body: bytes) -> bytes:
+    """A Change List with the last change of each resource only."""
+    text = body.decode()
+    last = {_LOC.findall(url)[0]: url for url in _URL.findall(text)}
+    start, end = text.index("<url>"), text.rindex("</url>") + len("</url>")
+    kept = [url for url in _URL.findall(text) if last[_LOC.findall(url)[0]] == url]
+    return (text[:start] + "".join(kept) + text[end:]).encode()
+
+
+def changed(world: World, *names: str, text: str) -> None:
+    for name in names:
+        world.put(name, text)
+        world.publish()
+
+
+def saved(world: World) -> World:
+    kept = copy.copy(world)
+    kept.originals, kept.catalogue, kept.documents = copy.deepcopy(
+        (world.originals, world.catalogue, world.documents), {id(world.clock): world.clock}
+    )
+    return kept
+
+
+def set_back(world: World, to: World) -> None:
+    kept = saved(to)
+    world.originals, world.catalogue = kept.originals, kept.catalogue
+    world.documents = kept.documents
+
+
+def test_a_source_that_merges_its_list_each_time_leads_to_one_baseline_a_day(world: World) -> None:
+    world.answers[CHANGE_LIST] = lambda _: Answer(body=merged(world.honest(CHANGE_LIST).body))
+    changed(world, "objects/0001.html", "objects/0002.html", text="first")
+    world.pull()
+    modes = []
+    for number in range(8):  # it grows shorter, too
+        # The one that changed last is among them each second time, and is listed but once.
+        changed(world, f"objects/000{number % 2 + 1}.html", "index.html", text=f"{number}")
+        modes.append(world.pull().mode)
+        assert world.in_sync()
+
+    assert modes.count(Mode.BASELINE) == 1
+    assert modes[-1] is Mode.INCREMENTAL
+
+
+def test_each_time_a_source_is_set_back_what_it_took_back_goes_though_it_is_the_same_day(
+    world: World,
+) -> None:
+    changed(world, "objects/0003.html", text="kept")
+    world.pull()
+    before = saved(world)
+    for number in range(3):
+        changed(world, "objects/0001.html", f"taken-back-{number}.html", text=f"{number}")
+        assert world.pull().state is MirrorState.IN_SYNC
+        set_back(world, before)
+        changed(world, *(f"after-{number}-{it}.html" for it in range(4)), text="after")
+
+        report = world.pull()
+
+        assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
+        assert world.in_sync()
+
+
+def test_an_old_list_without_times_does_not_undo_what_a_newer_resource_list_tells(
+    world: World,
+) -> None:
+    changed(world, "objects/0001.html", "objects/0002.html", "objects/0003.html", text="old")
+    body = world.honest(CHANGE_LIST).body.decode()
+    first = body.index("objects/0001.html")
+    untimed = body[:first] + _TIME.sub("", body[first:], count=1)
+    changed(world, "objects/0001.html", text="new")
+    world.publish(step=Step.REBASE)
+    world.answers[CHANGE_LIST] = Answer(body=untimed.encode())
+
+    report = world.pull()
+
+    assert report.mode is Mode.BASELINE
+    assert world.in_sync()
