@@ -35,7 +35,8 @@ def home_of(place: str, state: str | None) -> tuple[Path, str]:
         from resourcesync.wiring import stores  # noqa: PLC0415 - help stays quick
 
         if stores.is_address(place):
-            return stores.home_of(place, state)
+            home = stores.home_of(place, state)
+            return home.folder, home.store
     if state is not None:
         raise ConfigurationError(
             f"{place} is a folder, which keeps its own memory",

@@ -45,6 +45,13 @@ PLACES: Final = (
         "folder of this user's unless given.",
     ),
     option(
+        "--engine",
+        metavar="ADDRESS",
+        help="Have many workers pull into a store they all reach: processes, processes:8, "
+        "dask://HOST:PORT, spark://HOST:PORT or spark:local[4]. The rows of the copies are a table "
+        "then.",
+    ),
+    option(
         "--map",
         metavar="NAME|RULE",
         help="What gives each resource its place: tree, a plug-in, or a rule such as 'bitstream/"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from resourcesync.cli.pull_words import PullWords
     from resourcesync.ports import Clock, Reporter
     from resourcesync.wiring.mirrors import Network
+    from resourcesync.wiring.stores import Home
 
 _DAY: Final = 86400.0
 
@@ -60,6 +61,7 @@ class Arguments:
     link: tuple[str, ...] = ()
     map: str | None = None
     state: str | None = None
+    engine: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +197,6 @@ def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outc
     from resourcesync.cli.planned_items import showing_items  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.stores import Home  # noqa: PLC0415 - help stays quick
 
     address, folder = one.target.address, one.folder
     words, clock = way.words, way.clock
@@ -209,7 +210,7 @@ def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outc
         tell(event, fields)
 
     with mirrors.open_destination(
-        Home(folder, one.target.store) if one.target.store else folder,
+        _home(one),
         source=address,
         network=network,
         report=report,
@@ -221,6 +222,17 @@ def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outc
         chosen = replace(_options(one, clock.now()), review=review)
         found = destination.pull(address, chosen)
     return conclude(found, str(folder), first=words.first, plan=plan)
+
+
+def _home(one: _One) -> "Path | Home":
+    """Return where the mirror is, and who pulls it."""
+    store, engine = one.target.store, one.target.arguments.engine
+    if not store and engine is None:
+        return one.folder
+    from resourcesync.wiring.engines import Workers  # noqa: PLC0415 - seldom
+    from resourcesync.wiring.stores import Home  # noqa: PLC0415 - seldom
+
+    return Home(one.folder, store, None if engine is None else Workers(engine=engine))
 
 
 def _network(target: Target, configuration: Configuration) -> "Network":

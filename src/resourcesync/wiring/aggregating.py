@@ -19,7 +19,6 @@ from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
 from resourcesync.adapters.mirror.snapshot import StateSnapshot
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.changelog import ChangeReader
 from resourcesync.destination.entries import ENTRIES_KNOWN
 from resourcesync.destination.plan import CONTRADICTING, is_forgotten
@@ -34,7 +33,7 @@ from resourcesync.ports.changes import Logged, LoggedKind
 from resourcesync.ports.linking import EntryLink
 from resourcesync.ports.mirror import Copy, MirrorState
 from resourcesync.source.aggregation import Upstream, links_of
-from resourcesync.wiring import catalogues, mirrors, publishing, stores
+from resourcesync.wiring import catalogues, mirrors, publishing, states, stores
 
 SCHEME: Final = "mirror:"
 """What the address of a mirror begins with, where it is to be published."""
@@ -91,7 +90,7 @@ def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
     if not is_mirror(folder):
         raise mirrors.not_a_mirror(folder)
     path = folder / OWN_FOLDER / STATE_FILE
-    with SqliteMirrorState(path, read_only=True) as state:
+    with states.open_state(path, read_only=True) as state:
         _check_ready(state, folder)
         yield MirrorAccount(path, state, options.base_uri, options.clock, all_hops=which == "all")
 

@@ -13,10 +13,9 @@ from pathlib import Path
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.memory import Memory
 from resourcesync.errors import ConfigurationError
-from resourcesync.wiring import plugins
+from resourcesync.wiring import plugins, states
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,7 @@ def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> Co
         StateError: The mirror's memory is damaged.
         OSError: A file cannot be read.
     """
-    with SqliteMirrorState(mirror / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with states.open_state(mirror / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         identity = Memory(state).identity
     if identity is None:
         raise ConfigurationError(

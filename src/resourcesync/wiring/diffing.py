@@ -11,7 +11,6 @@ import msgspec
 
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.uris import normalise
@@ -26,6 +25,7 @@ from resourcesync.discovery.accounts import (
 from resourcesync.errors import OutOfScopeError
 from resourcesync.ports import Clock
 from resourcesync.ports.mirror import Copy
+from resourcesync.wiring import states
 from resourcesync.wiring.exploring import is_address, open_documents
 from resourcesync.wiring.mirrors import Network, is_mirror
 
@@ -169,7 +169,7 @@ def _plain(uri: str) -> str:
 
 def _tell_mirror(folder: Path, spool: Spool[Told]) -> Telling:
     telling = Telling(documents=[str(folder)])
-    with SqliteMirrorState(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+    with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
         for copy in state.copies():
             telling.entries += 1
             spool.add(_told_of(copy))

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from resourcesync.distributed.crew import SLICE_ROWS
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.ports.engines import Engine
 from resourcesync.wiring import plugins
@@ -16,6 +18,21 @@ _FORMS: Final = (
     "spark:local[2]",
 )
 _METHODS: Final = ("submit", "mend", "close")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """Who does the units of a pull.
+
+    Attributes:
+        engine: Its address.
+        units: Most units of one host at a time.
+        slice_rows: The most rows of a unit that fetches.
+    """
+
+    engine: str = "processes"
+    units: int = 8
+    slice_rows: int = SLICE_ROWS
 
 
 @contextmanager

@@ -20,12 +20,12 @@ from resourcesync.adapters.http.robots import read_rules
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.examining import look_at, temporary_files
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.probing import probe
 from resourcesync.destination.memory import Memory
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.fetching import Purpose
+from resourcesync.wiring import states
 from resourcesync.wiring.diagnosis import Machine, Place, Reach
 from resourcesync.wiring.mirrors import Network, origin_of
 
@@ -126,7 +126,7 @@ def examine_place(folder: Path, clock: Clock) -> Place:
 def _memory(own: Path) -> tuple[str, str | None, str]:
     """Return what is wrong with a mirror's memory, its marker, and its Source."""
     try:
-        with SqliteMirrorState(own / mirror_folder.STATE_FILE, read_only=True) as state:
+        with states.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
             state.check()
             identity = Memory(state).identity
             source = "" if identity is None else identity.source

@@ -14,7 +14,6 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE
 from resourcesync.adapters.mirror.looking import Look
 from resourcesync.adapters.mirror.snapshot import StateSnapshot
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoredLook
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.reports import Finding, FindingKind
@@ -25,7 +24,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.exporting import Exporter, ExportOptions
 from resourcesync.ports.mirror import Copy, Task
-from resourcesync.wiring import plugins, stores
+from resourcesync.wiring import plugins, states, stores
 from resourcesync.wiring.mirrors import is_mirror, not_a_mirror
 
 _ALL: Final = (1 << 63) - 1
@@ -269,7 +268,7 @@ class _Holdings:
 
     def _is_news(self, copy: Copy) -> bool:
         """Whether the mirror remembers another copy by now than at the moment of this export."""
-        with SqliteMirrorState(self._folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+        with states.open_state(self._folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
             return state.copy(copy.uri) != copy
 
     def _tell(self, length: int) -> None:

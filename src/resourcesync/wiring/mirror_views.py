@@ -35,7 +35,7 @@ from resourcesync.server.dashboard.views import (
     ListSpan,
     Ran,
 )
-from resourcesync.wiring import mirrors, plugins
+from resourcesync.wiring import mirrors, plugins, states
 
 _MOST_RUNS: Final = 10_000
 _MOST_CHANGES: Final = 20_000
@@ -55,7 +55,7 @@ def _reading(folder: Path) -> Iterator[SqliteMirrorState]:
     """
     if not mirrors.is_mirror(folder):
         raise mirrors.not_a_mirror(folder)
-    with SqliteMirrorState(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+    with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
         yield state
 
 

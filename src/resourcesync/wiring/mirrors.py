@@ -19,7 +19,6 @@ from resourcesync.adapters.mirror.consumers import ConsumerFiles
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.adapters.mirror.set_folders import read_sets
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.budget import Deadline
 from resourcesync.destination.changelog import Consumers
 from resourcesync.destination.destination import Destination
@@ -36,11 +35,12 @@ from resourcesync.errors import (
 )
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.mirror import MirrorState
-from resourcesync.wiring import plugins, stores, transports
+from resourcesync.wiring import plugins, states, stores, transports
 from resourcesync.wiring.credentials import Credentials
 from resourcesync.wiring.known_rules import MirrorRules
 from resourcesync.wiring.opening import opened
 from resourcesync.wiring.stores import Home
+from resourcesync.wiring.ways import ways_of
 
 _HTTP: Final = ("http://", "https://")
 
@@ -179,7 +179,7 @@ def knows_source(folder: Path) -> bool:
     """
     if not is_mirror(folder):
         return False
-    with SqliteMirrorState(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+    with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
         return Memory(state).identity is not None
 
 
@@ -213,7 +213,8 @@ def open_destination(
         StorageError: The folder cannot be used.
         ConfigurationError: A setting cannot work.
     """
-    folder = place.folder if isinstance(place, Home) else place
+    home = place if isinstance(place, Home) else Home(place)
+    folder = home.folder
     with opened(place, source, clock, is_expected=is_expected, report=report) as mirror:
         state, local = mirror.state, mirror.copies
         assert state is not None
@@ -227,6 +228,7 @@ def open_destination(
                 timed,
                 MirrorRules(state, clock),
             ) as (fetcher, traffic),
+            ways_of(mirror, home, source, network, timed, report) as ways,
         ):
             yield Destination(
                 Equipment(
@@ -242,6 +244,7 @@ def open_destination(
                     patches=plugins.patch_formats(),
                     mappers=plugins.mapper,
                     is_expected=is_expected,
+                    ways=ways,
                 )
             )
 
@@ -280,7 +283,7 @@ def read_status(folder: Path) -> MirrorStatus:
     """
     if not is_mirror(folder):
         raise not_a_mirror(folder)
-    with SqliteMirrorState(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+    with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
         return status_of(str(folder), state, running=_is_held(folder))
 
 
@@ -303,7 +306,7 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
     if not is_mirror(folder):
         raise not_a_mirror(folder)
     own = folder / OWN_FOLDER
-    with SqliteMirrorState(own / mirror_folder.STATE_FILE, read_only=True) as state:
+    with states.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
         yield OpenChanges(state=state, consumers=ConsumerFiles(own))
 
 

@@ -11,6 +11,7 @@ from resourcesync.errors import ConfigurationError, StateError, StorageError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.wiring import stores
 from resourcesync.wiring.stores import Home
+from resourcesync.wiring.ways import state_of
 
 _CATALOGUE = "catalogue.db"
 
@@ -36,7 +37,8 @@ def opened(
     Raises:
         ConfigurationError: The folder is published at the address that is asked.
     """
-    folder = place.folder if isinstance(place, Home) else place
+    home = place if isinstance(place, Home) else Home(place)
+    folder, open_state = home.folder, state_of(home)
     _check_no_loop(folder, source or "")
     was_folder, was_mirror = folder.is_dir(), is_mirror(folder)
     had_own = (folder / OWN_FOLDER).is_dir()
@@ -50,7 +52,7 @@ def opened(
         if is_restored:
             message = f"{place.store} had a copy of the mirror's memory: it begins with that"
             report("warning", {"code": "memory-restored", "message": message})
-    with MirrorFolder(folder, clock) as mirror:
+    with MirrorFolder(folder, clock, open_state) as mirror:
         state = mirror.state
         assert state is not None
         try:

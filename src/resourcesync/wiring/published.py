@@ -8,10 +8,9 @@ from resourcesync.adapters.catalogue import read_note
 from resourcesync.adapters.files import Judge, Selection
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.memory import Memory
 from resourcesync.errors import ConfigurationError
-from resourcesync.wiring import plugins, robots
+from resourcesync.wiring import plugins, robots, states
 from resourcesync.wiring.publishing import CATALOGUE, NOTE, Settings, decode_settings
 
 PUBLICATION: Final = Path(OWN_FOLDER) / "publication"
@@ -80,7 +79,7 @@ def _published_copies(folder: Path) -> Callable[[str], bool]:
         StateError: Its memory is damaged or from a newer version.
     """
     file = folder / OWN_FOLDER / STATE_FILE
-    with SqliteMirrorState(file, read_only=True) as state:
+    with states.open_state(file, read_only=True) as state:
         identity = Memory(state).identity
     if identity is None:
         raise ConfigurationError(
@@ -92,7 +91,7 @@ def _published_copies(folder: Path) -> Callable[[str], bool]:
         uri = mapping.uri(path)
         if uri is None:
             return False
-        with SqliteMirrorState(file, read_only=True) as state:  # one for each: threads ask
+        with states.open_state(file, read_only=True) as state:  # one for each: threads ask
             copy = state.copy(uri)
         return copy is not None and copy.path == path
 

@@ -17,7 +17,6 @@ from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.hub import FileFollowers
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.memory import Memory
 from resourcesync.discovery.documents import DocumentFetcher
 from resourcesync.errors import ConfigurationError, ResourceSyncError
@@ -27,7 +26,7 @@ from resourcesync.server.running import ServerThread
 from resourcesync.websub.finding import Found, find_channels
 from resourcesync.websub.standing import Subscribed
 from resourcesync.websub.subscriber import Subscriber
-from resourcesync.wiring import mirrors, sets
+from resourcesync.wiring import mirrors, sets, states
 from resourcesync.wiring.hubs import carrier, new_token
 
 _LOG: Final = logging.getLogger(__name__)
@@ -179,7 +178,7 @@ class Push:
 
     def _channels(self, folder: Path, network: mirrors.Network) -> Found:
         path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
-        with SqliteMirrorState(path, read_only=True) as state:
+        with states.open_state(path, read_only=True) as state:
             memory = Memory(state)
             found, identity = memory.found, memory.identity
         if found is None or identity is None:

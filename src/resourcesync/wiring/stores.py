@@ -24,6 +24,7 @@ from resourcesync.wiring import plugins
 
 if TYPE_CHECKING:
     from resourcesync.adapters.stored_copies import StoredCopies, StoredLook
+    from resourcesync.wiring.engines import Workers
 
 _FILE: Final = "store"
 _HOLDER: Final = "holder"
@@ -40,10 +41,12 @@ class Home(NamedTuple):
     Attributes:
         folder: Its folder on this machine.
         store: The address of the store; empty for copies in the folder itself.
+        workers: Who does the units of a pull, where the rows of the copies are a table.
     """
 
     folder: Path
     store: str = ""
+    workers: "Workers | None" = None
 
 
 def is_address(text: str) -> bool:

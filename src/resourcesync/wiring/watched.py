@@ -7,13 +7,12 @@ from typing import Literal
 
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.proving import Rolling
 from resourcesync.destination.reports import AuditReport
 from resourcesync.ports import Clock
 from resourcesync.watch.rota import Past
-from resourcesync.wiring import mirrors, sets
+from resourcesync.wiring import mirrors, sets, states
 
 _SECOND = 1_000_000
 
@@ -57,7 +56,7 @@ def past_of(folder: Path) -> Past:
 
 
 def _past(folder: Path) -> Past:
-    with SqliteMirrorState(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+    with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
         last, audited = state.last_run(), Memory(state).audited_at
     return Past(
         pulled=None if last is None else last.ended / _SECOND,

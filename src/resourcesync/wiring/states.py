@@ -1,0 +1,63 @@
+"""A mirror's memory is opened, whether its copies are in it or in a table."""
+
+from pathlib import Path
+from typing import Final
+
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.adapters.mirror.tabled import NOTE, TabledState
+from resourcesync.ports.tables import Tables
+
+TABLES: Final = NOTE
+"""The note that a memory has whose copies are a table."""
+_PARTS: Final = "tables"
+_SCRATCH: Final = "tmp"
+
+
+def open_state(path: Path, *, read_only: bool = False) -> SqliteMirrorState:
+    """Open the memory at a path; it is made when it does not exist, and not only read.
+
+    Raises:
+        StateError: It is damaged, is not a mirror's, or was written by a newer version.
+        ConfigurationError: Its copies are a table, and what reads tables is not installed.
+    """
+    state = SqliteMirrorState(path, read_only=read_only)
+    if state.note(NOTE) is None:
+        return state
+    state.close()
+    return open_tabled(path, read_only=read_only)
+
+
+def open_tabled(path: Path, *, read_only: bool = False) -> TabledState:
+    """Open a memory whose copies are a table, or are to be one.
+
+    Raises:
+        StateError: It is damaged, is not a mirror's, or was written by a newer version.
+        ConfigurationError: What reads tables is not installed.
+    """
+    return TabledState(path, tables_of(path.parent), parts_folder(path.parent), read_only=read_only)
+
+
+def parts_folder(own: Path) -> Path:
+    """Return where the parts of the table are, by the mirror's own folder."""
+    return own / _PARTS
+
+
+def tables_of(own: Path) -> Tables:
+    """Return what reads and writes tables, with room for what it cannot hold in memory.
+
+    Raises:
+        ConfigurationError: What reads tables is not installed.
+    """
+    from resourcesync.adapters.tables import ParquetTables  # noqa: PLC0415 - an extra
+
+    return ParquetTables(own / _SCRATCH)
+
+
+def is_tabled(folder: Path) -> bool:
+    """Whether the copies of the mirror in a folder are a table."""
+    file = folder / OWN_FOLDER / "state.db"
+    if not file.is_file():
+        return False
+    with SqliteMirrorState(file, read_only=True) as state:
+        return state.note(NOTE) is not None

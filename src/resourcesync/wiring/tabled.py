@@ -1,0 +1,209 @@
+"""A mirror whose copies are a table in its store, and the workers that keep it in step."""
+
+import json
+import secrets
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from resourcesync.adapters.exchange import StoredExchange
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.adapters.mirror.tabled import NOTE, TabledState
+from resourcesync.destination.pulling import Pull
+from resourcesync.distributed.baseline import SharedBaseline
+from resourcesync.distributed.crew import Crew
+from resourcesync.distributed.incremental import SharedIncremental
+from resourcesync.distributed.politeness import Manners
+from resourcesync.distributed.running import run
+from resourcesync.distributed.slices import Slices
+from resourcesync.errors import ConfigurationError, StateError
+from resourcesync.ports import Clock, Reporter
+from resourcesync.ports.engines import Engine, Outcome, Unit, Work
+from resourcesync.ports.storing import Store
+from resourcesync.ports.tables import Part
+from resourcesync.wiring import engines, states, stores, units
+from resourcesync.wiring.engines import Workers
+from resourcesync.wiring.stores import Home
+from resourcesync.wiring.units import Site
+
+COPIES: Final = ".resourcesync/copies/"
+"""Where the parts of the table are in the store, for whoever reads them."""
+_LIST: Final = "copies.json"
+
+
+class TabledWays:
+    """How a Destination synchronizes whose copies are a table."""
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+
+    def baseline(self, pull: Pull) -> SharedBaseline:
+        """Return what does baseline synchronization for a pull."""
+        return SharedBaseline(pull, self._crew)
+
+    def incremental(self, pull: Pull, are_others: Callable[[], bool]) -> SharedIncremental:
+        """Return what does incremental synchronization for a pull."""
+        return SharedIncremental(pull, are_others, self._crew)
+
+
+class TableInStore:
+    """The parts of a table, here and in the store.
+
+    Args:
+        state: The mirror's memory.
+        store: The store.
+        own: The mirror's own folder.
+    """
+
+    def __init__(self, state: TabledState, store: Store, own: Path) -> None:
+        self._state = state
+        self._folder = states.parts_folder(own)
+        self._parts = StoredExchange(store, COPIES, self._folder)
+        self._own = own
+
+    def bring_here(self) -> None:
+        """Fetch the parts that are not on this machine, such as after it was replaced.
+
+        Raises:
+            StateError: One is not in the store either.
+        """
+        for part in self._state.parts:
+            if (self._folder / part.name).is_file():
+                continue
+            if self._parts.receive(part.name) is None:
+                raise StateError(
+                    f"a part of the mirror's table is nowhere: {part.name}",
+                    evidence=(("rows", f"{part.rows}"), ("kept", "all copies")),
+                    hint="restore it in the store, or begin anew with another --state",
+                )
+
+    def fold(self) -> None:
+        """Make the next table of the last one and what changed since, here and in the store.
+
+        What reads the table meanwhile still finds its parts: they go when the next one is made.
+        """
+        if not self._state.changed and self._state.note(NOTE) is not None:
+            return
+        before = set(self._listed())
+        self._state.fold(
+            f"{secrets.token_hex(8)}", lambda part, file: self._parts.send(part.name, str(file))
+        )
+        self._tell(self._state.parts)
+        kept = set(self._state.drop_old_parts())
+        for name in list(self._parts.names("")):
+            if name not in kept | before | {_LIST}:
+                self._parts.remove(name)
+
+    def _listed(self) -> list[str]:
+        found = self._parts.receive(_LIST)
+        if found is None:
+            return []
+        file = Path(found)
+        try:
+            return [str(part["name"]) for part in json.loads(file.read_text("utf-8"))["parts"]]
+        except (ValueError, KeyError, TypeError):
+            return []
+        finally:
+            file.unlink(missing_ok=True)
+
+    def _tell(self, parts: tuple[Part, ...]) -> None:
+        told = {"format": "parquet", "parts": [part._asdict() for part in parts]}
+        with tempfile.NamedTemporaryFile(dir=self._own / "tmp", suffix=".json") as file:
+            file.write(json.dumps(told, ensure_ascii=False, indent=1).encode())
+            file.flush()
+            self._parts.send(_LIST, file.name)
+
+
+def check(home: Home, state_file: Path) -> None:
+    """Check that the copies of a mirror are a table, or can be one.
+
+    Args:
+        home: The mirror in a store.
+        state_file: Its memory, which may not be there yet.
+
+    Raises:
+        ConfigurationError: It is in a folder, or its copies are in its memory.
+    """
+    if not home.store:
+        raise ConfigurationError(
+            f"{home.folder} is a folder of this machine, which other workers do not reach",
+            hint="name a store: s3://BUCKET/PREFIX, or file:///PATH for a shared folder",
+        )
+    if state_file.is_file() and not states.is_tabled(home.folder):
+        raise ConfigurationError(
+            f"the rows of {home.store} are in the mirror's own memory, not in a table",
+            evidence=(("memory", str(state_file)),),
+            hint=f"make a table of them: resourcesync tables make {home.store}",
+        )
+
+
+@contextmanager
+def working(
+    state: SqliteMirrorState,
+    own: Path,
+    site: Site,
+    workers: Workers | None,
+    clock: Clock,
+    report: Reporter,
+) -> Iterator[TabledWays]:
+    """Give a Destination its ways; at the end all that changed is in the table.
+
+    Args:
+        state: The mirror's memory; its lock is held.
+        own: The mirror's own folder.
+        site: How workers reach Source and store, which is held.
+        workers: Who does the units; ``None`` for processes of this machine.
+        clock: Time; it may end the run by raising.
+        report: Takes events.
+
+    Raises:
+        ConfigurationError: There is no such engine.
+        StateError: A part of the table is nowhere.
+        StorageError: The store fails.
+    """
+    assert isinstance(state, TabledState), "its copies are a table"
+    store, workers = stores.open_store(site.store), workers or Workers()
+    table = TableInStore(state, store, own)
+    table.bring_here()
+    table.fold()
+    with ExitStack() as held:
+        folder = held.enter_context(tempfile.TemporaryDirectory(dir=own / "tmp"))
+        hands = _Hands(workers, site, clock, held)
+        crew = Crew(
+            read=lambda some: hands.do(units.read_list, some),
+            bring=lambda some: hands.do(units.bring, some),
+            exchange=StoredExchange(store, units.EXCHANGE, Path(folder) / "exchange"),
+            tables=states.tables_of(own),
+            state=state,
+            fold=table.fold,
+            folder=lambda: tempfile.mkdtemp(dir=folder),
+            site=site,
+            slice_rows=workers.slice_rows,
+        )
+        Slices(crew, clock, report).take_over()
+        yield TabledWays(crew)
+        table.fold()  # what was changed when something failed is folded when it is opened next
+
+
+class _Hands:
+    """The engine, opened when the first unit is to be done: most pulls have none."""
+
+    def __init__(self, workers: Workers, site: Site, clock: Clock, held: ExitStack) -> None:
+        self._workers = workers
+        self._network = site.network
+        self._clock = clock
+        self._held = held
+        self._engine: Engine | None = None
+
+    def do(self, work: Work, some: Iterable[Unit]) -> Iterator[Outcome]:
+        """Have units done."""
+        if self._engine is None:
+            opened = engines.open_engine(self._workers.engine)
+            self._engine = self._held.enter_context(opened)
+        network = self._network
+        manners = Manners(
+            units=self._workers.units, rate=network.rate, jobs=network.per_host or network.jobs
+        )
+        return run(self._engine, work, some, manners=manners, clock=self._clock)

@@ -1,0 +1,105 @@
+"""What workers import: a unit is given, what it needs is opened, and it is done."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from resourcesync.adapters.exchange import StoredExchange
+from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.adapters.http.robots import Forgetful
+from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.adapters.stored_copies import StoredCopies
+from resourcesync.distributed import work
+from resourcesync.distributed.units import Bringing, Reading, Terms
+from resourcesync.ports.engines import Outcome, Share
+from resourcesync.wiring import machine, plugins, states, stores, transports
+
+EXCHANGE = ".resourcesync/units/"
+"""Where units and outcomes are in the store."""
+
+
+class Asking(Protocol):
+    """How a Source is asked: a ``Network``; can be pickled."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def jobs(self) -> int | None:
+        """Requests at a time."""
+        ...
+
+    @property
+    def per_host(self) -> int | None:
+        """Most requests at a time to one host."""
+        ...
+
+    @property
+    def rate(self) -> float | None:
+        """Requests per second to one host."""
+        ...
+
+    def settings(self, source: str) -> FetchSettings:
+        """Return the settings to fetch with from a Source."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What a worker needs to reach Source and store.
+
+    Attributes:
+        source: The Source's address.
+        store: The address of the store.
+        network: How the Source is asked, its secrets included.
+    """
+
+    source: str
+    store: str
+    network: Asking
+
+
+def read_list(unit: Reading, share: Share) -> Outcome:
+    """Read a list into a file of rows."""
+    with _tools(unit.terms, share) as tools:
+        return work.read_list(unit, tools)
+
+
+def bring(unit: Bringing, share: Share) -> Outcome:
+    """Fetch a slice into the store."""
+    with _tools(unit.terms, share) as tools:
+        return work.bring(unit, tools)
+
+
+@contextmanager
+def _tools(terms: Terms, share: Share) -> Iterator[work.Tools]:
+    """Open what a unit works with; bytes on their way are in a folder that ends with it."""
+    site: Site = terms.site
+    clock = machine.system_clock()
+    asked = replace(site.network, rate=share.rate, jobs=share.jobs or site.network.jobs)
+    with (
+        tempfile.TemporaryDirectory(prefix="resourcesync-unit-") as folder,
+        MirrorFolder(Path(folder), clock) as mirror,
+        transports.open_fetcher(site.source, asked.settings, clock, Forgetful()) as opened,
+    ):
+        assert mirror.copies is not None
+        fetcher, traffic = opened
+        store = stores.open_store(site.store)
+        files = Path(folder) / "files"
+        files.mkdir()
+        yield work.Tools(
+            fetcher=fetcher,
+            copies=StoredCopies(store, mirror.copies.stage, clock),
+            memory=lambda: SqliteMirrorState(":memory:"),
+            clock=clock,
+            tables=states.tables_of(mirror.root / ".resourcesync"),
+            exchange=StoredExchange(store, EXCHANGE, files / "exchange"),
+            scratch=mirror.copies.scratch,
+            file=lambda name: str(files / name.replace("/", "-")),
+            mappers=plugins.mapper,
+            traffic=traffic,
+            wait=lambda: fetcher.stats.wait if isinstance(fetcher, CurlFetcher) else None,
+        )
