@@ -34,6 +34,7 @@ GROUPS: Final = {
         "audit": "compare every copy with the Source; write evidence",
         "repair": "fetch again what an audit found",
         "export": "give the copies away: ZIP packages or a bag",
+        "tables": "keep the rows of a large mirror as Parquet files",
     },
     "Publish": {
         "publish": "write Resource Lists and Change Lists for a tree",

@@ -96,6 +96,13 @@ class TableInStore:
             if name not in kept | before | {_LIST}:
                 self._parts.remove(name)
 
+    def take_back(self) -> None:
+        """Have the copies in the mirror's memory again, and no table, neither here nor there."""
+        self._state.unfold()
+        self._state.drop_old_parts()
+        for name in list(self._parts.names("")):
+            self._parts.remove(name)
+
     def _listed(self) -> list[str]:
         found = self._parts.receive(_LIST)
         if found is None:

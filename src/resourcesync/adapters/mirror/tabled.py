@@ -7,6 +7,7 @@ table and cursor are those of one moment.
 """
 
 import sqlite3
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
@@ -121,8 +122,17 @@ class TabledState(SqliteMirrorState):
         Args:
             uris: A few thousand at most.
         """
-        found = self._tables.find(self.files, uris) if self.parts and uris else []
-        self.known(found, uris)
+        self.known(self._find(uris), uris)
+
+    def _find(self, uris: Sequence[str]) -> list[Copy]:
+        """Return what the table has of some URIs; only the parts are opened that may have one."""
+        wanted = sorted(uris)
+        files = [
+            str(self._folder / part.name)
+            for part in self.parts
+            if bisect_left(wanted, part.first) < bisect_right(wanted, part.last)
+        ]
+        return self._tables.find(files, wanted) if files else []
 
     def known(self, copies: Iterable[Copy], uris: Iterable[str]) -> None:
         """Take what the table has of some URIs from who looked: their copies, and no others."""
@@ -159,8 +169,7 @@ class TabledState(SqliteMirrorState):
         if len(self._recalled) > _MOST_RECALLED:
             self._recalled = {uri: it for uri in uris if (it := self._recalled.get(uri))}
         if unknown:
-            found_there = self._tables.find(self.files, unknown)
-            self._recalled.update((copy.uri, copy) for copy in found_there)
+            self._recalled.update((copy.uri, copy) for copy in self._find(unknown))
         found = [known for uri in uris if (known := self._recalled.get(uri)) is not None]
         if not found:
             return
@@ -233,6 +242,21 @@ class TabledState(SqliteMirrorState):
             db.execute("DELETE FROM copy")
             db.execute("DELETE FROM tabled")
         self.parts = parts
+        self._recalled = {}
+
+    def unfold(self) -> None:
+        """Take all copies back into the file: the mirror has no table any more.
+
+        Raises:
+            StorageError: There is no room, or the table cannot be read; it is what it was.
+        """
+        copies = self.copies()
+        with self._transaction() as db:
+            while group := list(islice(copies, _PAGE)):
+                db.executemany(_PUT_COPY, group)
+            db.execute("DELETE FROM tabled")
+            db.execute("DELETE FROM note WHERE key = ?", (NOTE,))
+        self.parts = ()
         self._recalled = {}
 
     def drop_old_parts(self) -> list[str]:

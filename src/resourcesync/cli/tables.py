@@ -1,0 +1,95 @@
+"""``resourcesync tables``: the rows of a large mirror's copies, as files that others read."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from resourcesync.cli import configured, options, words
+from resourcesync.cli.configured import Configuration
+from resourcesync.cli.job import Job
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.words import NORMAL, Line
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.stores import Home
+    from resourcesync.wiring.tabling import Table
+
+
+@click.command("tables")
+@click.argument("action", type=click.Choice(["show", "make", "unmake"]))
+@click.argument("mirror")
+@options.with_options((options.CONFIG,))
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Keep the rows of a large mirror's copies as Parquet files.
+
+    \b
+    show    name the files, which DuckDB, polars and Spark read
+    make    move the rows from the mirror's own memory into files
+    unmake  move them back
+
+    MIRROR is a mirror whose copies are in a store: its address, its name in the configuration
+    file, or the folder of its memory. `pull --engine` makes such files by itself. They are in the
+    store, below .resourcesync/copies/; copies.json there lists those of now.
+    """  # noqa: D301 - click's mark for lines that are not to be filled
+    action, mirror = values["action"], values["mirror"]
+    configuration = configured.load(values["config"])
+
+    def work(screen: Screen) -> Outcome:
+        table = _do(action, _home_of(mirror, configuration))
+        for part in table.parts:
+            screen.report("part", part._asdict())
+        return _outcome(table)
+
+    return Job(
+        command="tables",
+        output=output,
+        work=work,
+        words=_words,
+        subject=mirror,
+        fields={"mirror": mirror, "action": action},
+    )
+
+
+def _home_of(mirror: str, configuration: Configuration) -> "Home":
+    from resourcesync.cli.mirror_folders import home_of  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.stores import Home  # noqa: PLC0415 - help stays quick
+
+    if mirror in configuration.names:
+        known = configuration.mirror(mirror)
+        return Home(known.dest, known.store)
+    return Home(*home_of(mirror, None))
+
+
+def _do(action: str, home: "Home") -> "Table":
+    from resourcesync.wiring import machine, tabling  # noqa: PLC0415 - help stays quick
+
+    if action == "show":
+        return tabling.show(home)
+    change = tabling.make if action == "make" else tabling.take_back
+    return change(home, machine.system_clock())
+
+
+def _outcome(table: "Table") -> Outcome:
+    parts = words.count(len(table.parts))
+    text = f"{words.count(table.copies)} copies in {parts} files, in {table.folder}"
+    if table.store and table.parts:
+        text += f" and in {table.store}, below .resourcesync/copies/"
+    elif not table.parts:
+        text = f"{words.count(table.copies)} copies, in the mirror's own memory"
+    return Outcome(
+        closing=(Line(text, "Table", NORMAL),),
+        fields={
+            "store": table.store,
+            "folder": str(table.folder),
+            "copies": table.copies,
+            "parts": len(table.parts),
+        },
+    )
+
+
+def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+    if event == "part":
+        rows, size = words.count(int(str(fields["rows"]))), words.size(int(str(fields["size"])))
+        yield Line(f"{fields['name']}  {rows} rows, {size}, from {fields['first']}")

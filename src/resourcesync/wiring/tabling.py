@@ -1,0 +1,109 @@
+"""A mirror's copies become a table, and rows of its own memory again."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.tabled import TabledState
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports import Clock
+from resourcesync.ports.tables import Part
+from resourcesync.wiring import states, stores
+from resourcesync.wiring.mirrors import not_a_mirror
+from resourcesync.wiring.stores import Home
+from resourcesync.wiring.tabled import TableInStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The table of a mirror's copies.
+
+    Attributes:
+        store: The address of the store that has its parts, below ``.resourcesync/copies/``.
+        folder: Where its parts are on this machine.
+        parts: The parts, in order; none for a mirror without a table.
+        copies: How many copies the mirror has.
+    """
+
+    store: str
+    folder: Path
+    parts: tuple[Part, ...]
+    copies: int
+
+
+def show(home: Home) -> Table:
+    """Return what is known of the table of a mirror.
+
+    Raises:
+        ConfigurationError: There is no such mirror, or its copies are no table.
+        StateError: Its memory is damaged.
+    """
+    if not is_mirror(home.folder):
+        raise not_a_mirror(home.folder)
+    if not states.is_tabled(home.folder):
+        raise _no_table(home)
+    with states.open_tabled(home.folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+        return _table(home, state)
+
+
+def make(home: Home, clock: Clock) -> Table:
+    """Make a table of the copies of a mirror whose files are in a store.
+
+    Raises:
+        ConfigurationError: There is no such mirror, or it is in a folder.
+        LockedError: Another run holds it.
+        StorageError: There is no room, or the store fails; the mirror is what it was.
+    """
+    if not stores.store_of(home.folder):
+        raise ConfigurationError(
+            f"the copies of {home.folder} are in this folder, not in a store",
+            hint="a table is for mirrors in a store: pull SOURCE s3://BUCKET/PREFIX",
+        )
+    with _held(home, clock) as (state, table):
+        table.fold()
+        return _table(home, state)
+
+
+def take_back(home: Home, clock: Clock) -> Table:
+    """Have the rows of the copies in the mirror's own memory again.
+
+    Raises:
+        ConfigurationError: There is no such mirror, or its copies are no table.
+        LockedError: Another run holds it.
+        StorageError: There is no room, or the store fails; the mirror is what it was.
+    """
+    if not states.is_tabled(home.folder):
+        raise _no_table(home) if is_mirror(home.folder) else not_a_mirror(home.folder)
+    with _held(home, clock) as (state, table):
+        table.bring_here()
+        table.take_back()
+        return _table(home, state)
+
+
+@contextmanager
+def _held(home: Home, clock: Clock) -> Iterator[tuple[TabledState, TableInStore]]:
+    if not is_mirror(home.folder):
+        raise not_a_mirror(home.folder)
+    with MirrorFolder(home.folder, clock, states.open_tabled) as mirror:
+        state = mirror.state
+        assert isinstance(state, TabledState)
+        with stores.copies_of(mirror, clock):
+            store = stores.open_store(stores.store_of(home.folder))
+            yield state, TableInStore(state, store, home.folder / OWN_FOLDER)
+
+
+def _table(home: Home, state: TabledState) -> Table:
+    own = home.folder / OWN_FOLDER
+    store = stores.store_of(home.folder)
+    folder = states.parts_folder(own)
+    return Table(store=store, folder=folder, parts=state.parts, copies=state.count())
+
+
+def _no_table(home: Home) -> ConfigurationError:
+    return ConfigurationError(
+        f"the copies of {home.store or home.folder} are no table",
+        hint="make one: resourcesync tables make MIRROR",
+    )
