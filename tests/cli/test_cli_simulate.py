@@ -70,6 +70,46 @@ def test_a_sweep_takes_all_values_and_writes_what_came_of_them(
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
+def test_a_variant_takes_all_its_values_and_what_is_swept_later_wins(
+    scenario: Path, said: Said
+) -> None:
+    scenario.write_text(
+        SMALL
+        + """
+[variant.lists]
+publish = { strategy = "lists", every = "1h" }
+[variant.dumps.publish]
+dumps = true
+dump_every = "1h"
+[variant.dumps.destination]
+dumps = "always"
+"""
+    )
+    sweep = ["--sweep", "variant=lists,dumps", "--sweep", "publish.dumps=true,false", "--jobs", "1"]
+
+    assert run(["simulate", str(scenario), *sweep, "--sweep", "destination.dumps=auto"]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    place = next(place for place, line in enumerate(lines) if line.startswith("VARIANT"))
+    heads = lines[place].split()
+    assert heads[:3] == ["VARIANT", "PUBLISH.DUMPS", "DESTINATION.DUMPS"]
+    told = {tuple(it.split()[:2]): it.split() for it in lines[place + 1 : place + 5]}
+    first = {key: int(row[-2]) for key, row in told.items()}
+    assert first["dumps", "true"] < 10 < first["dumps", "false"]
+    assert first["lists", "false"] > 30
+    assert float(told["lists", "true"][4]) < float(told["dumps", "true"][4])
+
+
+def test_a_sweep_of_a_variant_that_is_not_there_says_which_are(scenario: Path, said: Said) -> None:
+    scenario.write_text(SMALL + '[variant.daily]\nduration = "1d"')
+
+    assert run(["simulate", str(scenario), "--sweep", "variant=weekly"]) == 2
+
+    told = said.readouterr().err
+    assert "no variant 'weekly'" in told
+    assert "it has: daily" in told
+
+
 def test_the_same_seed_gives_the_same_events_byte_for_byte(scenario: Path, tmp_path: Path) -> None:
     for name in ("one", "other"):
         assert run(["simulate", str(scenario), "-q", "--out", str(tmp_path / name)]) == 0
@@ -99,6 +139,12 @@ def test_it_is_told_as_json(scenario: Path, said: Said) -> None:
         ('[faults]\noutages = ["2d"]', "faults.outages is wrong"),
         ("[faults]\nlost = 2", "faults.lost must be from 0 to 1"),
         ('[publish]\nstrategy = "hope"', "publish.strategy is wrong"),
+        ('[[destination]]\ndumps = "yes"', "destination.dumps is wrong"),
+        ("[publish]\ndumps = 1", "publish.dumps is wrong"),
+        ("[publish]\nmax_package = 0", "publish.max_package must be"),
+        ("variant = 1", "variant must be a table"),
+        ("[variant]\nx = 1", "x must be a table"),
+        ("[variant.x]\npublish.ever = 1", "variant x: the scenario says publish.ever"),
         ("destination = 3", "[[destination]]"),
         ("seed = ", "is no TOML"),
     ],

@@ -38,7 +38,8 @@ _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "l
     "--sweep",
     multiple=True,
     metavar="KEY=A,B,C",
-    help="Take these values in turn, such as publish.rotate=5m,1h,1d; repeat for all combinations.",
+    help="Take these values in turn, such as publish.rotate=5m,1h,1d; repeat for all combinations."
+    " variant=A,B takes values that the scenario has under one name.",
 )
 @option(
     "--repeat",
@@ -85,9 +86,11 @@ def command(output: OutputOptions, **values: Any) -> Job:
     \b
     resourcesync simulate init --profile arxiv > scenario.toml
     resourcesync simulate scenario.toml --sweep publish.every=5m,1h,1d --repeat 5 --out results
+    resourcesync simulate scenario.toml --sweep variant=daily-lists,hourly,push
 
     Consistency is the share of resources that are equal on both sides, on average over time.
-    Latency is the time from a change to its copy. Efficiency is the share of useful bytes. A lie
+    Latency is the time from a change to its copy. Efficiency is the share of useful bytes. All is
+    counted from the end of the first pull on, whose requests have a column of their own. A lie
     would be to say "in sync" when it is not so; then the exit code is 1.
     """  # noqa: D301 - click's mark for lines that are not to be filled
     if values["scenario"] == "init":
@@ -225,8 +228,10 @@ def _write(
 def _table(summaries: "Sequence[Summary]") -> Iterator[Line]:
     """Yield the table that people read: a row for each value of the sweep."""
     keys = list(summaries[0].values) if summaries else []
-    heads = [*(key.rpartition(".")[2].upper() for key in keys), "DESTINATION", "CONSISTENCY"]
-    heads += ["LATENCY MEDIAN / P95", "EFFICIENCY", "REQUESTS", "ENDED"]
+    short = [key.rpartition(".")[2] for key in keys]
+    named = [it if short.count(it) == 1 else key for key, it in zip(keys, short, strict=True)]
+    heads = [*map(str.upper, named), "DESTINATION", "CONSISTENCY"]
+    heads += ["LATENCY MEDIAN / P95", "EFFICIENCY", "REQUESTS", "FIRST PULL", "ENDED"]
     rows = [heads, *map(_row, summaries)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(heads))]
     for row in rows:
@@ -249,6 +254,7 @@ def _row(it: "Summary") -> list[str]:
         f"{span(it.mean('latency'))} / {span(it.mean('latency_95'))}",
         f"{it.mean('efficiency'):.3f}",
         f"{it.mean('requests'):,.0f}",
+        f"{it.mean('first_requests'):,.0f}",
         ended,
     ]
 

@@ -1,14 +1,19 @@
 """What a simulated Destination holds: of each copy its length and digests, not its bytes."""
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from io import BytesIO
-from typing import BinaryIO, Self
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, Final, Self
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import Installation, Part, Removal, Staged
+
+_IN_MEMORY: Final = 1 << 22
+"""Bytes on their way that are in memory; more, such as a package, are in a file."""
+_PIECE: Final = 1 << 20
 
 OnChange = Callable[[str, str], None]
 """Told the path of a copy that is another one now, and its SHA-256; empty when it is gone."""
@@ -122,7 +127,7 @@ class SimulatedStaged:
 
     def __init__(self, algorithms: Sequence[str]) -> None:
         self._algorithms = tuple(algorithms)
-        self._chunks: list[bytes] = []
+        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - as long as this
         self._sealed: tuple[int, tuple[Digest, ...]] | None = None
 
     @property
@@ -135,27 +140,34 @@ class SimulatedStaged:
 
     def write(self, chunk: bytes) -> None:
         """Take the next bytes."""
-        self._chunks.append(chunk)
+        self._file.write(chunk)
 
     def restart(self) -> None:
         """Forget all bytes so far."""
-        self._chunks.clear()
+        self._file.seek(0)
+        self._file.truncate()
 
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
         """End the writing; return the length in bytes and the digests asked for."""
         if self._sealed is None:
-            body = b"".join(self._chunks)
-            self._chunks = [body]
-            digests = tuple(
-                Digest(it, hashlib.new(it.replace("-", ""), body).hexdigest())
-                for it in self._algorithms
-            )
-            self._sealed = len(body), digests
+            running = [hashlib.new(it.replace("-", "")) for it in self._algorithms]
+            length = 0
+            self._file.seek(0)
+            while piece := self._file.read(_PIECE):
+                length += len(piece)
+                for one in running:
+                    one.update(piece)
+            found = zip(self._algorithms, running, strict=True)
+            self._sealed = length, tuple(Digest(name, it.hexdigest()) for name, it in found)
         return self._sealed
 
     def reading(self) -> BinaryIO:
         """Open the sealed bytes."""
-        return BytesIO(b"".join(self._chunks))
+        self._file.rollover()
+        self._file.flush()
+        stream = os.fdopen(os.dup(self._file.fileno()), "rb")
+        stream.seek(0)
+        return stream
 
     def leave(self) -> None:
         """End without being done."""
@@ -163,7 +175,7 @@ class SimulatedStaged:
 
     def discard(self) -> None:
         """Throw the bytes away."""
-        self._chunks.clear()
+        self._file.close()
 
 
 def _sha256(digests: Sequence[Digest]) -> str:

@@ -13,7 +13,6 @@ from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.copies import OnChange, SimulatedCopies
 from resourcesync.simulator.network import Crash, SimulatedNetwork
 from resourcesync.simulator.origin import BASE
-from resourcesync.simulator.scenario import Strategy
 
 _IN_MEMORY: Final = 1 << 24
 
@@ -24,7 +23,7 @@ class Follower:
     Args:
         folder: For its memory; removed by whoever made it.
         network: What it asks.
-        strategy: Whether it reads Change Lists, or a Resource List each time.
+        options: How it pulls.
         clock: Time.
         on_change: Told of each copy that comes or goes.
     """
@@ -33,7 +32,7 @@ class Follower:
         self,
         folder: Path,
         network: SimulatedNetwork,
-        strategy: Strategy,
+        options: PullOptions,
         clock: SimulatedClock,
         on_change: OnChange,
     ) -> None:
@@ -44,7 +43,7 @@ class Follower:
         self._folder = folder
         self._network = network
         self._clock = clock
-        self._options = PullOptions(mode="baseline" if strategy == "lists" else "auto")
+        self._options = options
         self.copies = SimulatedCopies(on_change)
         self._mirror = MirrorFolder(folder, clock)
 

@@ -1,13 +1,18 @@
 """Consistency, latency and efficiency of one Destination, counted while time passes.
 
+All is counted from the end of the first pull on, which has figures of its own: a first copy costs
+the same whatever follows.
+
 - *Consistency*: the share of the resources, of those that the origin has or the Destination holds,
-  that are equal on both sides; the mean over time, from the end of the first pull on.
+  that are equal on both sides; the mean over time.
 - *Latency* of a change: the seconds from when it happened at the origin until the Destination has
-  that version, or a later one, of the resource; or has it no more, if it is gone.
+  that version, or a later one, of the resource; or has it no more, if it is gone. Changes that did
+  not come before the end have none: ``changes`` less ``synchronized`` are so many.
 - *Efficiency*: the bytes of resources that were put in place, of all bytes that were received.
 
 These are the three measures of the simulations of 2013 (arXiv:1306.1073), counted as said here.
-"All bytes received" has the documents in it, and answers that brought nothing.
+"All bytes received" has the documents in it, packages with what nobody wanted of them, and answers
+that brought nothing.
 """
 
 from dataclasses import dataclass, field
@@ -24,16 +29,17 @@ class Measured:
         consistency: 0 to 1.
         latency, latency_95: Median and 95th percentile, in seconds.
         efficiency: 0 to 1.
-        requests: Requests sent.
-        received: Bytes received.
+        requests: Requests sent after the first pull.
+        received: Bytes received after it.
         useful: Of them, those of resources that were put in place.
-        changes: Changes at the origin.
+        changes: Changes at the origin, after it.
         synchronized: Of them, those that came to the Destination, themselves or by a later one.
         pulls, failed: Pulls, and those of them that ended with an error.
         crashes: How often the Destination died.
         lies: How often it called itself in sync and was not: this must be 0.
         outcome: ``converged``, ``waiting`` or ``silently wrong``, at the end, when all was quiet.
-        first: Seconds of the first pull.
+        first: Seconds until the first pull had ended.
+        first_requests, first_received: Requests and bytes until the first pull had ended.
         series: Consistency at equal distances of time.
     """
 
@@ -52,6 +58,8 @@ class Measured:
     lies: int
     outcome: str
     first: float
+    first_requests: int
+    first_received: int
     series: tuple[float, ...] = field(default=(), repr=False)
 
 
@@ -74,7 +82,8 @@ class Comparison:
         self._waiting: dict[str, list[tuple[float, str]]] = {}
         self._history: dict[str, list[tuple[float, str]]] = {}
         self._since: float | None = None
-        self._began = 0.0
+        self.began = 0.0
+        """When the first pull had ended, in seconds; 0 when none has."""
         self._sum = 0.0
         self._every = duration / points
         self._series: list[float] = []
@@ -89,8 +98,9 @@ class Comparison:
         """Take note of a change at the origin; ``ABSENT`` for what is gone."""
         self._pass(at)
         self._history.setdefault(name, []).append((at, self._there.get(name, ABSENT)))
-        self.changes += 1
-        self._waiting.setdefault(name, []).append((at, digest))
+        if self._since is not None:
+            self.changes += 1
+            self._waiting.setdefault(name, []).append((at, digest))
         self._put(self._there, name, digest)
         self._judge(name, at)
 
@@ -106,10 +116,14 @@ class Comparison:
             self._waiting[name] = waiting[places[-1] + 1 :]
         self._judge(name, at)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the first pull has ended."""
+        return self._since is not None
+
     def begin(self, at: float) -> None:
         """Count from now on: the first pull has ended."""
-        if self._since is None:
-            self._since = self._began = at
+        self._since = self.began = at
 
     def is_true(self, as_of: float, at: float) -> bool:
         """Whether all copies are as the origin was at some time from ``as_of`` on until now."""
@@ -118,9 +132,9 @@ class Comparison:
     def consistency(self, at: float) -> float:
         """Return the mean share of what is equal, from the end of the first pull until now."""
         self._pass(at)
-        if self._since is None or at <= self._began:
+        if self._since is None or at <= self.began:
             return self.share
-        return self._sum / (at - self._began)
+        return self._sum / (at - self.began)
 
     def series(self) -> tuple[float, ...]:
         """Return the share of what is equal, over time."""

@@ -98,6 +98,14 @@ class Origin:
         """Return the bytes of a version, now or formerly there."""
         return _bytes(self._seed, name, version.number, version.length)
 
+    def body_of(self, name: str, length: int, sha256: str) -> bytes | None:
+        """Return the bytes of whichever version has this digest; ``None`` when none ever had."""
+        for number in range(self._ever.get(name, 0), 0, -1):
+            body = _bytes(self._seed, name, number, length)
+            if hashlib.sha256(body).hexdigest() == sha256:
+                return body
+        return None
+
     def resource(self, name: str) -> Resource | None:
         """Return what is to be listed of a resource; ``None`` when there is none."""
         version = self.versions.get(name)

@@ -6,7 +6,7 @@ _HEAD: Final = """\
 # A scenario of `resourcesync simulate`. Everything follows from the seed.
 # {about}
 seed = 1
-duration = "{duration}"
+{start}duration = "{duration}"
 scale = {scale}  # of the resources and of the changes; 1 is the true size
 
 [source]
@@ -25,10 +25,13 @@ rotate = "{rotate}"  # close a Change List at this age
 rebase = "{rebase}"  # write a new Resource List so often
 keep = "{keep}"  # closed Change Lists stay so long
 push = {push}  # tell Destinations of each publication
+dumps = false  # a Resource Dump and a Change Dump, too
+dump_every = "1d"
 
 [[destination]]
 name = "{name}"
 every = "{pull}"
+dumps = "auto"  # or "never", "always"
 jobs = 8
 latency = "{latency}"
 bandwidth = "10M"  # bytes a second
@@ -38,11 +41,29 @@ lost = 0.0
 failed = 0.0
 stale = 0.0
 # outages = ["2d..5d"]
+
+# Several values with one name, for --sweep variant=daily-lists,hourly,five-minutes,push
+[variant.daily-lists]
+publish = {{ strategy = "lists", every = "1d", push = false }}
+destination = {{ every = "1d" }}
+
+[variant.hourly]
+publish = {{ strategy = "changes", every = "1h", push = false }}
+destination = {{ every = "1h" }}
+
+[variant.five-minutes]
+publish = {{ strategy = "changes", every = "5m", push = false }}
+destination = {{ every = "5m" }}
+
+[variant.push]
+publish = {{ strategy = "changes", every = "1m", push = true }}
+destination = {{ every = "1h" }}  # also without a notification
 """
 
 
 def _profile(**values: object) -> str:
     usual: dict[str, object] = {
+        "start": "",
         "scale": "1.0",
         "median": 8_000,
         "spread": 1.2,
@@ -71,7 +92,8 @@ PROFILES: Final[dict[str, str]] = {
     ),
     "arxiv": _profile(
         about="arXiv, as told in 2013: 2.4 million resources; 1,800 change at 20:00 US Eastern"
-        " time,\n# Sunday to Thursday; one Change List a day.",
+        " time,\n# Sunday to Thursday; one Change List a day, half an hour later.",
+        start='start = "2026-01-04T01:32:00Z"\n',
         duration="14d",
         scale="0.01",
         resources=2_400_000,

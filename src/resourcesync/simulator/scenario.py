@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Literal
 
+from resourcesync.destination.choosing import DumpPolicy
 from resourcesync.errors import ConfigurationError
 
 Strategy = Literal["changes", "lists"]
@@ -80,6 +81,9 @@ class PublishSettings:
         rebase: Seconds after which a new Resource List is written; 0 for never.
         keep: Seconds for which closed Change Lists stay at least; 0 for ever.
         push: Whether Destinations are told of each publication.
+        dumps: Whether there are a Resource Dump and a Change Dump, too.
+        dump_every: Seconds from one packing to the next, at least; packed is before publishing.
+        max_package: Most bytes of content in one package.
         max_entries: Most entries of one document.
     """
 
@@ -89,6 +93,9 @@ class PublishSettings:
     rebase: float = 0.0
     keep: float = 0.0
     push: bool = False
+    dumps: bool = False
+    dump_every: float = DAY
+    max_package: int = 256 * 2**20
     max_entries: int = 50_000
 
 
@@ -99,9 +106,10 @@ class DestinationSettings:
     Attributes:
         name: What it is called.
         every: Seconds from the end of one pull to the next, at most.
+        dumps: Whether it takes resources from dumps: where that is cheaper, never, or always.
         jobs: Requests at a time.
         latency: Seconds until an answer begins.
-        bandwidth: Bytes a second.
+        bandwidth: Bytes a second, of each request.
         phase: The share of ``every`` that passes before the second pull, 0 to 1: who pulls as often
             as is published would else come just before it, or just after it, all the time.
         offline: From and until when it does not pull, in seconds from the beginning.
@@ -109,6 +117,7 @@ class DestinationSettings:
 
     name: str = "mirror"
     every: float = HOUR
+    dumps: DumpPolicy = "auto"
     jobs: int = 8
     latency: float = 0.05
     bandwidth: float = 10e6
@@ -195,6 +204,9 @@ class Scenario:
             "create, update and delete cannot all be 0": sum(shares) > 0,
             "rates of changes cannot be negative": min(*shares, origin.per_second) >= 0,
             "publish.every must be longer than 0": self.publish.every > 0,
+            "publish.max_package must be from 1 byte to 1 GiB": (
+                0 < self.publish.max_package <= _LARGEST
+            ),
             "duration must be from a moment to ten years": 0 < self.duration <= 3_660 * DAY,
             "there is no destination": bool(self.destinations),
             **{
@@ -216,6 +228,8 @@ def _can_ask(it: DestinationSettings) -> bool:
 
 
 _MOST: Final = 10_000_000
+_LARGEST: Final = 1 << 30
+"""A package is in memory while it is on its way."""
 _RATES: Final = (
     *("lost", "refused", "failed", "late", "cut", "altered", "stale", "wrong_hash", "undated"),
     *("changed_while_listed", "crash", "push_lost", "push_doubled", "push_forged"),

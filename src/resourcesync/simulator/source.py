@@ -5,26 +5,33 @@ import random
 import re
 from bisect import bisect_right, insort
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
 from zlib import crc32
 
-from resourcesync.adapters.memory import MemoryCatalogue, MemoryDocuments
+from resourcesync.adapters.memory import MemoryCatalogue
+from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.simulator.clock import SimulatedClock, SteppingClock
 from resourcesync.simulator.origin import BASE, Origin, Version
-from resourcesync.simulator.scenario import Faults, PublishSettings
+from resourcesync.simulator.packages import PACKAGE, PackedDocuments, SimulatedContents
+from resourcesync.simulator.scenario import Scenario
 from resourcesync.source.believing import check_clock
+from resourcesync.source.dumps import DumpPublisher
+from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Limits
 from resourcesync.source.policy import Policy, Step
 from resourcesync.source.publisher import Publisher
+from resourcesync.source.shelf import Written
 
 _SECOND: Final = 1_000_000
 _KEPT: Final = 4
+_MOST_PACKED: Final = 10_000
+"""Entries of one package, as the command ``dump`` has it."""
 _DATETIME: Final = re.compile(rb' datetime="([^"]*)"')
 
 
@@ -44,7 +51,7 @@ class Answer:
 @dataclass(slots=True)
 class _Saved:
     catalogue: MemoryCatalogue
-    documents: MemoryDocuments
+    documents: PackedDocuments
     versions: dict[str, Version]
     listed: dict[str, str]
 
@@ -54,9 +61,8 @@ class SimulatedSource:
 
     Args:
         origin: The resources.
-        settings: How they are published.
-        faults: What goes wrong here.
-        seed: Of all that is left to chance.
+        scenario: How they are published, and what goes wrong here.
+        documents: Takes what is published.
         clock: Time as it is; the Source's own may be wrong.
         on_listed: Told of each resource that is listed as another one now: its name and SHA-256,
             empty for what is listed no more.
@@ -65,9 +71,8 @@ class SimulatedSource:
     def __init__(
         self,
         origin: Origin,
-        settings: PublishSettings,
-        faults: Faults,
-        seed: int,
+        scenario: Scenario,
+        documents: PackedDocuments,
         clock: SimulatedClock,
         on_listed: Callable[[str, str], None],
     ) -> None:
@@ -78,13 +83,17 @@ class SimulatedSource:
         """How many publications wrote something."""
         self.unpublished = 0
         """How many failed."""
+        self.unpacked = 0
+        """How many times packing failed."""
         self._true = clock
-        self._settings = settings
-        self._faults = faults
-        self._luck = random.Random(f"source {seed}")  # noqa: S311 - a simulation
-        self._seed = seed
+        self._settings = scenario.publish
+        self._faults = scenario.faults
+        self._luck = random.Random(f"source {scenario.seed}")  # noqa: S311 - a simulation
+        self._seed = scenario.seed
         self._catalogue = MemoryCatalogue()
-        self._documents = MemoryDocuments()
+        self._documents = documents
+        self._contents = SimulatedContents(origin)
+        self._packed_at: float | None = None
         self._listed: dict[str, str] = {}
         self._false: dict[str, None] = {}
         self._is_well = False
@@ -108,6 +117,7 @@ class SimulatedSource:
         try:
             step = check_clock(self._catalogue, now, step)
             self._record()
+            dumped = self._pack()
             done = self._publisher().publish(step)
         except ResourceSyncError:
             self.unpublished += 1
@@ -116,7 +126,7 @@ class SimulatedSource:
         if latest is not None:
             insort(self._moments, (to_microseconds(latest), self._true.elapsed))
         self.published += bool(done.written)
-        for written in done.written:
+        for written in (*dumped, *done.written):
             opened = self._documents.open(written.name)
             assert opened is not None
             self._older.setdefault(written.name, deque(maxlen=_KEPT)).append(opened.read())
@@ -169,7 +179,10 @@ class SimulatedSource:
         """
         opened: BinaryIO | None = self._documents.open(path)
         if opened is not None:
-            body = opened.read()
+            with opened:
+                body = opened.read()
+            if path.endswith(PACKAGE):  # one is never another one later
+                return Answer(body, f'"{path}"')
             older = self._older.get(path, ())
             if stale and older:
                 body = next(iter(older))
@@ -222,6 +235,49 @@ class SimulatedSource:
             self._false[name] = None
         return resource
 
+    def _pack(self) -> Sequence[Written]:
+        """Pack what is not packed yet, if it is time; return the documents that were written."""
+        of, elapsed = self._settings, self._true.elapsed
+        since = self._packed_at
+        if not of.dumps or (since is not None and elapsed - since < of.dump_every):
+            return ()
+        self._packed_at = elapsed
+        with self._catalogue.snapshot() as snapshot:
+            last = snapshot.last_change()
+        oldest = to_microseconds(self.clock.now()) - int(of.keep * _SECOND) if of.keep else 0
+        try:
+            return self._dumps().publish(changes=of.strategy == "changes", oldest=oldest).written
+        except ResourceSyncError:  # the lists go on, also where something could not be packed
+            self.unpacked += 1
+            return ()
+        finally:
+            self._note_renewed(last)
+
+    def _note_renewed(self, last: int) -> None:
+        """Note what was found to be another thing than was listed when it was packed."""
+        with self._catalogue.snapshot() as snapshot:
+            for _, change in snapshot.changes(after=last):
+                name = change.resource.uri.removeprefix(BASE)
+                digest = change.resource.digests[0].value if change.resource.digests else ""
+                self._listed[name] = digest
+                if not digest:
+                    del self._listed[name]
+                self._on_listed(name, digest)
+
+    def _dumps(self) -> DumpPublisher:
+        of = self._settings
+        return DumpPublisher(
+            self._catalogue,
+            self._documents,
+            self._contents,
+            names=Naming(base_uri=BASE),
+            clock=self.clock,
+            size=PackageSize(
+                max_bytes=of.max_package, max_entries=min(_MOST_PACKED, of.max_entries)
+            ),
+            limits=Limits(max_entries=of.max_entries),
+        )
+
     def _publisher(self) -> Publisher:
         of = self._settings
         return Publisher(
@@ -249,11 +305,9 @@ class SimulatedSource:
         return _DATETIME.sub(kept, body)
 
     def _state(self) -> _Saved:
-        documents = copy.copy(self._documents)
-        documents._documents = dict(self._documents._documents)  # noqa: SLF001
         return _Saved(
             catalogue=copy.copy(self._catalogue),
-            documents=documents,
+            documents=self._documents.copied(),
             versions=dict(self.origin.versions),
             listed=dict(self._listed),
         )

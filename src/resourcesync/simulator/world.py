@@ -5,8 +5,9 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
@@ -15,6 +16,7 @@ from resourcesync.simulator.follower import Follower
 from resourcesync.simulator.measures import ABSENT, Comparison, Measured, percentile
 from resourcesync.simulator.network import SimulatedNetwork
 from resourcesync.simulator.origin import Origin, burst_times
+from resourcesync.simulator.packages import PackedDocuments
 from resourcesync.simulator.scenario import HOUR, DestinationSettings, Scenario
 from resourcesync.simulator.source import SimulatedSource
 from resourcesync.source.policy import Step
@@ -49,10 +51,23 @@ def simulate(
     """
     scenario.check()
     place = _MEMORY if _MEMORY.is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="resourcesync-simulate-", dir=place) as folder:
-        world = _World(scenario, destination, Path(folder), on_event or _nothing)
+    with (
+        tempfile.TemporaryDirectory(prefix="resourcesync-simulate-", dir=place) as folder,
+        tempfile.TemporaryDirectory(prefix="resourcesync-packages-") as packages,
+    ):
+        folders = Path(folder), Path(packages)
+        world = _World(scenario, destination, folders, on_event or _nothing)
         with closing(world.follower):
             return world.run()
+
+
+class _Spent(NamedTuple):
+    requests: int
+    received: int
+    useful: int
+
+    def __sub__(self, other: "_Spent") -> "_Spent":
+        return _Spent(*(here - there for here, there in zip(self, other, strict=True)))
 
 
 class _World:
@@ -60,7 +75,7 @@ class _World:
         self,
         scenario: Scenario,
         destination: DestinationSettings,
-        folder: Path,
+        folders: tuple[Path, Path],
         on_event: OnEvent,
     ) -> None:
         self._scenario = scenario
@@ -72,17 +87,19 @@ class _World:
         self._origin = Origin(scenario.origin, seed, self._clock.now)
         self._compared = Comparison(_POINTS, scenario.duration)
         self._claimed = Comparison(_POINTS, scenario.duration)
-        self._source = SimulatedSource(
-            self._origin, scenario.publish, faults, seed, self._clock, self._listed
-        )
+        folder, packages = folders
+        documents = PackedDocuments(packages)
+        self._source = SimulatedSource(self._origin, scenario, documents, self._clock, self._listed)
         self._network = SimulatedNetwork(self._source, destination, faults, seed, self._clock)
-        self.follower = Follower(
-            folder, self._network, scenario.publish.strategy, self._clock, self._brought
+        options = PullOptions(
+            mode="baseline" if scenario.publish.strategy == "lists" else "auto",
+            dumps=destination.dumps,
         )
+        self.follower = Follower(folder, self._network, options, self._clock, self._brought)
         self._compared.fill({it: at.digest for it, at in self._origin.versions.items()})
         self._is_told = False
         self._lies = 0
-        self._first = 0.0
+        self._first = _Spent(requests=0, received=0, useful=0)
 
     def run(self) -> Measured:
         """Live the whole time, then see how it ends when all is quiet."""
@@ -100,17 +117,16 @@ class _World:
         consistency = self._compared.consistency(duration)
         series = self._compared.series()
         latencies, changes = list(self._compared.latencies), self._compared.changes
-        requests, received = self._network.requests, self._network.received
-        useful, pulls = self.follower.useful, self.follower.pulls
+        spent, pulls = self._spent() - self._first, self.follower.pulls
         outcome = self._conclude()
         return Measured(
             consistency=consistency,
             latency=percentile(latencies, 0.5),
             latency_95=percentile(latencies, 0.95),
-            efficiency=useful / received if received else 0.0,
-            requests=requests,
-            received=received,
-            useful=useful,
+            efficiency=spent.useful / spent.received if spent.received else 0.0,
+            requests=spent.requests,
+            received=spent.received,
+            useful=spent.useful,
             changes=changes,
             synchronized=len(latencies),
             pulls=pulls,
@@ -118,7 +134,9 @@ class _World:
             crashes=self.follower.crashes,
             lies=self._lies,
             outcome=outcome,
-            first=self._first,
+            first=self._compared.began,
+            first_requests=self._first.requests,
+            first_received=self._first.received,
             series=series,
         )
 
@@ -146,19 +164,23 @@ class _World:
 
     def _pull(self) -> "RunReport | ResourceSyncError | None":
         before = self._network.requests
-        began = self._clock.elapsed
         ended = self.follower.pull()
         fields: dict[str, object] = {"requests": self._network.requests - before}
         if isinstance(ended, RunReport):
-            self._compared.begin(self._clock.elapsed)
+            if not self._compared.has_begun:
+                self._compared.begin(self._clock.elapsed)
+                self._first = self._spent()
             fields |= {"state": ended.state.value, "mode": ended.mode.value}
             if ended.state is MirrorState.IN_SYNC:
                 self._check_claim(ended)
-                self._first = self._first or self._clock.elapsed - began
         else:
             fields["error"] = ended.code if isinstance(ended, ResourceSyncError) else "died"
         self._event("pull", consistency=round(self._compared.share, 6), **fields)
         return ended
+
+    def _spent(self) -> "_Spent":
+        """Return what was asked for and received so far."""
+        return _Spent(self._network.requests, self._network.received, self.follower.useful)
 
     def _check_claim(self, report: RunReport) -> None:
         """Count a lie when what is called in sync is not what was listed, then or later."""

@@ -1,7 +1,7 @@
 """Scenarios of the simulator, read from TOML; any value of them can be given anew, for sweeps."""
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import fields, replace
 from pathlib import Path
@@ -64,21 +64,51 @@ def with_value(written: Table, key: str, value: str) -> Table:
     Args:
         written: The scenario as it is written.
         key: Where the value is, such as ``publish.rotate``; ``destination.every`` is that of all.
+            ``variant`` takes all values of the variant that the scenario has by this name.
         value: As it would be written in TOML; a text needs no quotes.
 
     Raises:
-        ConfigurationError: There is no such table.
+        ConfigurationError: There is no such table, or no such variant.
     """
+    if key != _VARIANT:
+        return _with(written, key.split("."), _plain(value))
+    variants = _table(written, _VARIANT)
+    if value not in variants:
+        known = ", ".join(variants) or "none"
+        raise ConfigurationError(
+            f"the scenario has no variant {value!r}",
+            hint=f"it has: {known}; one is a table such as [variant.{value or 'hourly'}]",
+        )
+    return _with_all(written, _table(variants, value))
+
+
+def _with_all(written: Table, values: Table) -> Table:
+    """Return a scenario with other values, in tables as it has them."""
+    for names, value in _leaves(values, ()):
+        written = _with(written, names, value)
+    return written
+
+
+def _leaves(table: Table, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, (*place, key))
+        else:
+            yield (*place, key), value
+
+
+def _with(written: Table, names: Sequence[str], value: object) -> Table:
     changed = deepcopy(written)
-    *tables, last = key.split(".")
+    *tables, last = names
     places: list[Any] = [changed]
     for name in tables:
-        found = [place.setdefault(name, {}) for place in places if isinstance(place, dict)]
+        usual: Any = [{}] if name == "destination" else {}
+        found = [place.setdefault(name, usual) for place in places if isinstance(place, dict)]
         places = [one for it in found for one in (it if isinstance(it, list) else [it])]
     if not places or not all(isinstance(place, dict) for place in places) or not last:
-        raise ConfigurationError(f"there is no table for {key} in the scenario")
+        raise ConfigurationError(f"there is no table for {'.'.join(names)} in the scenario")
     for place in places:
-        place[last] = _plain(value)
+        place[last] = value
     return changed
 
 
@@ -86,8 +116,19 @@ def scenario_of(written: Table) -> Scenario:
     """Return what a scenario says.
 
     Raises:
-        ConfigurationError: It has a mistake.
+        ConfigurationError: It has a mistake, or one of its variants has.
     """
+    plain = {key: value for key, value in written.items() if key != _VARIANT}
+    variants = _table(written, _VARIANT)
+    for name in variants:
+        try:
+            _scenario_of(_with_all(plain, _table(variants, name)))
+        except ConfigurationError as error:
+            raise ConfigurationError(f"variant {name}: {error.message}", hint=error.hint) from error
+    return _scenario_of(plain)
+
+
+def _scenario_of(written: Table) -> Scenario:
     scale = _number(written.get("scale", 1.0), "scale", least=1e-9)
     top = {key: value for key, value in written.items() if key not in _TABLES | {"scale"}}
     values = _read(top, {"seed": _whole, "duration": _seconds, "start": _moment}, "")
@@ -193,6 +234,12 @@ def _strategy(value: object) -> str:
     return _text(value)
 
 
+def _dumps(value: object) -> str:
+    if value not in {"auto", "never", "always"}:
+        raise ConfigurationError("it must be auto, never or always")
+    return _text(value)
+
+
 def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
         raise ConfigurationError("it must be a list of texts")
@@ -208,6 +255,10 @@ def _seconds(value: object) -> float:
 
 def _bytes(value: object) -> float:
     return float(config.parse_size(value)) if isinstance(value, str) else _real(value)
+
+
+def _size(value: object) -> int:
+    return config.parse_size(value) if isinstance(value, str) else _whole(value)
 
 
 def _per_second(value: object) -> float:
@@ -265,6 +316,7 @@ def _moments(value: object) -> tuple[float, ...]:
     return tuple(map(_seconds, _texts(value)))
 
 
+_VARIANT: Final = "variant"
 _TABLES: Final = frozenset({"source", "publish", "destination", "faults"})
 _SIZES: Final[Mapping[str, Reader]] = {
     "median": _whole,
@@ -295,11 +347,15 @@ _PUBLISH: Final[Mapping[str, Reader]] = {
     "rebase": _seconds,
     "keep": _seconds,
     "push": _flag,
+    "dumps": _flag,
+    "dump_every": _seconds,
+    "max_package": _size,
     "max_entries": _whole,
 }
 _DESTINATION: Final[Mapping[str, Reader]] = {
     "name": _text,
     "every": _seconds,
+    "dumps": _dumps,
     "jobs": _whole,
     "latency": _seconds,
     "bandwidth": _bytes,

@@ -25,6 +25,7 @@ from resourcesync.wiring import scenarios
 _FIGURES: Final = (
     *("consistency", "latency", "latency_95", "efficiency", "requests", "received", "useful"),
     *("changes", "synchronized", "pulls", "failed", "crashes", "lies", "outcome", "first"),
+    *("first_requests", "first_received"),
 )
 
 

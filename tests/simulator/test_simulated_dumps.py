@@ -1,0 +1,170 @@
+"""Dumps in simulated worlds: real packages of made-up bytes, taken where that is cheaper."""
+
+import hashlib
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from resourcesync.documents.reading import read
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.resources import Change
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.simulator.clock import SimulatedClock
+from resourcesync.simulator.origin import BASE, Origin
+from resourcesync.simulator.packages import PackedDocuments
+from resourcesync.simulator.scenario import (
+    DAY,
+    HOUR,
+    DestinationSettings,
+    Faults,
+    OriginSettings,
+    PublishSettings,
+    Scenario,
+    Sizes,
+)
+from resourcesync.simulator.source import SimulatedSource
+from resourcesync.simulator.world import simulate
+
+DUMPED = Scenario(
+    duration=DAY / 4,
+    origin=OriginSettings(
+        resources=100, per_second=20 / HOUR, sizes=Sizes(median=200, spread=1.0, most=9_000)
+    ),
+    publish=PublishSettings(every=HOUR, rebase=DAY / 8, dumps=True, dump_every=2 * HOUR),
+)
+WITHOUT = replace(DUMPED, publish=replace(DUMPED.publish, dumps=False))
+
+
+def test_who_takes_dumps_begins_with_few_requests_and_has_the_same() -> None:
+    often = DestinationSettings(dumps="always")
+    dumped, singly = simulate(DUMPED, often), simulate(WITHOUT, often)
+    never = simulate(DUMPED, replace(often, dumps="never"))
+
+    assert singly.first_requests > 100
+    assert dumped.first_requests < 20
+    assert never.first_requests == singly.first_requests
+    assert dumped.requests < never.requests
+    assert {it.outcome for it in (dumped, singly, never)} == {"converged"}
+    assert dumped.lies == 0
+
+
+def test_by_itself_a_destination_begins_with_a_dump_and_asks_for_a_few_changes_singly() -> None:
+    chosen = simulate(DUMPED, DestinationSettings())
+    gone = simulate(DUMPED, DestinationSettings(offline=((HOUR, 5 * HOUR),)))
+
+    assert chosen.first_requests < 20
+    assert gone.requests < chosen.requests / 2, "what was missed for long comes in packages"
+    assert gone.outcome == chosen.outcome == "converged"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_whatever_goes_wrong_with_dumps_nobody_lies_and_all_ends_in_step(seed: int) -> None:
+    faults = Faults(
+        lost=0.03,
+        failed=0.03,
+        cut=0.1,
+        altered=0.1,
+        stale=0.1,
+        wrong_hash=0.05,
+        changed_while_listed=0.05,
+        crash=0.01,
+        restarts=(DAY * 0.1,),
+        rollbacks=((DAY * 0.2, 2 * HOUR),),
+        clock_steps=((DAY * 0.15, -2_000.0),),
+    )
+    origin = replace(DUMPED.origin, resources=40)
+    publish = replace(DUMPED.publish, dump_every=HOUR, max_package=4_000)
+    scenario = replace(DUMPED, seed=seed, origin=origin, publish=publish, faults=faults)
+
+    measured = simulate(scenario, DestinationSettings(dumps="always"))
+
+    assert (measured.lies, measured.outcome) == (0, "converged")
+
+
+class Published:
+    """A Source that packs at each publication, some of whose resources change twice between."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = SimulatedClock(from_microseconds(1_767_000_000_000_000))
+        publish = replace(DUMPED.publish, dump_every=1.0)
+        self.scenario = replace(DUMPED, publish=publish)
+        self.origin = Origin(self.scenario.origin, 1, self.clock.now)
+        self.source = SimulatedSource(
+            self.origin, self.scenario, PackedDocuments(folder), self.clock, lambda _n, _d: None
+        )
+
+    def turn(self, times: int, *, changes: int = 1) -> None:
+        for _ in range(times):
+            for _ in range(changes):
+                happening = self.origin.change()
+                self.source.changed(happening.name, happening.before)
+            self.clock.sleep(1)
+            self.source.publish()
+            self.clock.sleep(13 * HOUR)
+
+    def packages(self, dump: str) -> Iterator[zipfile.ZipFile]:
+        answer = self.source.answer(f"resourcesync/{dump}.xml")
+        assert answer is not None
+        for entry in read(BytesIO(answer.body), uri=BASE).entries():
+            package = self.source.answer(entry.uri.removeprefix(BASE))
+            assert package is not None
+            yield zipfile.ZipFile(BytesIO(package.body))
+
+
+def test_packages_have_the_bytes_of_each_version(tmp_path: Path) -> None:
+    published = Published(tmp_path)
+    published.source.publish()
+    published.turn(2, changes=50)
+
+    held = {
+        hashlib.sha256(package.read(name)).hexdigest()
+        for package in published.packages("resourcedump")
+        for name in package.namelist()
+    }
+    assert held >= {it.digest for it in published.origin.versions.values()}
+    told = []
+    for package in published.packages("changedump"):
+        manifest = BytesIO(package.read("manifest.xml"))
+        for change in read(manifest, uri=BASE).entries():
+            assert isinstance(change, Change)
+            if change.resource.path:
+                body = package.read(change.resource.path.lstrip("/"))
+                digest = hashlib.sha256(body).hexdigest()
+                assert change.resource.digests[0].value == digest
+            told.append(change.resource.uri)
+    assert len(told) > len(set(told)) > 40, "some changed twice"
+
+
+def test_packages_that_are_listed_no_more_leave_the_disk(tmp_path: Path) -> None:
+    published = Published(tmp_path)
+    published.source.publish()
+
+    published.turn(6)
+
+    kept = len(list(tmp_path.iterdir()))
+    changes = len(list(published.packages("changedump")))
+    assert changes == 6
+    assert kept == changes + 1 + 2, "for a day somebody may still read the former ones"
+
+
+def test_a_source_that_is_set_back_serves_the_packages_that_it_had(tmp_path: Path) -> None:
+    published = Published(tmp_path)
+    published.source.publish()
+    published.source.save()
+    before = [it.namelist() for it in published.packages("resourcedump")]
+    published.turn(4)
+
+    published.source.set_back()
+
+    assert [it.namelist() for it in published.packages("resourcedump")] == before
+
+
+def test_packages_that_memory_cannot_hold_are_refused() -> None:
+    large = replace(DUMPED, publish=replace(DUMPED.publish, max_package=2**31))
+
+    with pytest.raises(ConfigurationError, match="max_package"):
+        simulate(large, DestinationSettings())
