@@ -21,7 +21,7 @@ from tests.support.power_cuts import Cut, PowerCuts
 from tests.support.power_mutants import MUTANTS
 
 _SCENES: Final = ("pull", "publish")
-_EACH: Final = 150
+_EACH: Final = 400
 """States of one recorded run."""
 _SEEDS: Final = 8
 """Runs in which a wrong way of writing must be found."""
@@ -93,6 +93,7 @@ def _try_states(outcome: Outcome, asked: Asked, started: list[PowerCuts]) -> Non
                     f"{scene}: runs recorded": 1,
                     f"{scene}: operations": cut.operations,
                     f"{scene}: states": cut.states,
+                    f"{scene}: states that say something of their own": cut.judged,
                 }
             )
             again = ", cut again" if twice else ""

@@ -3,12 +3,16 @@
 The long run is ``python -m campaigns power``.
 """
 
+import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.support.crash_meaning import Meanings
+from tests.support.crash_states import File, State
 from tests.support.power_cuts import PowerCuts, has_compiler
 from tests.support.power_mutants import MUTANTS
 
@@ -43,8 +47,34 @@ def test_whatever_a_power_cut_leaves_nothing_is_wrong_and_the_next_run_is_right(
     assert cut.wrong == []
     assert cut.operations > 20
     assert cut.states > STATES // 2
+    assert cut.states >= cut.judged > STATES // 4
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_wrong_way_of_writing_is_found(cuts: PowerCuts, mutant: str) -> None:
     assert cuts.cut("pull", 2, most=2 * STATES, mutant=mutant).wrong
+
+
+def test_states_mean_the_same_only_when_whoever_reads_them_reads_the_same(tmp_path: Path) -> None:
+    meanings, database = Meanings(tmp_path / "meanings"), tmp_path / "a.db"
+    with closing(sqlite3.connect(database, isolation_level=None)) as rows:
+        rows.execute("PRAGMA journal_mode = WAL")
+        rows.execute("CREATE TABLE t (a)")
+        log = tmp_path / "a.db-wal"
+        one, table = log.read_bytes(), database.read_bytes()
+        rows.execute("INSERT INTO t VALUES (1)")
+        two = log.read_bytes()
+    file = File(1)
+
+    def state(log: bytes, text: bytes = b"text", moment: int = 5) -> State:
+        return {"a.db": (file, table, 1), "a.db-wal": (file, log, 1), "b": (file, text, moment)}
+
+    meaning = meanings.of(state(one))
+    assert meaning == meanings.of(state(one + bytes(100)))
+    assert meaning == meanings.of(state(two[:-1]))
+    assert meaning != meanings.of(state(two))
+    assert meaning != meanings.of(state(one, text=b"tex"))
+    assert meaning != meanings.of(state(one, moment=6))
+    assert meanings.of({"a.db": (file, b"no database", 1)}) != meanings.of(
+        {"a.db": (file, b"no", 1)}
+    )

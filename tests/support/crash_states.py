@@ -337,16 +337,19 @@ def name_of(state: State) -> int:
 
 def lay_out(state: State, folder: Path) -> dict[int, int]:
     """Make a state on a real disk; return the inode number that each file had, by the new one."""
-    numbers = {}
+    numbers, root = {}, str(folder)
     for path, found in state.items():
-        place = folder / path
         if found is None:
-            place.mkdir()
+            os.mkdir(f"{root}/{path}")
             continue
         file, data, moment = found
-        place.write_bytes(data)
-        os.utime(place, ns=(moment, moment))
-        numbers[place.stat().st_ino] = file.number
+        made = os.open(f"{root}/{path}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            assert os.write(made, data) == len(data)
+            os.utime(made, ns=(moment, moment))
+            numbers[os.fstat(made).st_ino] = file.number
+        finally:
+            os.close(made)
     return numbers
 
 

@@ -22,12 +22,14 @@ class Cut:
 
     Attributes:
         operations: What the run did to the disk.
-        states: How many states of the disk were tried.
+        states: How many states of the disk there were, no two of them the same.
+        judged: How many of them said what no other one says: these were given to the next run.
         wrong: What was wrong in the first bad one.
     """
 
     operations: int
     states: int
+    judged: int
     wrong: list[str]
 
 
@@ -89,8 +91,8 @@ class PowerCuts:
         self._process.stdin.flush()
         told = self._process.stdout.readline()
         assert told, f"the process ended: {scene}, seed {seed}, {mutant or 'no mutant'}"
-        operations, states, wrong = json.loads(told)
-        return Cut(operations=operations, states=states, wrong=wrong)
+        operations, states, judged, wrong = json.loads(told)
+        return Cut(operations=operations, states=states, judged=judged, wrong=wrong)
 
 
 def has_compiler() -> bool:

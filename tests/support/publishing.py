@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from io import BytesIO
 from typing import BinaryIO
 
@@ -251,17 +252,21 @@ class Reader:
 
     def _open(self, uri: str, capability: Capability) -> tuple[Header, list[object]]:
         name = name_of(uri)
-        stream = self._documents.open(name)
-        assert stream is not None, f"{name} is listed and is not there"
-        with stream:
-            document = reading.read(stream, uri=uri)
-            entries: list[object] = list(document.entries())
+        header, entries = _parsed(content_of(self._documents, name), uri)
         self.read.append(name)
-        assert document.refused == 0
-        assert document.header.capability is capability
+        assert header.capability is capability
         if capability in {Capability.RESOURCE_LIST, Capability.CHANGE_LIST}:
-            assert document.header.link(Relation.UP) == self._above
-        return document.header, entries
+            assert header.link(Relation.UP) == self._above
+        return header, list(entries)
+
+
+@lru_cache(maxsize=256)
+def _parsed(data: bytes, uri: str) -> tuple[Header, tuple[object, ...]]:
+    """Read a document; one that was read before, and is the same, says the same."""
+    document = reading.read(BytesIO(data), uri=uri)
+    entries = tuple(document.entries())
+    assert document.refused == 0
+    return document.header, entries
 
 
 class Killed(BaseException):

@@ -1,5 +1,6 @@
 """A whole world in one process: our real publisher in memory, our real Destination on a disk."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from resourcesync.adapters.memory import (
     MemoryDocuments,
     MemoryOriginals,
 )
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mappers import MapperFactory
@@ -134,11 +136,16 @@ class World:
 
     def files_on_disk(self) -> dict[str, bytes]:
         """The mirror's files by path, its own folder left out."""
-        return {
-            str(path.relative_to(self.folder)): path.read_bytes()
-            for path in self.folder.rglob("*")
-            if path.is_file() and ".resourcesync" not in path.parts
-        }
+        root, found = str(self.folder), {}
+        for above, folders, names in os.walk(root):
+            if OWN_FOLDER in folders:
+                folders.remove(OWN_FOLDER)
+            for name in names:
+                path = f"{above}/{name}"
+                if os.path.isfile(path):
+                    with open(path, "rb", buffering=0) as file:
+                        found[path[len(root) + 1 :]] = file.readall()
+        return found
 
     def in_sync(self) -> bool:
         return self.files() == self.originals.contents()

@@ -30,7 +30,11 @@ static char root[4096];
 static size_t root_length;
 static int log_file = -1;
 
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define REAL(name) ({ \
+    static __typeof__(&name) real; \
+    if (!real) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name); \
+    real; \
+})
 
 void note_below(const char *folder, const char *log) {
     strncpy(root, folder, sizeof root - 1);

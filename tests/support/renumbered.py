@@ -1,0 +1,38 @@
+"""A disk that was laid out anew: each file keeps the inode number that it had."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from resourcesync.adapters.mirror import copies, looking, staged
+
+Numbers = Mapping[int, int]
+"""The inode number that a file had before the power cut, by the one it has now."""
+
+
+@contextmanager
+def numbered(numbers: Numbers) -> Iterator[None]:
+    """Let each file have the inode number that it had before the power cut."""
+    real = staged.signature_of
+
+    def signature_of(info: Any) -> str:
+        return signature(real(info), numbers)
+
+    modules: tuple[Any, ...] = (staged, copies, looking)
+    for module in modules:
+        module.signature_of = signature_of
+    try:
+        yield
+    finally:
+        for module in modules:
+            module.signature_of = real
+
+
+def signature(found: str, numbers: Numbers) -> str:
+    stem, _, number = found.rpartition(":")
+    return f"{stem}:{numbers.get(int(number), number)}"
+
+
+def both(now: Numbers, before: Numbers) -> Numbers:
+    """Return the numbers before the first of two power cuts."""
+    return {number: before.get(known, known) for number, known in now.items()}
