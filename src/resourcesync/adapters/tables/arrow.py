@@ -1,0 +1,32 @@
+"""PyArrow, which is an extra: what imports it asks here, and gets a sentence when it is missing."""
+
+from typing import Any
+
+from resourcesync.errors import ConfigurationError
+
+MISSING = ConfigurationError(
+    "tables need other packages", hint="pip install 'resourcesync[tables]'"
+)
+
+try:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+except ImportError as error:  # pragma: no cover - the packages are there where we test
+    raise MISSING from error
+
+
+def duckdb() -> Any:  # a module that may not be installed, and that workers do not need
+    """Return DuckDB.
+
+    Raises:
+        ConfigurationError: It is not installed.
+    """
+    try:
+        import duckdb as module  # noqa: PLC0415 - the coordinator's alone
+    except ImportError as error:
+        raise MISSING from error
+    return module
+
+
+__all__ = ["duckdb", "pa", "pc", "pq"]

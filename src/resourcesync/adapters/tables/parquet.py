@@ -1,0 +1,247 @@
+"""Parquet files: written whole or not at all, and read with what is damaged named.
+
+Only PyArrow is needed, as on the workers. Pages carry checksums, and these are verified.
+"""
+
+import errno
+import os
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from secrets import token_hex
+from types import TracebackType
+from typing import Any, Final, Self
+
+from resourcesync.adapters.tables.arrow import pa, pc, pq
+from resourcesync.errors import DiskFullError, StateError, StorageError
+
+GROUP: Final = 1 << 16
+"""Rows of a row group: what is in memory at a time, and what a reader can pass over."""
+
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_FEW: Final = frozenset({"fixity", "copy_fixity", "change", "pending_task", "pending_code"})
+
+
+class Writer:
+    """A file that appears under its name when it is complete, synced; a context manager.
+
+    Args:
+        file: Where it is to be.
+        schema: Its columns.
+    """
+
+    def __init__(self, file: str | Path, schema: Any) -> None:
+        self.file, self.rows = Path(file), 0
+        self._schema = schema
+        self._beside = self.file.with_name(f".{self.file.name}.{token_hex(4)}.tmp")
+        self._batches: list[Any] = []
+        self._waiting = 0
+        with writing(self.file):
+            self._stream = self._beside.open("wb")
+            self._parquet = pq.ParquetWriter(
+                self._stream,
+                schema,
+                compression="zstd",
+                use_dictionary=[name for name in schema.names if name in _FEW],
+                write_page_checksum=True,
+                write_page_index=True,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def write(self, batch: Any) -> None:
+        """Add rows; those of a row group are written together."""
+        self._batches.append(batch)
+        self._waiting += batch.num_rows
+        self.rows += batch.num_rows
+        if self._waiting >= GROUP:
+            with writing(self.file):
+                self._flush()
+
+    def close(self) -> None:
+        """Complete the file: it is there now, on the disk."""
+        try:
+            with writing(self.file):
+                self._finish()
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Leave nothing behind, unless the file is complete."""
+        self._stream.close()
+        with suppress(OSError):
+            self._beside.unlink(missing_ok=True)
+
+    def _flush(self) -> None:
+        if self._waiting:
+            batches, self._batches, self._waiting = self._batches, [], 0
+            table = pa.Table.from_batches(batches).cast(self._schema)
+            self._parquet.write_table(table, row_group_size=GROUP)
+
+    def _finish(self) -> None:
+        self._flush()
+        self._parquet.close()
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        self._beside.replace(self.file)
+        _sync_folder(self.file.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def writing(file: Path) -> Iterator[None]:
+    """Turn what goes wrong with writing a file into our errors.
+
+    Raises:
+        DiskFullError: No room is left.
+        StorageError: Anything else.
+    """
+    try:
+        yield
+    except OSError as error:
+        is_full = error.errno in _NO_ROOM
+        raise (DiskFullError if is_full else StorageError)(
+            f"{file.name} could not be written: {error.strerror or error}",
+            evidence=(("file", str(file)), ("kept", "all files that were complete")),
+            hint=f"{'make room' if is_full else 'look at the disk'}, then run the same command",
+        ) from error
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise StorageError(
+            f"a row cannot be kept in a table: {str(error)[:300]}",
+            evidence=(("file", str(file)), ("kept", "all files that were complete")),
+        ) from error
+
+
+@contextmanager
+def reading(file: str | Path) -> Iterator[None]:
+    """Turn what goes wrong with reading a file into our errors.
+
+    Raises:
+        StateError: The file is gone, cut, or damaged.
+        StorageError: It cannot be read now.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise _damaged(file, "it is not there") from error
+    except OSError as error:
+        if error.errno is None:  # what PyArrow says of pages that it cannot take apart
+            raise _damaged(file, str(error)) from error
+        raise StorageError(
+            f"{Path(file).name} cannot be read: {error.strerror}",
+            evidence=(("file", str(file)),),
+            hint="look at the disk and at the rights of the file, then run the same command",
+        ) from error
+    except (pa.ArrowException, KeyError) as error:
+        raise _damaged(file, str(error)) from error
+
+
+def _damaged(file: str | Path, why: str) -> StateError:
+    return StateError(
+        f"the table file {Path(file).name} is damaged: {why[:300]}",
+        evidence=(("file", str(file)), ("kept", "the copies themselves")),
+        hint="bring the file back from a backup, or begin the mirror anew in another folder",
+    )
+
+
+def check(files: Sequence[str]) -> None:
+    """Look at the ends of files, where what is in them is told.
+
+    Raises:
+        StateError: One is gone, cut, or damaged; it is named.
+        StorageError: One cannot be read.
+    """
+    for file in files:
+        with reading(file):
+            pq.ParquetFile(file).close()
+
+
+@contextmanager
+def _opened(file: str | Path, columns: Sequence[str]) -> Iterator[Any]:
+    with reading(file):
+        parquet = pq.ParquetFile(file, page_checksum_verification=True)
+    try:
+        missing = set(columns) - set(parquet.schema_arrow.names)
+        if missing:
+            raise _damaged(file, f"it has no column {min(missing)}")
+        yield parquet
+    finally:
+        parquet.close()
+
+
+def batches(
+    file: str | Path, columns: Sequence[str], *, after: str = "", rows: int = 8_192
+) -> Iterator[Any]:
+    """Yield some columns of a file, a few thousand rows at a time.
+
+    Args:
+        file: Where it is.
+        columns: Which; all must be there.
+        after: Only rows whose ``uri`` is greater; the file must be in this order then.
+        rows: The most rows of a batch.
+
+    Raises:
+        StateError: The file is gone, cut, damaged, or has other columns.
+    """
+    asked = list(columns) if not after or "uri" in columns else [*columns, "uri"]
+    with _opened(file, asked) as parquet:
+        ranges = enumerate(_ranges(parquet))
+        groups = [n for n, (_, last) in ranges if not after or last is None or last > after]
+        with reading(file):
+            found = parquet.iter_batches(rows, row_groups=groups, columns=asked, use_threads=False)
+        while True:
+            with reading(file):
+                batch = next(found, None)
+                if batch is None:
+                    return
+                if after:
+                    batch = batch.filter(pc.greater(batch.column("uri"), after))
+            yield batch.select(list(columns))
+
+
+def chosen(file: str | Path, columns: Sequence[str], uris: Sequence[str]) -> Iterator[Any]:
+    """Yield the rows of some URIs, which are in rising order, from a file in this order."""
+    with _opened(file, columns) as parquet:
+        for number, (first, last) in enumerate(_ranges(parquet)):
+            low = bisect_left(uris, first)
+            if low == len(uris) or (last is not None and uris[low] > last):
+                continue
+            with reading(file):
+                wanted = pa.array(uris, pa.string())
+                here = parquet.read_row_group(number, columns=["uri"], use_threads=False)
+                mask = pc.is_in(here.column("uri"), value_set=wanted)
+                if not pc.any(mask).as_py():
+                    continue
+                found = parquet.read_row_group(number, columns=list(columns), use_threads=False)
+                found = found.filter(mask).select(list(columns))
+            yield from found.to_batches()
+
+
+def _ranges(parquet: Any) -> Iterator[tuple[str, str | None]]:
+    """Yield the least and the greatest URI of each row group, as far as it tells them."""
+    column = parquet.schema_arrow.names.index("uri") if "uri" in parquet.schema_arrow.names else -1
+    for number in range(parquet.num_row_groups):
+        told = None
+        if column >= 0:
+            told = parquet.metadata.row_group(number).column(column).statistics
+        yield (told.min, told.max) if told is not None and told.has_min_max else ("", None)

@@ -1,0 +1,129 @@
+"""One piece of work for DuckDB: a database of its own in memory, which spills to a folder.
+
+Nothing stays: the folder is removed at the end. DuckDB reads Parquet, sorts and joins; what it
+finds comes back as batches of columns, and is written by ``parquet``.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from resourcesync.adapters.tables import arrow
+from resourcesync.adapters.tables.arrow import pa
+from resourcesync.adapters.tables.parquet import GROUP, check, writing
+from resourcesync.errors import DiskFullError, StorageError
+
+MEMORY: Final = 2 << 30
+_PER_THREAD: Final = 256 << 20
+_FULL: Final = ("no space left", "max_temp_directory_size", "disk quota")
+
+
+class Session:
+    """A DuckDB database for one piece of work.
+
+    Args:
+        database: DuckDB's connection.
+        files: All files that are read, to name the one that is damaged.
+        scratch: Where it spills to.
+    """
+
+    def __init__(self, database: Any, files: Sequence[str], scratch: Path) -> None:
+        self._database = database
+        self._errors = (arrow.duckdb().Error, pa.ArrowException, OSError)
+        self._files = files
+        self._scratch = scratch
+
+    def run(self, statement: str) -> None:
+        """Run a statement that gives nothing."""
+        with self._told():
+            self._database.execute(statement)
+
+    def value(self, query: str) -> Any:
+        """Return the one value of a query."""
+        with self._told():
+            [(value,)] = self._database.execute(query).fetchall()
+            return value
+
+    def batches(self, query: str) -> Iterator[Any]:
+        """Yield the rows of a query as they come, as batches of columns."""
+        with self._told():
+            reader = self._database.sql(query).to_arrow_reader(GROUP)
+        while True:
+            with self._told():
+                batch = next(reader, None)
+            if batch is None:
+                return
+            yield batch
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except self._errors as error:
+            check(self._files)
+            text = str(error).partition("\n")[0][:300]
+            is_full = any(word in str(error).lower() for word in _FULL)
+            raise (DiskFullError if is_full else StorageError)(
+                f"the tables could not be joined: {text}",
+                evidence=(("folder", str(self._scratch)), ("kept", "the tables as they were")),
+                hint="make room there, or give more memory; then run the same command",
+            ) from error
+
+
+@contextmanager
+def session(
+    folder: Path, files: Sequence[str], memory: int | None, threads: int | None
+) -> Iterator[Session]:
+    """Open a session that spills to a new folder in a folder.
+
+    Raises:
+        ConfigurationError: DuckDB is not installed.
+        StorageError: The folder cannot be used.
+    """
+    duckdb = arrow.duckdb()
+    limit = MEMORY if memory is None else memory
+    workers = threads or max(1, min(os.cpu_count() or 1, limit // _PER_THREAD))
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        scratch = tempfile.TemporaryDirectory(dir=folder, prefix="join-")
+    with scratch:
+        settings = {
+            "autoinstall_known_extensions": False,  # nothing is ever downloaded
+            "autoload_known_extensions": False,
+            "enable_external_file_cache": False,
+            "memory_limit": f"{limit >> 10}KiB",
+            "preserve_insertion_order": False,
+            "temp_directory": scratch.name,
+            "threads": workers,
+        }
+        database = duckdb.connect(":memory:", config=settings)
+        try:
+            yield Session(database, files, Path(scratch.name))
+        finally:
+            with suppress(duckdb.Error):
+                database.close()
+
+
+def scan(files: Sequence[str], schema: Any) -> str:
+    """Return a query for all rows of files, with ``n``, which numbers them in their order."""
+    if not files:
+        nulls = ", ".join(f'NULL::{_sql(field.type)} AS "{field.name}"' for field in schema)
+        return f"SELECT {nulls}, 0::BIGINT AS n WHERE false"
+    names = ", ".join(literal(file) for file in files)
+    columns = ", ".join(f'"{name}"' for name in schema.names)
+    number = "(file_index::BIGINT << 32) + file_row_number AS n"
+    return f"SELECT {columns}, {number} FROM read_parquet([{names}])"  # noqa: S608 - quoted
+
+
+def literal(text: str) -> str:
+    """Return a text as SQL has it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _sql(kind: Any) -> str:
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMPTZ"
+    return "BIGINT" if pa.types.is_integer(kind) else "VARCHAR"

@@ -1,0 +1,296 @@
+"""What tables call the same, to do, left or next is what the pure functions say of the rows."""
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.adapters.tables import ParquetTables, copies_to_parts
+from resourcesync.destination.plan import (
+    ALTERED,
+    Fetch,
+    InStep,
+    Keep,
+    Listed,
+    Match,
+    TakeAway,
+    decide,
+    match_copy,
+    settle,
+)
+from resourcesync.ports.mirror import Copy, Pending
+from resourcesync.ports.tables import DoneRow, Joined, ListedRow, Part, WorkRow
+
+URIS = ["", "a", "a\x00", "é", "\uffff", "\U0001f600", "b'c", 'd"e', "z"]
+HASHES = [f"md5:{digit * 32}" for digit in "12"] + [f"sha-256:{digit * 64}" for digit in "34"]
+ODD = ["", *HASHES, f"{HASHES[0]} {HASHES[2]}", "md5:short", "own:1"]
+
+uris = st.sampled_from(URIS)
+moments = st.none() | st.sampled_from([-1, 0, 1_700_000_000_000_000])
+lengths = st.none() | st.integers(0, 2)
+
+
+def _listed(changes: list[str]) -> st.SearchStrategy[ListedRow]:
+    return st.builds(
+        ListedRow,
+        uri=uris,
+        loc=st.just("loc"),
+        path=st.just("path"),
+        hash=st.sampled_from(ODD),
+        length=lengths,
+        lastmod=moments,
+        change=st.sampled_from(changes),
+        elsewhere=st.sampled_from(["", "\nhttps://elsewhere.example/"]),
+    )
+
+
+copies = st.builds(
+    Copy,
+    uri=uris,
+    path=st.just("path"),
+    length=st.integers(-1, 2),
+    digests=st.sampled_from(["", HASHES[2], f"{HASHES[2]} {HASHES[0]}"]),
+    listed=st.sampled_from(ODD),
+    lastmod=moments,
+    etag=st.sampled_from(["", '"1"']),
+    last_modified=st.just(""),
+    signature=st.sampled_from(["as it was", ALTERED]),
+    fixity=st.just("verified"),
+    installed=st.just(3),
+)
+here = st.lists(copies, unique_by=lambda copy: copy.uri).map(sorted)
+lists = st.lists(_listed(["", "", "", "", "filtered"]), max_size=14)
+changes = st.lists(_listed(["created", "updated", "deleted", "filtered"]), max_size=8)
+resting = st.lists(_listed([""]), max_size=4)
+
+
+@settings(max_examples=10)
+@given(lists, changes, here, resting, st.integers(1, 4), st.data())
+def test_a_join_says_what_the_plan_says(
+    listed: list[ListedRow],
+    changed: list[ListedRow],
+    held: list[Copy],
+    resting: list[ListedRow],
+    rows: int,
+    data: st.DataObject,
+) -> None:
+    resting += data.draw(st.lists(st.sampled_from([*listed, *changed]))) if listed else []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tables = ParquetTables(folder / "scratch", memory=256 << 20, threads=1)
+        answer = folder / "answer"
+        answer.mkdir()
+
+        joined = tables.join(
+            _files(tables, folder, "listed", listed),
+            _files(tables, folder, "changed", changed),
+            [file for _, file in copies_to_parts(held, into=folder, stem="p", rows=3)],
+            _files(tables, folder, "resting", resting),
+            into=str(answer),
+            rows=rows,
+        )
+
+        assert not list((folder / "scratch").iterdir())
+        _check(tables, joined, (listed, changed, held, resting), rows)
+
+
+def _files(tables: ParquetTables, folder: Path, stem: str, rows: Sequence[ListedRow]) -> list[str]:
+    made = []
+    for number, start in enumerate(range(0, len(rows), 3)):
+        made.append(str(folder / f"{stem}-{9 - number}.parquet"))  # names tell no order
+        assert tables.write_listed(made[-1], rows[start : start + 3]) <= 3
+        assert list(tables.read_listed(made[-1])) == rows[start : start + 3]
+    return made
+
+
+def _check(
+    tables: ParquetTables,
+    joined: Joined,
+    told: tuple[list[ListedRow], list[ListedRow], list[Copy], list[ListedRow]],
+    rows: int,
+) -> None:
+    listed, changed, held, resting = told
+    conflicts: list[tuple[Listed, Listed]] = []
+    everything = sorted([*listed, *changed], key=lambda row: row.uri)  # stable
+    settled = list(settle(map(_as_listed, everything), lambda *both: conflicts.append(both)))
+    said = {row.uri: row for row in settled}
+    decisions = list(decide(held, settled, sweeping=False, obeying=True))
+    work = [row for part in joined.slices for row in tables.read_work(part.file)]
+    rest = list(tables.read_listed(joined.resting))
+    unlisted = list(tables.read_copies([joined.unlisted]))
+
+    to_fetch = [d for d in decisions if isinstance(d, Fetch)]
+    to_delete = {d.copy.uri for d in decisions if isinstance(d, TakeAway)}
+    in_step = {d.copy.uri for d in decisions if isinstance(d, InStep)}
+    looked_at = {row.listed.uri: row for row in work}
+    assert [row.listed.uri for row in work] == sorted(looked_at)
+    # Nothing that is to be done is left out; what more is looked at turns out to be in step.
+    wanted = {fetch.listed.uri for fetch in to_fetch} | to_delete
+    extra = looked_at.keys() - wanted
+    resting_uris = {row.uri for row in rest}
+    assert wanted <= looked_at.keys() | resting_uris
+    assert extra | (resting_uris - wanted) <= in_step
+    assert joined.same == len(in_step - extra - resting_uris)
+    for row in work:
+        assert _as_listed(row.listed) == said[row.listed.uri]
+        assert row.copy == next((copy for copy in held if copy.uri == row.listed.uri), None)
+    # What rests does so because its very telling rests; a deletion never does.
+    tried = {(row.uri, *row[3:6]) for row in resting}
+    assert all((row.uri, *row[3:6]) in tried for row in rest)
+    assert not [
+        row
+        for row in work
+        if (row.listed.uri, *row.listed[3:6]) in tried and row.listed.change != "deleted"
+    ]
+    # What is surely the same is not looked at.
+    for copy in held:
+        if copy.uri in in_step and copy.uri not in resting_uris:
+            assert (copy.uri in extra) == (not _surely(copy, said[copy.uri]))
+    assert [copy.uri for copy in unlisted] == [
+        d.copy.uri for d in decisions if isinstance(d, Keep) and d.copy.uri not in said
+    ]
+    _check_counts(tables, joined, (work, rest, unlisted), rows)
+    ends = {row.uri for row in everything if row.change}
+    pairs = [(first, other) for first, other in conflicts if first.uri not in ends]
+    assert [_as_listed(row) for row in tables.read_listed(joined.conflicts)] == [
+        row for pair in pairs for row in pair
+    ]
+    assert joined.conflict_rows == 2 * len(pairs)
+
+
+def _check_counts(
+    tables: ParquetTables,
+    joined: Joined,
+    found: tuple[list[WorkRow], list[ListedRow], list[Copy]],
+    rows: int,
+) -> None:
+    work, rest, unlisted = found
+    assert [len(list(tables.read_work(part.file))) for part in joined.slices] == [
+        part.rows for part in joined.slices
+    ]
+    assert all(part.rows == rows for part in joined.slices[:-1])
+    assert all(0 < part.rows <= rows for part in joined.slices)
+    fetched = [row for row in work if row.listed.change != "deleted"]
+    assert joined.create == sum(row.copy is None for row in fetched)
+    assert joined.update == sum(row.copy is not None for row in fetched)
+    assert joined.size == sum(row.listed.length or 0 for row in fetched)
+    assert joined.size == sum(part.size for part in joined.slices)
+    assert joined.unsized == sum(row.listed.length is None for row in fetched)
+    assert joined.unsure == any(
+        not row.listed.hash and row.listed.lastmod is None for row in fetched
+    )
+    assert (joined.unlisted_rows, joined.resting_rows) == (len(unlisted), len(rest))
+
+
+def _as_listed(row: ListedRow) -> Listed:
+    return Listed(*row[:7], memento=row.elsewhere)
+
+
+def _surely(copy: Copy, row: Listed) -> bool:
+    """Say it as the port does."""
+    if copy.length < 0 or copy.signature == ALTERED:
+        return False
+    if row.length is not None and row.length != copy.length:
+        return False
+    if row.hash:
+        return row.hash in (copy.listed, copy.digests)
+    return row.lastmod is not None and row.lastmod == copy.lastmod
+
+
+@given(copies, _listed([""]))
+def test_what_is_surely_the_same_is_the_same(copy: Copy, row: ListedRow) -> None:
+    if _surely(copy, _as_listed(row)):
+        assert match_copy(copy, _as_listed(row)) is Match.SAME
+
+
+words = st.text("ab\U0001f600é", max_size=3)
+held_words = st.dictionaries(words, st.integers(0, 5), max_size=30)
+done_words = st.lists(st.tuples(words, st.none() | st.integers(6, 9)), max_size=25)
+
+
+@settings(max_examples=10)
+@given(held_words, st.lists(done_words, max_size=3), st.integers(2, 6))
+def test_merging_what_is_done_is_updating_a_dictionary(
+    held: dict[str, int], runs: list[list[tuple[str, int | None]]], rows: int
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tables = ParquetTables(folder / "scratch", memory=256 << 20, threads=1)
+        table = copies_to_parts(
+            (_copy(uri, held[uri]) for uri in sorted(held)), into=folder, stem="s", rows=rows
+        )
+        _check_parts(tables, table, held, rows)
+
+        for number, run in enumerate(runs):
+            files = []
+            for start in range(0, len(run), 7):
+                files.append(str(folder / f"done-{number}-{9 - start // 7}"))
+                done = [_done(uri, length) for uri, length in run[start : start + 7]]
+                assert tables.write_done(files[-1], done) == len(done)
+                assert list(tables.read_done(files[-1])) == done
+            before, table = (
+                table,
+                tables.merge(table, files, into=str(folder), stem=f"r{number}", rows=rows),
+            )
+
+            for uri, length in run:
+                held.pop(uri, None)
+                held |= {} if length is None else {uri: length}
+            _check_parts(tables, table, held, rows)
+            _check_kept(before, table, [uri for uri, _ in run], rows)
+        assert not list((folder / "scratch").glob("*"))
+        assert not list(folder.glob(".*"))
+
+
+def _copy(uri: str, length: int) -> Copy:
+    return Copy(uri, "path", length, "", "", None, "", "", "", "weak", 0)
+
+
+def _done(uri: str, length: int | None) -> DoneRow:
+    if length is None:
+        return DoneRow(uri, None, _TASK._replace(uri=uri) if len(uri) > 1 else None)
+    return DoneRow(uri, _copy(uri, length), None)
+
+
+_TASK = Pending("", "loc", "path", "fetch", "", None, 5, "unavailable", "why", 1, 2, 3, 4, 5, "x")
+
+
+def _check_parts(
+    tables: ParquetTables, table: list[tuple[Part, str]], held: dict[str, int], rows: int
+) -> None:
+    files = [file for _, file in table]
+    expected = [_copy(uri, held[uri]) for uri in sorted(held)]
+    assert list(tables.read_copies(files)) == expected
+    for part, file in table:
+        uris = [copy.uri for copy in tables.read_copies([file])]
+        assert (part.rows, part.first, part.last) == (len(uris), uris[0], uris[-1])
+        assert (Path(file).name, Path(file).stat().st_size) == (part.name, part.size)
+        assert part.rows <= rows * 3 // 2
+    small = [part.rows < rows // 2 for part, _ in table]
+    assert not any(both == (True, True) for both in pairwise(small))
+    some = sorted(held)[1::2]
+    assert tables.find(files, [*some, "not here"]) == [_copy(uri, held[uri]) for uri in some]
+    for after in some[:2]:
+        late = [_copy(uri, held[uri]) for uri in sorted(held) if uri > after]
+        assert list(tables.read_copies(files, after)) == late
+        assert [c.uri for c in tables.read_copies(files, after, ("uri",))] == [c.uri for c in late]
+
+
+def _check_kept(
+    before: list[tuple[Part, str]], after: list[tuple[Part, str]], done: Iterable[str], rows: int
+) -> None:
+    """See that only parts that something falls into are new, and small ones beside them."""
+    firsts = ["", *(part.first for part, _ in before[1:]), None]
+    touched = [
+        any((low or "") <= uri and (high is None or uri < high) for uri in done)
+        for low, high in pairwise(firsts)
+    ]
+    for place, kept in enumerate(before):
+        beside = any(touched[max(0, place - 1) : place + 2])
+        if not touched[place] and not (beside and kept[0].rows < rows // 2):
+            assert kept in after
+        if touched[place]:
+            assert kept not in after
