@@ -15,6 +15,7 @@ from resourcesync.destination.plan import (
     Listed,
     TakeAway,
     decide,
+    forgotten,
     settle,
 )
 from resourcesync.destination.pulling import Pull, Pulled
@@ -28,9 +29,10 @@ from resourcesync.distributed.slices import Slices
 from resourcesync.distributed.terms import terms_of
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.mirror import Pending, SeenDocument, Step, Task
-from resourcesync.ports.tables import Joined
+from resourcesync.ports.tables import DoneRow, Joined
 
 _CHUNK: Final = 1_000
+_PART_ROWS: Final = 1_000_000
 
 
 class SharedBaseline(Baseline):
@@ -78,14 +80,14 @@ class SharedBaseline(Baseline):
         return [file] if self._crew.tables.write_listed(file, map(row_of, rows)) else []
 
     def _join(self, listed: list[str], changed: list[str]) -> Joined:
-        crew, state = self._crew, self._crew.state
+        crew = self._crew
         crew.fold()
         resting = f"{crew.folder()}/resting"
         is_resting = crew.tables.write_listed(resting, map(row_of, self._resting()))
         joined = crew.tables.join(
             listed,
             changed,
-            state.files,
+            self._looked_at(),
             [resting] if is_resting else [],
             into=crew.folder(),
             rows=crew.slice_rows,
@@ -94,6 +96,25 @@ class SharedBaseline(Baseline):
             listed_row = listed_of(row)
             self._conflict(listed_row, listed_row)
         return joined
+
+    def _looked_at(self) -> list[str]:
+        """Return the table; in a baseline that was asked for, with what is not there forgotten."""
+        state = self._crew.state
+        if self._pull.options.mode != "baseline":
+            return state.files
+        folder = self._crew.folder()
+        lost = f"{folder}/lost"
+        if not self._crew.tables.write_done(lost, self._lost()):
+            return state.files
+        parts = list(zip(state.parts, state.files, strict=True))
+        merged = self._crew.tables.merge(parts, [lost], into=folder, stem="looked", rows=_PART_ROWS)
+        return [file for _, file in merged]
+
+    def _lost(self) -> Iterator[DoneRow]:
+        with self._pull.equipment.copies.looking() as look:
+            for copy in self._crew.state.copies():
+                if look.signature(copy.path) != copy.signature:
+                    yield DoneRow(copy.uri, forgotten(copy), None)
 
     def _resting(self) -> Iterator[Listed]:
         """Yield what failed often and is not due yet."""

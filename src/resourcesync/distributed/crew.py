@@ -8,13 +8,18 @@ from resourcesync.distributed.units import Bringing, Reading
 from resourcesync.ports.engines import Outcome
 from resourcesync.ports.exchanging import Exchange
 from resourcesync.ports.mirror import Copy, MirrorState
-from resourcesync.ports.tables import Tables
+from resourcesync.ports.tables import Part, Tables
 
 SLICE_ROWS: Final = 50_000
 
 
 class TableState(MirrorState, Protocol):
     """The memory of a mirror whose copies are a table."""
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """The parts of the table, in order."""
+        ...
 
     @property
     def files(self) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 import secrets
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -115,7 +115,7 @@ class TableInStore:
         finally:
             file.unlink(missing_ok=True)
 
-    def _tell(self, parts: tuple[Part, ...]) -> None:
+    def _tell(self, parts: Sequence[Part]) -> None:
         told = {"format": "parquet", "parts": [part._asdict() for part in parts]}
         with tempfile.NamedTemporaryFile(dir=self._own / "tmp", suffix=".json") as file:
             file.write(json.dumps(told, ensure_ascii=False, indent=1).encode())

@@ -99,7 +99,7 @@ def _table(home: Home, state: TabledState) -> Table:
     own = home.folder / OWN_FOLDER
     store = stores.store_of(home.folder)
     folder = states.parts_folder(own)
-    return Table(store=store, folder=folder, parts=state.parts, copies=state.count())
+    return Table(store=store, folder=folder, parts=tuple(state.parts), copies=state.count())
 
 
 def _no_table(home: Home) -> ConfigurationError:

@@ -51,7 +51,7 @@ class TabledState(SqliteMirrorState):
         self._tables = tables
         self._folder = folder
         self._recalled: dict[str, Copy | None] = {}
-        self.parts = self._read_parts()
+        self.parts: Sequence[Part] = self._read_parts()
 
     def _read_parts(self) -> tuple[Part, ...]:
         text = self.note(NOTE)

@@ -1,0 +1,42 @@
+"""Hard lives of mirrors whose copies are a table: the same promises as those of all others."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.lives import born
+from tests.support.shared_world import SharedCampaign
+
+STEPS = 30
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is killed loses nothing that it wrote; fsync is tried elsewhere."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+def live(folder: Path, seed: int) -> SharedCampaign:
+    style, max_entries, moves = born(seed, STEPS)
+    folder.mkdir()
+    campaign = SharedCampaign(folder / "mirror", style=style, max_entries=max_entries)
+    try:
+        for move in moves:
+            campaign.do(move)
+        campaign.heal()
+    except Exception as error:
+        error.add_note(f"the life of seed {seed}: {style}, {max_entries} entries, {moves}")
+        raise
+    finally:
+        campaign.close()
+    return campaign
+
+
+def test_a_mirror_with_a_table_ends_in_step_whatever_happens_and_never_lies(
+    tmp_path: Path,
+) -> None:
+    lives = [live(tmp_path / str(seed), seed) for seed in range(6)]
+
+    assert sum(one.brought for one in lives) > 20, "workers had work"
+    assert sum(one.lost for one in lives) > 3, "workers died"
