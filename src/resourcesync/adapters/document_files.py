@@ -23,21 +23,27 @@ class FolderDocuments:
 
     A document is written beside its place, synced, renamed and synced again: a reader sees the
     old one or the new one, and a crash leaves no more than a temporary file, which the next run
-    that writes removes. One process writes at a time; links are not followed below the root.
+    that writes removes. Links are not followed below the root.
 
     Args:
         root: The folder that names start from.
         folders: The folders below it that hold documents, empty for the root itself; made when
             they are needed.
+        is_alone: Whether no other process writes there now, so that what a crash left can go.
     """
 
     def __init__(
-        self, root: Path, *, folders: tuple[str, ...] = ("resourcesync", ".well-known")
+        self,
+        root: Path,
+        *,
+        folders: tuple[str, ...] = ("resourcesync", ".well-known"),
+        is_alone: bool = True,
     ) -> None:
         self._root = root
         self._folders = folders
         self._number = 0
-        self._cleaned: set[str] = set()
+        self._cleaned: set[str] = set() if is_alone else set(folders)
+        self._who = f"{os.getpid()}" if is_alone else f"{os.uname().nodename}-{os.getpid()}"
 
     def write(
         self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
@@ -157,7 +163,7 @@ class FolderDocuments:
         check: Callable[[BinaryIO], None] | None,
     ) -> int:
         self._number += 1
-        temporary = f"{_TEMPORARY}{os.getpid()}-{self._number}"
+        temporary = f"{_TEMPORARY}{self._who}-{self._number}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         descriptor = os.open(temporary, flags, 0o644, dir_fd=folder)
         try:

@@ -9,7 +9,7 @@ import click
 
 from resourcesync.cli import mirror_folders, publish_options, publish_originals, publish_told
 from resourcesync.cli.configured_tables import Setting, mistakes, read_setting
-from resourcesync.cli.publish_told import CATALOGUE
+from resourcesync.cli.publish_told import CATALOGUE, TABLES
 from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
 
@@ -85,9 +85,10 @@ class ConfiguredSources:
 def _path_of(file: ConfigFile, table: tuple[str, ...], setting: Setting) -> str:
     """Return what is published; a path stands from the folder of the file if it is not whole."""
     named = str(setting.value)
-    if named.startswith(CATALOGUE):
-        there = mirror_folders.folder_of(file, table, named.removeprefix(CATALOGUE), "path")
-        return f"{CATALOGUE}{there}"
+    for scheme in (CATALOGUE, TABLES):
+        if named.startswith(scheme):
+            there = mirror_folders.folder_of(file, table, named.removeprefix(scheme), "path")
+            return f"{scheme}{there}"
     if publish_originals.is_named(named) or publish_told.is_told(named):
         return named
     return str(_folder_of(file, table, "path", setting))

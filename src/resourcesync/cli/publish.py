@@ -13,6 +13,7 @@ from resourcesync.cli import (
     options,
     publish_options,
     publish_originals,
+    publish_tables,
     publish_told,
     words,
 )
@@ -69,6 +70,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     SYSTEM:… is another system that tells of its resources: 'resourcesync plugins' lists what can be
     named so. It needs --out FOLDER. What it tells is recorded and published; it is never changed.
+
+    tables:DIR is a table of resources in Parquet files, for very many: it is kept sorted, and its
+    lists are written by workers, see --engine. It needs --out. A file or a pattern may stand for
+    DIR.
 
     A mirror's folder is published as an aggregator does: its copies at addresses of their own, each
     with a link to the original. The documents go to .resourcesync/publication in it, or to --out.
@@ -164,6 +169,9 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> Outcome:
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
     )
+    if publish_tables.is_named(target):
+        return publish_tables.publish(target, chosen, asked, values, screen)
+    publish_tables.check_engine(target, values)
     told = publish_told.told_name(target)
     if told:
         return _publish_told(told, chosen, asked, values, screen)

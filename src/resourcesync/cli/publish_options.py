@@ -179,6 +179,12 @@ SYSTEM: Final = (
         help="Of another system: tell its adapter so, see 'resourcesync plugins' and the how-tos."
         " env:NAME and file:PATH stand for what is there. Repeat for several.",
     ),
+    option(
+        "--engine",
+        metavar="ADDRESS",
+        help="Of a table: have the lists written by processes, processes:8, dask://HOST:PORT,"
+        " spark://HOST:PORT or spark:local[4]; processes unless given.",
+    ),
     options.AUTH,
     *options.WAY,
 )

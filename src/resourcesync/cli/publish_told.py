@@ -20,6 +20,7 @@ CATALOGUE: Final = "catalogue:"
 """What begins the name of a catalogue, which is no folder."""
 LINES: Final = "ndjson:"
 MIRROR: Final = "mirror:"
+TABLES: Final = "tables:"
 SYSTEM_OPTIONS: Final = ("with", "auth", "proxy", "proxy_auth", "ca_file")
 """What is asked of other systems alone, by the names of its values."""
 _WRITES_FILES: Final = "oai:"

@@ -45,14 +45,40 @@ def check_clock(catalogue: Catalogue, now: datetime, step: Step) -> Step:
     if latest is None:
         return step
     is_meant = step in (Step.REBASE, Step.INITIALISE)
-    if latest - now > AHEAD:
-        if not is_meant:
-            raise _doubted("clock-behind", "earlier", latest, now)
+    if is_behind(latest, now, is_meant=is_meant):
         turn_back(catalogue, now)
         return Step.INITIALISE
-    if now - latest > SILENCE and not is_meant and read_record(catalogue) is not None:
-        raise _doubted("clock-ahead", "more than a year later", latest, now)
+    if not is_meant and read_record(catalogue) is not None:
+        check_silence(latest, now)
     return step
+
+
+def is_behind(latest: datetime, now: datetime, *, is_meant: bool) -> bool:
+    """Whether the lists are to start over, since times were given that are far ahead of the clock.
+
+    Args:
+        latest: The newest time that was given.
+        now: The present moment.
+        is_meant: Whether the operator said that the clock is right now.
+
+    Raises:
+        StateError: He did not (code ``clock-behind``).
+    """
+    if latest - now <= AHEAD:
+        return False
+    if not is_meant:
+        raise _doubted("clock-behind", "earlier", latest, now)
+    return True
+
+
+def check_silence(latest: datetime, now: datetime) -> None:
+    """Refuse to go on after so long a silence that the clock may be ahead.
+
+    Raises:
+        StateError: It is (code ``clock-ahead``).
+    """
+    if now - latest > SILENCE:
+        raise _doubted("clock-ahead", "more than a year later", latest, now)
 
 
 def turn_back(catalogue: Catalogue, now: datetime) -> None:
@@ -75,7 +101,7 @@ def turn_back(catalogue: Catalogue, now: datetime) -> None:
 
 def _doubted(code: str, where: str, latest: datetime, now: datetime) -> StateError:
     return StateError(
-        f"the clock says {now:%Y-%m-%d %H:%M}, {where} than the newest time in the catalogue",
+        f"the clock says {now:%Y-%m-%d %H:%M}, {where} than the newest time that was given",
         evidence=(
             ("newest", f"{latest:%Y-%m-%dT%H:%M:%SZ}"),
             ("kept", "what was published before"),

@@ -34,7 +34,7 @@ def extend(plan: Plan, changes: Iterable[tuple[int, Change]], shelf: Shelf, limi
     """
     # The longest header that such a list can have: closed, in an index, times to the microsecond.
     latest = from_microseconds(plan.open.start).replace(microsecond=1)
-    header = _header(shelf, latest, latest, is_part=True)
+    header = header_of(shelf, latest, latest, is_part=True)
     render = shelf.renderer(header)
     pages = Pages(changes, lambda numbered: render([change for _, change in numbered]), limits)
     while pages:
@@ -124,12 +124,12 @@ def publish(shelf: Shelf, plan: Plan, snapshot: Snapshot, shape: ChangeLists) ->
         archives.write(shelf, Capability.CHANGE_LIST_ARCHIVE, parts)
     if shape is ChangeLists.ARCHIVE:
         return
-    header = _header(shelf, from_microseconds(plan.open.start), None, is_part=is_part)
+    header = header_of(shelf, from_microseconds(plan.open.start), None, is_part=is_part)
     name = open_name(plan)
     if shape is ChangeLists.APPEND and not shelf.has(name, _key(plan.open)):
         _write(shelf, snapshot, plan.open, name, header)
     if plan.closed:
-        _write_index(shelf, plan, shape)
+        write_index(shelf, plan, shape)
 
 
 def _write(shelf: Shelf, snapshot: Snapshot, span: Span, name: str, header: Header) -> None:
@@ -147,14 +147,19 @@ def _write(shelf: Shelf, snapshot: Snapshot, span: Span, name: str, header: Head
     shelf.put_growing(name, key, header, changes, body=body, last=span.last)
 
 
-def _write_index(shelf: Shelf, plan: Plan, shape: ChangeLists) -> None:
+def write_index(shelf: Shelf, plan: Plan, shape: ChangeLists) -> None:
+    """Write the index of the planned Change Lists, of which one is closed, if it is not there.
+
+    Raises:
+        StorageError: It could not be written; what was there is still there.
+    """
     has_open, has_archive = shape is ChangeLists.APPEND, bool(plan.retired)
     spans = [(span.start, span.reached, span.name) for span in plan.closed]
     key = _key((spans, has_open, has_archive))
     if shelf.has(naming.CHANGE_LIST, key):
         return
     first = from_microseconds(plan.closed[0].start)
-    header = replace(_header(shelf, first, None, is_part=False), is_index=True)
+    header = replace(header_of(shelf, first, None, is_part=False), is_index=True)
     if has_archive:
         header = archives.linked(shelf, header)
     parts = [_part(shelf, span) for span in plan.closed]
@@ -180,10 +185,18 @@ def _changes(snapshot: Snapshot, span: Span, *, after: int) -> Iterator[Change]:
 
 def _closed_header(shelf: Shelf, span: Span, *, is_part: bool) -> Header:
     start, until = from_microseconds(span.start), from_microseconds(span.reached)
-    return _header(shelf, start, until, is_part=is_part)
+    return header_of(shelf, start, until, is_part=is_part)
 
 
-def _header(shelf: Shelf, start: datetime, until: datetime | None, *, is_part: bool) -> Header:
+def header_of(shelf: Shelf, start: datetime, until: datetime | None, *, is_part: bool) -> Header:
+    """Return the header of a Change List.
+
+    Args:
+        shelf: Where it will be.
+        start: Its ``from``.
+        until: Its ``until``; ``None`` for an open one.
+        is_part: Whether an index leads to it.
+    """
     links: tuple[Link, ...] = (description.up(shelf.naming, naming.CAPABILITY_LIST),)
     if is_part:
         links = (*links, description.index(shelf.naming, naming.CHANGE_LIST))

@@ -51,6 +51,7 @@ _DUMP_PART: Final = re.compile(r"resourcesync/(?:resource|change)dump-[0-9a-f]{1
 _FORMER_DUMP: Final = re.compile(
     r"resourcesync/(?:resource|change)dump_\d{4}-\d\d-\d\dT\d{6}(?:\.\d{6})?Z\.xml"
 )
+_BY_CONTENT: Final = re.compile(r"resourcesync/(?:resource|change)list-sha256-[0-9a-f]{32}\.xml")
 _SITEMAP_PART: Final = re.compile(r"resourcesync/sitemap-\d{4,}\.xml")
 
 
@@ -125,6 +126,11 @@ def sitemap_part(number: int) -> str:
     return f"resourcesync/sitemap-{number:04}.xml"
 
 
+def named_by_content(capability: Capability, digest: str) -> str:
+    """Return the name of a list that is called by the SHA-256 of its bytes, in hexadecimal."""
+    return f"resourcesync/{capability.value}-sha256-{digest[:32]}.xml"
+
+
 def change_list_number(name: str) -> int:
     """Return the number of one of several Change Lists; 0 for any other name."""
     found = _NUMBERED.fullmatch(name)
@@ -161,7 +167,7 @@ def is_of_dumps(name: str) -> bool:
 
 def is_replaceable(name: str) -> bool:
     """Whether only this package makes such a name, and no head has it."""
-    patterns = (_PART, _NUMBERED, _DATED, _SITEMAP_PART)
+    patterns = (_PART, _NUMBERED, _DATED, _SITEMAP_PART, _BY_CONTENT)
     return any(pattern.fullmatch(name) is not None for pattern in patterns)
 
 

@@ -1,8 +1,7 @@
 """Publish what the catalogue says: event log first, heads last, healed by the next run (§8-§12)."""
 
-import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -14,6 +13,7 @@ from resourcesync.ports import Catalogue, Clock, DocumentStore, Snapshot
 from resourcesync.source import (
     archives,
     change_lists,
+    clearing,
     description,
     naming,
     resource_lists,
@@ -34,7 +34,6 @@ from resourcesync.source.ledger import (
 from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Limits
 from resourcesync.source.policy import (
-    GRACE,
     Policy,
     Step,
     is_rebase_due,
@@ -47,7 +46,6 @@ __all__ = ["Publication", "Publisher", "Written"]
 
 _FORGETS: Final = 50
 """How often a publication may forget some thousand changes: it must end."""
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +308,13 @@ class Publisher:
             parts=parts,
             sitemap=pages,
             documents={name: known for name, known in shelf.known.items() if name in wanted},
-            orphans=self._orphans(wanted, shelf, {} if record is None else record.orphans),
+            orphans=clearing.orphans(
+                self._documents,
+                wanted,
+                shelf.known,
+                {} if record is None else record.orphans,
+                to_microseconds(self._clock.now()),
+            ),
         )
 
     def _others(self, plan: Plan, offers: tuple[Offer, ...]) -> Iterator[str]:
@@ -348,31 +352,10 @@ class Publisher:
         archives.write(shelf, archive, archives.of_resource_lists(shelf, plan, there))
         return {archive: naming.ARCHIVES[archive]}
 
-    def _orphans(self, wanted: set[str], shelf: Shelf, before: Mapping[str, int]) -> dict[str, int]:
-        """Return what is there, was made by this package and belongs to nothing; and since when."""
-        now = to_microseconds(self._clock.now())
-        return {
-            name: min(before.get(name, now), now)
-            for name in self._documents.names()
-            if name not in wanted
-            and (name in shelf.known or name in before or naming.is_replaceable(name))
-        }
-
     def _conclude(self, before: Record | None, after: Record) -> None:
-        """Remember what is public now, and remove what has been out of use for a day.
-
-        A head that is offered no more goes at once: to who follows it, it would say for ever that
-        nothing is new. Who finds it gone looks anew, and what stood below it is still there.
-        """
+        """Remember what is public now, and remove what has been out of use for a day."""
         now = to_microseconds(self._clock.now())
-        orphans = dict(after.orphans)
-        for name, since in after.orphans.items():
-            if name not in naming.LIST_HEADS and now - since <= GRACE:
-                continue
-            _log.info("removing %s, which is no longer listed anywhere", name)
-            self._documents.delete(name)
-            del orphans[name]
-        after = replace(after, orphans=orphans)
+        after = replace(after, orphans=clearing.clear(self._documents, after.orphans, now))
         if after != before:
             write_record(self._catalogue, after)
 

@@ -50,6 +50,20 @@ def documents_at(root: Path, out: str) -> DocumentStore:
     return FolderDocuments(root / out)
 
 
+def shared_documents_at(place: str) -> DocumentStore:
+    """Return the same for one of several processes that write there at a time.
+
+    Args:
+        place: A folder of this machine, or the address of a store that somebody holds.
+
+    Raises:
+        ConfigurationError: There is no plug-in for it, or it cannot be used.
+    """
+    if is_store(place):
+        return StoredDocuments(stores.open_store(place))
+    return FolderDocuments(Path(place), is_alone=False)
+
+
 @contextmanager
 def holding(root: Path, out: str, own: Path, *, dry_run: bool = False) -> Iterator[DocumentStore]:
     """Return the same to write to: while the block runs, no other machine publishes there.

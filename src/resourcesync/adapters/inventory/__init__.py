@@ -1,0 +1,23 @@
+"""Tables of resources that are too many for a catalogue: Parquet, by DuckDB and pyarrow."""
+
+from resourcesync.adapters.inventory.columns import KEYS
+from resourcesync.adapters.inventory.differences import Differences, compare
+from resourcesync.adapters.inventory.engine import check_installed
+from resourcesync.adapters.inventory.memory import InventoryFolder, read_whole, write_whole
+from resourcesync.adapters.inventory.rows import read_changes, read_resources
+from resourcesync.adapters.inventory.taking import Taken, Told, take
+
+__all__ = [
+    "KEYS",
+    "Differences",
+    "InventoryFolder",
+    "Taken",
+    "Told",
+    "check_installed",
+    "compare",
+    "read_changes",
+    "read_resources",
+    "read_whole",
+    "take",
+    "write_whole",
+]

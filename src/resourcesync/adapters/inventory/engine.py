@@ -1,0 +1,97 @@
+"""DuckDB, within a limit of memory; what it cannot do is an error of ours."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from resourcesync.errors import ConfigurationError, DiskFullError, ResourceSyncError, StorageError
+
+
+@contextmanager
+def opened(folder: Path, memory: str) -> Iterator[Any]:
+    """Open DuckDB for some queries.
+
+    Args:
+        folder: Where it puts what does not fit into its memory; emptied by itself.
+        memory: The most memory it takes, such as ``2GB``.
+
+    Raises:
+        ConfigurationError: It is not installed, or the limit is none.
+        DiskFullError: No space is left.
+        StorageError: A query failed.
+    """
+    duckdb = _imported()
+    try:
+        connection = duckdb.connect()
+        connection.execute(f"SET temp_directory = {text(str(folder))}")
+        connection.execute("SET preserve_insertion_order = false")
+        connection.execute("SET TimeZone = 'UTC'")
+    except duckdb.Error as error:
+        raise StorageError(f"DuckDB cannot be opened: {_first_line(error)}") from error
+    try:
+        _limit(connection, memory, duckdb.Error)
+        yield connection
+    except ResourceSyncError:
+        raise
+    except duckdb.Error as error:
+        raise _failed(error) from error
+    except OSError as error:  # what Arrow raises while it reads from DuckDB, or writes
+        raise _failed(error) from error
+    finally:
+        connection.close()
+
+
+def text(value: str) -> str:
+    """Return a text as SQL has it."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def name(value: str) -> str:
+    """Return the name of a column as SQL has it."""
+    return '"' + value.replace('"', '""') + '"'
+
+
+def check_installed() -> None:
+    """Refuse to begin without what reads tables.
+
+    Raises:
+        ConfigurationError: It is not installed.
+    """
+    _imported()
+
+
+def _imported() -> Any:
+    try:
+        import duckdb  # noqa: PLC0415 - an extra, and seldom needed
+        import pyarrow.parquet  # noqa: F401, PLC0415 - the same
+    except ImportError as error:
+        raise ConfigurationError(
+            "tables need other packages", hint="pip install 'resourcesync[tables]'"
+        ) from error
+    return duckdb
+
+
+def _limit(connection: Any, memory: str, failed: type[Exception]) -> None:
+    try:
+        connection.execute(f"SET memory_limit = {text(memory)}")
+    except failed as error:
+        raise ConfigurationError(
+            f"memory={memory!r:.100} is no limit of memory", hint="such as --with memory=2GB"
+        ) from error
+
+
+def _failed(error: Exception) -> StorageError:
+    kept = (("kept", "what was published before"),)
+    told = _first_line(error)
+    if "No space left" in told:
+        return DiskFullError(f"no space left: {told}", evidence=kept)
+    if "Out of Memory" in told or "OutOfMemory" in type(error).__name__:
+        return StorageError(
+            f"the limit of memory is too low: {told}", evidence=kept, hint="--with memory=4GB"
+        )
+    return StorageError(f"the tables cannot be read: {told}", evidence=kept)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:500]

@@ -1,0 +1,200 @@
+"""A table of resources as it is told becomes one of ours: checked, each URI once, in URI order."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from resourcesync.adapters.inventory import columns
+from resourcesync.adapters.inventory.engine import opened, text
+from resourcesync.adapters.inventory.files import GroupWriter, writing
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.digests import parse_digests
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import from_microseconds
+
+_BATCH: Final = 100_000
+_FEW: Final = 100
+_SHARE: Final = 100
+_SHOWN: Final = 100
+
+Fault = Callable[[Resource], str]
+"""Says why a resource cannot be published; empty when it can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A table as others wrote it.
+
+    Attributes:
+        files: Its Parquet files.
+        columns: Which column says what, by the keys of ``columns.KEYS``; others are found by name.
+    """
+
+    files: Sequence[Path]
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What became of the rows of a table.
+
+    Attributes:
+        rows: How many there are now, each with a URI of its own.
+        refused: How many cannot be published.
+        repeated: How many told of a URI that another row tells of too; of these, the one with the
+            newest ``lastmod`` counts.
+        faults: The first of those refused: their URIs, and why.
+    """
+
+    rows: int
+    refused: int = 0
+    repeated: int = 0
+    faults: tuple[tuple[str, str], ...] = ()
+
+
+def take(
+    told: Told, before: Path | None, into: Path, *, fault: Fault, spill: Path, memory: str
+) -> Taken:
+    """Write a table in our form, in URI order (by code points).
+
+    A row that cannot be published is left out; what the table before says of its URI stays.
+
+    Args:
+        told: The table.
+        before: The table that was published; ``None`` for none.
+        into: The file that is written, whole or not at all.
+        fault: Judges the rows that a glance does not clear.
+        spill: A folder for what does not fit into memory.
+        memory: The most memory for sorting, such as ``2GB``.
+
+    Raises:
+        ConfigurationError: A column is missing, or more than 1 % of the rows cannot be published
+            (code ``many-refused``).
+        StorageError: It could not be read or written.
+    """
+    with opened(spill, memory) as connection:
+        taking = _Taking(connection, told, fault)
+        taking.judge()
+        return taking.write(before, into)
+
+
+class _Taking:
+    def __init__(self, connection: Any, told: Told, fault: Fault) -> None:
+        self._connection = connection
+        self._fault = fault
+        self._refused: list[tuple[str, int, str]] = []
+        self._faults: list[tuple[str, str]] = []
+        names = ", ".join(text(str(file)) for file in told.files)
+        source = (
+            f"read_parquet([{names}], filename = true, file_row_number = true,"
+            " hive_partitioning = false, union_by_name = true)"
+        )
+        described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()  # noqa: S608
+        found = {row[0]: row[1] for row in described}
+        for own in ("filename", "file_row_number"):
+            found.pop(own, None)
+        query = columns.query(found, told.columns, source)
+        connection.execute(f"CREATE TEMP VIEW told AS {query}")
+        [(self._count,)] = connection.execute(f"SELECT count(*) FROM {source}").fetchall()  # noqa: S608
+
+    def judge(self) -> None:
+        """Find the rows that cannot be published."""
+        query = (
+            "SELECT file, place, uri, lastmod, length, hash, type, fault FROM told WHERE NOT sure"
+        )
+        most = max(_FEW, self._count // _SHARE)
+        for batch in self._connection.sql(query).to_arrow_reader(_BATCH):
+            for row in batch.to_pylist():
+                fault = row["fault"] or self._fault_of(row)
+                if fault:
+                    self._refuse(row, fault)
+            if len(self._refused) > most:
+                raise self._too_many()
+
+    def write(self, before: Path | None, into: Path) -> Taken:
+        """Write the others, sorted, each URI once."""
+        reader = self._connection.sql(self._ordered(before)).to_arrow_reader(_BATCH)
+        schema = reader.schema.remove(reader.schema.get_field_index("kept"))
+        rows, last, repeated = 0, None, 0
+        with writing(into) as stream:
+            writer = GroupWriter(stream, schema)
+            for batch in reader:
+                if batch.num_rows:
+                    once, more = _once(batch, last)
+                    last = batch.column("uri")[-1]
+                    writer.add(once.select(schema.names))
+                    rows, repeated = rows + once.num_rows, repeated + more
+            writer.close()
+        return Taken(
+            rows=rows,
+            refused=len(self._refused),
+            repeated=repeated,
+            faults=tuple(self._faults),
+        )
+
+    def _fault_of(self, row: Mapping[str, Any]) -> str:
+        moment = row["lastmod"]
+        return self._fault(
+            Resource(
+                uri=row["uri"],
+                lastmod=None if moment is None else from_microseconds(moment),
+                length=row["length"],
+                digests=parse_digests(row["hash"]),
+                media_type=row["type"],
+            )
+        )
+
+    def _refuse(self, row: Mapping[str, Any], fault: str) -> None:
+        self._refused.append((row["file"], row["place"], row["uri"]))
+        if len(self._faults) < _SHOWN:
+            self._faults.append((row["uri"], fault))
+
+    def _too_many(self) -> ConfigurationError:
+        uri, fault = self._faults[0]
+        return ConfigurationError(
+            f"more than 1 % of the {self._count:,} rows cannot be published",
+            evidence=(
+                ("first", f"{uri[:200]}: {fault}"),
+                ("kept", "what was published before"),
+            ),
+            hint="see that the right columns are named: --with uri=COLUMN",
+            code="many-refused",
+        )
+
+    def _ordered(self, before: Path | None) -> str:
+        wanted = "uri, lastmod, length, hash, type"
+        query = f"SELECT {wanted}, false AS kept FROM told"  # noqa: S608 - our own names
+        if self._refused:
+            files, places, uris = zip(*self._refused, strict=True)
+            self._connection.register("refused", _table(files, places, uris))
+            query += " ANTI JOIN refused USING (file, place)"
+            if before is not None:
+                old = f"read_parquet({text(str(before))})"
+                query += (
+                    f" UNION ALL SELECT {wanted}, true AS kept FROM {old}"  # noqa: S608 - quoted
+                    " WHERE uri IN (SELECT uri FROM refused)"
+                )
+        # All columns: of several rows of one URI, the same one comes first in every run.
+        return f"{query} ORDER BY uri, kept, lastmod DESC NULLS LAST, hash, length, type"
+
+
+def _table(files: Sequence[str], places: Sequence[int], uris: Sequence[str]) -> Any:
+    import pyarrow  # noqa: PLC0415, ICN001 - an extra, and seldom needed
+
+    return pyarrow.table({"file": files, "place": places, "uri": uris})
+
+
+def _once(batch: Any, last: Any) -> tuple[Any, int]:
+    """Return a batch without the rows whose URI the row before has; and how many were told."""
+    import pyarrow  # noqa: PLC0415, ICN001 - an extra, and seldom needed
+    from pyarrow import compute  # noqa: PLC0415 - the same
+
+    uris = batch.column("uri")
+    first = last is None or last.as_py() != uris[0].as_py()
+    differs = compute.not_equal(uris.slice(1), uris.slice(0, len(uris) - 1))
+    mask = pyarrow.concat_arrays([pyarrow.array([first]), differs])
+    if compute.all(mask).as_py():
+        return batch, 0
+    told_again = compute.and_not(compute.invert(mask), batch.column("kept"))
+    return batch.filter(mask), compute.sum(told_again).as_py() or 0

@@ -1,0 +1,245 @@
+"""What is remembered of a table that is published without a catalogue (ADR 0067).
+
+The table itself is the memory of the resources; this is what stands beside it. It is one value
+that is stored whole: what is under way before its documents are written, what is public after.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from resourcesync.source.ledger import Plan, Recorded, Span, Superseded
+from resourcesync.source.paging import Limits
+from resourcesync.source.policy import Policy, is_rebase_due, retain
+
+_MUCH: Final = 2
+"""A Resource List is written when more than one in so many resources changed since the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """A file of changes, in the order of their times.
+
+    Attributes:
+        file: Its name.
+        count: Changes in it.
+        before: The number of the change before its first; numbers go on from file to file.
+        since: The moment that its first list begins at, in microseconds.
+        at: The time of its last change; each one before is a microsecond earlier.
+    """
+
+    file: str
+    count: int
+    before: int
+    since: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """One document made of rows of a file.
+
+    Attributes:
+        name: What it is called: by its content.
+        file: The file of the rows.
+        start: The number of its first row in the file, from 0.
+        rows: How many it has.
+        known: What is known of the document.
+    """
+
+    name: str
+    file: str
+    start: int
+    rows: int
+    known: Recorded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A publication that was begun: all that follows from it is the same whenever it is done.
+
+    Attributes:
+        name: No other task has it.
+        at: The moment it is of, in microseconds.
+        table: The file of the table.
+        rows: Resources in it.
+        told: What the table was made of.
+        changes: The changes since the table before; ``None`` for none.
+        created, updated, deleted: How many of each these are.
+        rebases: Whether a Resource List is written.
+        begins: Whether the lists start over.
+        base_uri: The URI of the resources' root.
+        limits: The most that a document holds.
+        keep: Microseconds that closed Change Lists stay; 0 keeps them all.
+        described_by: The URI of a document about the resources; empty writes one.
+    """
+
+    name: str
+    at: int
+    table: str
+    rows: int
+    told: str
+    changes: Rows | None
+    created: int
+    updated: int
+    deleted: int
+    rebases: bool
+    begins: bool
+    base_uri: str
+    limits: Limits
+    keep: int
+    described_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """A published table.
+
+    Attributes:
+        settings: How it is published, as its owner remembers that.
+        under_way: The publication that was begun and not ended.
+        plan: The lists that are public.
+        table: The file of the table.
+        rows: Resources in it.
+        told: What it was made of.
+        pages: The Resource List's documents.
+        lists: The Change Lists' documents.
+        changes: The files that these are made of.
+        heads: All other documents.
+        orphans: Documents that belong to nothing any more, and since when.
+    """
+
+    settings: str = ""
+    under_way: Task | None = None
+    plan: Plan | None = None
+    table: str = ""
+    rows: int = 0
+    told: str = ""
+    pages: tuple[Sheet, ...] = ()
+    lists: tuple[Sheet, ...] = ()
+    changes: tuple[Rows, ...] = ()
+    heads: dict[str, Recorded] = field(default_factory=dict)
+    orphans: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def documents(self) -> dict[str, Recorded]:
+        """All documents by name."""
+        return {**{it.name: it.known for it in (*self.pages, *self.lists)}, **self.heads}
+
+    @property
+    def latest(self) -> int:
+        """The newest time that was given away, in microseconds; 0 before the first."""
+        return 0 if self.plan is None else self.plan.open.reached
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The files of rows that are needed."""
+        task = self.under_way
+        later = (
+            () if task is None else (task.table, *((task.changes.file,) if task.changes else ()))
+        )
+        return frozenset({self.table, *later, *(it.file for it in self.changes)} - {""})
+
+
+def policy_of(task: Task) -> Policy:
+    """Return what the operator chose, as the planner knows it."""
+    return Policy(keep=task.keep)
+
+
+def is_much(inventory: Inventory, rows: int, changed: int) -> bool:
+    """Whether so much changed since the Resource List that one is better begun from anew."""
+    plan = inventory.plan
+    if plan is None:
+        return True
+    since = sum(span.entries for span in plan.closed if span.reached > plan.at)
+    return (since + changed) * _MUCH > rows or is_rebase_due(plan, Policy(), plan.open.reached)
+
+
+def concluded(
+    inventory: Inventory, task: Task, sheets: tuple[Sheet, ...], documents_uri: str, now: int
+) -> Inventory:
+    """Return what is remembered once a task is done: its documents and what they follow from.
+
+    The heads are still those of before.
+
+    Args:
+        inventory: What was remembered.
+        task: The task.
+        sheets: Its documents: of the Resource List if it rebases, and of the changes.
+        documents_uri: The URI of the documents' folder.
+        now: The present moment, in microseconds.
+    """
+    fresh = tuple(it for it in sheets if it.file != task.table)
+    plan = _plan(inventory, task, fresh, documents_uri, now)
+    plan = retain(plan, policy_of(task), (), now)
+    names = {span.name for span in plan.closed}
+    lists = tuple(it for it in (*inventory.lists, *fresh) if it.name in names)
+    used = {it.file for it in lists}
+    changes = (*inventory.changes, *((task.changes,) if task.changes else ()))
+    return replace(
+        inventory,
+        under_way=None,
+        plan=plan,
+        table=task.table,
+        rows=task.rows,
+        told=task.told,
+        pages=tuple(it for it in sheets if it.file == task.table) or inventory.pages,
+        lists=lists,
+        changes=tuple(it for it in changes if it.file in used),
+    )
+
+
+def span_of(sheet: Sheet, rows: Rows) -> Span:
+    """Return the changes of a document: where it begins, and where it ends."""
+    last = sheet.start + sheet.rows
+    return Span(
+        after=rows.before + sheet.start,
+        last=rows.before + last,
+        start=begin_of(rows, sheet.start),
+        reached=time_of(rows, last - 1),
+        entries=sheet.rows,
+        size=sheet.known.size,
+        name=sheet.name,
+    )
+
+
+def time_of(rows: Rows, row: int) -> int:
+    """Return the time of a change, in microseconds."""
+    return rows.at - rows.count + 1 + row
+
+
+def begin_of(rows: Rows, row: int) -> int:
+    """Return the ``from`` of a list that begins with this change."""
+    return time_of(rows, row - 1) if row else rows.since
+
+
+def pieces(rows: int, limits: Limits) -> list[tuple[int, int]]:
+    """Return the ranges of rows that are a unit each: as many as a document has at most."""
+    most = limits.max_entries
+    return [(start, min(start + most, rows)) for start in range(0, max(rows, 1), most)]
+
+
+def _plan(
+    inventory: Inventory, task: Task, fresh: tuple[Sheet, ...], documents_uri: str, now: int
+) -> Plan:
+    before = inventory.plan
+    if before is None or task.begins:
+        number = 0 if before is None else before.open.last
+        return Plan(
+            base_uri=task.base_uri,
+            documents_uri=documents_uri,
+            at=task.at,
+            number=1,
+            closed=(),
+            open=Span(after=number, last=number, start=task.at, reached=task.at),
+        )
+    plan = before
+    if task.changes is not None:
+        last = task.changes.before + task.changes.count
+        spans = tuple(span_of(it, task.changes) for it in fresh)
+        opened = Span(after=last, last=last, start=task.at, reached=task.at)
+        plan = replace(plan, closed=(*plan.closed, *spans), open=opened)
+    if task.rebases:
+        former = Superseded(at=plan.at, since=now)
+        reached = replace(plan.open, start=task.at, reached=task.at)
+        plan = replace(plan, at=task.at, superseded=(*plan.superseded, former), open=reached)
+    return plan

@@ -1,0 +1,232 @@
+"""A table of resources is published without a catalogue: by ranges of rows, on many workers."""
+
+import glob
+import hashlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from resourcesync.adapters.catalogue.lock import PublishLock
+from resourcesync.adapters.inventory import KEYS, InventoryFolder, Told, check_installed
+from resourcesync.errors import ConfigurationError, StateError, StorageError
+from resourcesync.ports import Clock
+from resourcesync.source.foreign import refuse_foreign
+from resourcesync.source.inventory import Inventory
+from resourcesync.source.naming import Naming
+from resourcesync.source.policy import ChangeLists
+from resourcesync.wiring import documents, publishing
+from resourcesync.wiring.inventory_publication import Place, Table, TablePublication
+from resourcesync.wiring.publish_settings import Settings, decode_settings
+from resourcesync.wiring.publishing import Asked, Published
+
+TABLES: Final = "tables:"
+"""What begins the address of a table where a folder could be named."""
+FOLDER: Final = Path(".resourcesync") / "tables"
+"""Where what is remembered of it lies, in the folder of the documents or the one named for it."""
+_LOCK: Final = "publish.lock"
+_FIT: Final = frozenset(
+    {"url", "out", "max_entries", "max_bytes", "described_by", "keep", "rebase_every"}
+)
+_MEMORY: Final = "memory"
+_USUAL_MEMORY: Final = "2GB"
+_FOR_EVER: Final = 1 << 62
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSource:
+    """A table that is to be published.
+
+    Attributes:
+        address: ``tables:`` and a folder, a file or a pattern.
+        values: Which column says what, and ``memory``; empty for those of the last time.
+        root: The folder that what is remembered lies in.
+        out: Where the documents go: a folder, or the address of a store.
+        engine: The address of the engine; empty for processes of this machine.
+    """
+
+    address: str
+    values: Mapping[str, str]
+    root: Path
+    out: Path | str
+    engine: str = ""
+
+
+def publish_table(
+    source: TableSource, chosen: Mapping[str, object], *, clock: Clock, asked: Asked
+) -> Published:
+    """Publish a table, or bring what was published in step with it.
+
+    Args:
+        source: The table, and where its documents go.
+        chosen: Attributes of ``Settings`` that are given now; the others are as the last time.
+        clock: Time.
+        asked: What is asked of this run alone.
+
+    Raises:
+        ConfigurationError: A setting cannot work, the table or a column is not there, too many
+            rows cannot be published, or most of what was known is gone. What was published stays.
+        EngineError: The engine cannot be used, or some lists were not written.
+        LockedError: Another run is publishing there.
+        StorageError: The table cannot be read, or a document cannot be written.
+    """
+    check_installed()
+    _check(source, chosen, asked)
+    own = source.root / FOLDER.parent
+    folder = InventoryFolder(source.root / FOLDER)
+    with ExitStack() as held:
+        remembered = folder.read()
+        if remembered is None:
+            _settle(source, Settings(), chosen)  # what cannot work makes no folder
+        folder.make()
+        held.enter_context(closing(PublishLock(own / _LOCK, clock)))
+        inventory = _decoded(folder.read())
+        known = decode_settings(inventory.settings or None)
+        settings = _settle(source, known, chosen)
+        store = held.enter_context(documents.holding(source.root, settings.out, own))
+        if _is_elsewhere(settings, known):
+            refuse_foreign(store)
+            inventory = _begun_anew(inventory)
+        place = Place(
+            folder=folder,
+            store=store,
+            address=_address(source.root, settings.out),
+            engine=source.engine,
+        )
+        publication = TablePublication(place, settings, inventory, clock)
+        publication.go_on()
+        return publication.publish(_table(source.address, settings), asked)
+
+
+def _check(source: TableSource, chosen: Mapping[str, object], asked: Asked) -> None:
+    unfit = sorted(name for name in chosen if name not in _FIT and chosen[name])
+    if unfit:
+        raise ConfigurationError(
+            f"{unfit[0]} is not for tables",
+            evidence=(("fit", ", ".join(sorted(_FIT))),),
+            hint="publish a catalogue instead, where all of this is known: ndjson:FILE",
+        )
+    if asked.dry_run:
+        raise ConfigurationError("a table is sorted and kept as it is read: there is no dry run")
+    for name in ("url", "described_by"):
+        if chosen.get(name):
+            publishing.check_address(str(chosen[name]))
+    for key in source.values:
+        if key not in KEYS and key != _MEMORY:
+            raise ConfigurationError(
+                f"tables know no {key!r:.100}",
+                evidence=(("known", ", ".join((*KEYS, _MEMORY))),),
+                hint="such as --with uri=COLUMN",
+            )
+    if (source.root / publishing.CATALOGUE).exists():
+        raise ConfigurationError(
+            f"{source.root} is published from a catalogue already",
+            evidence=(("catalogue", str(source.root / publishing.CATALOGUE)),),
+            hint="publish the table into another folder: --out DIR",
+        )
+
+
+def _settle(source: TableSource, known: Settings, chosen: Mapping[str, object]) -> Settings:
+    if known.originals and known.originals != source.address:
+        _log.info("the table was %s before", known.originals)
+    again = f"resourcesync publish {source.address} --url https://HOST/ --out {source.out}"
+    if not (chosen.get("url") or known.url):
+        raise ConfigurationError("the address of the resources is not known yet", hint=again)
+    values = tuple(sorted(source.values.items())) or known.originals_with
+    return publishing.settle(
+        source.root,
+        known,
+        {
+            **{name: value for name, value in chosen.items() if name in _FIT},
+            "out": documents.out_of(source.root, source.out),
+            "originals": source.address,
+            "originals_with": values,
+            "change_lists": ChangeLists.PER_RUN.value,
+        },
+    )
+
+
+def _is_elsewhere(settings: Settings, known: Settings) -> bool:
+    """Whether the documents are at other places than before, or were at none."""
+    if not known.url or settings.out != known.out:
+        return True
+    return Naming(base_uri=settings.url).base_uri != Naming(base_uri=known.url).base_uri
+
+
+def _begun_anew(inventory: Inventory) -> Inventory:
+    """Return what counts where the documents go elsewhere: all but what is known of these."""
+    return Inventory(
+        settings=inventory.settings,
+        table=inventory.table,
+        rows=inventory.rows,
+        orphans={**dict.fromkeys(inventory.documents, _FOR_EVER), **inventory.orphans},
+    )
+
+
+def _decoded(content: bytes | None) -> Inventory:
+    try:
+        return Inventory() if content is None else msgspec.json.decode(content, type=Inventory)
+    except msgspec.MsgspecError as error:
+        raise StateError(
+            f"what is remembered of the table is damaged: {error!s:.300}",
+            hint=f"remove {FOLDER} below the documents: the lists start over then",
+        ) from error
+
+
+def _address(root: Path, out: str) -> str:
+    return out if documents.is_store(out) else str((root / out).absolute())
+
+
+def _table(address: str, settings: Settings) -> Table:
+    values = dict(settings.originals_with)
+    memory = values.pop(_MEMORY, _USUAL_MEMORY)
+    files = _files(address)
+    return Table(
+        told=Told(files=files, columns=values),
+        signature=_signature(files, values),
+        look=lambda: _signature(_files(address), values),
+        memory=memory,
+    )
+
+
+def _files(address: str) -> list[Path]:
+    """Return the files of a table: of a folder, all Parquet files that are not hidden.
+
+    Raises:
+        ConfigurationError: There are none.
+    """
+    name = address.removeprefix(TABLES)
+    path = Path(name)
+    if path.is_dir():
+        found = [it for it in path.rglob("*.parquet") if not _is_hidden(it.relative_to(path))]
+    elif path.is_file():
+        found = [path]
+    else:
+        found = [Path(it) for it in glob.glob(name, recursive=True)]  # noqa: PTH207 - any pattern
+    found = sorted(it.absolute() for it in found if it.is_file())
+    if not found:
+        raise ConfigurationError(
+            f"there is no table at {name!r:.300}",
+            hint="name a Parquet file, a folder of them, or a pattern such as 'DIR/*.parquet'",
+        )
+    return found
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _signature(files: Sequence[Path], values: Mapping[str, str]) -> str:
+    """Return what stands for the content of files, and for how they are read."""
+    try:
+        found = [(str(it), (looked := it.stat()).st_size, looked.st_mtime_ns) for it in files]
+    except OSError as error:
+        raise StorageError(f"cannot look at {error.filename}: {error.strerror}") from error
+    told = json.dumps([found, sorted(values.items())])
+    return hashlib.sha256(told.encode()).hexdigest()

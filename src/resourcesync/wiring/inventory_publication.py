@@ -1,0 +1,472 @@
+"""One publication of a table: what is to be done is written down first, then it is done."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import count
+from typing import Final
+
+import msgspec
+
+from resourcesync.adapters.inventory import Differences, InventoryFolder, Taken, Told, compare, take
+from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import Capability
+from resourcesync.ports import Clock, DocumentStore, Omission
+from resourcesync.source import clearing
+from resourcesync.source.believing import check_silence, is_behind
+from resourcesync.source.inventory import Inventory, Rows, Sheet, Task, concluded, is_much, pieces
+from resourcesync.source.inventory_lists import write_heads
+from resourcesync.source.naming import Naming
+from resourcesync.source.paging import Limits
+from resourcesync.source.policy import Step, is_rebase_due
+from resourcesync.source.publisher import Publication
+from resourcesync.source.saying import fault_of
+from resourcesync.source.scan import ScanReport
+from resourcesync.source.shelf import Shelf, Written
+from resourcesync.wiring import catalogues
+from resourcesync.wiring.inventory_units import ListUnit, do_units
+from resourcesync.wiring.publish_settings import Settings
+from resourcesync.wiring.publishing import Asked, Published
+
+_FEW_GONE: Final = 10
+_SECOND: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a table is published.
+
+    Attributes:
+        folder: What is remembered of it.
+        store: Takes its documents.
+        address: Where the store is, for workers: a folder of all of them, or an address.
+        engine: The address of the engine; empty for processes of this machine.
+    """
+
+    folder: InventoryFolder
+    store: DocumentStore
+    address: str
+    engine: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The table as it is told now.
+
+    Attributes:
+        told: Its files and columns.
+        signature: Stands for their content.
+        look: Returns what stands for it now.
+        memory: The most memory for sorting and joining.
+    """
+
+    told: Told
+    signature: str
+    look: Callable[[], str]
+    memory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """The table in our form, compared with the one before.
+
+    Attributes:
+        stamp: What the names of its files have in them.
+        table: Its file.
+        taken: What became of its rows.
+        differences: How many differ from the one before.
+    """
+
+    stamp: int
+    table: str
+    taken: Taken
+    differences: Differences = field(default_factory=Differences)
+
+    @property
+    def changed(self) -> int:
+        """How many changes are to be listed."""
+        it = self.differences
+        return it.created + it.updated + it.deleted
+
+
+class TablePublication:
+    """Publishes a table.
+
+    Args:
+        place: Where.
+        settings: How.
+        inventory: What is remembered.
+        clock: Time.
+    """
+
+    def __init__(
+        self, place: Place, settings: Settings, inventory: Inventory, clock: Clock
+    ) -> None:
+        self._place = place
+        self._settings = settings
+        self._inventory = inventory
+        self._clock = clock
+        self._naming = Naming(base_uri=settings.url)
+        self._written: list[Written] = []
+        self._counts = Differences()
+
+    def go_on(self) -> None:
+        """Do what was begun, and write again what is not as it was written.
+
+        Raises:
+            EngineError: Some lists were not written.
+            StorageError: Something could not be read or written.
+        """
+        if self._inventory.under_way is not None:
+            self._do(self._inventory.under_way)
+        self._place.folder.clear(self._inventory.files)
+        self._mend()
+
+    def publish(self, table: Table, asked: Asked) -> Published:
+        """Publish what the table says now.
+
+        Raises:
+            ConfigurationError: Too many rows cannot be published, or most of what was known is
+                gone.
+            EngineError: Some lists were not written.
+            StorageError: The table cannot be read, or a document cannot be written.
+        """
+        is_first = self._inventory.plan is None
+        now = self._clock.now()
+        step, floor = self._step(now, asked.step)
+        found = self._find(table, to_microseconds(now), asked)
+        begins = is_first or step is Step.INITIALISE
+        task = self._task(found, table, max(to_microseconds(now), floor), begins=begins)
+        rebases = begins or step is Step.REBASE or not self._inventory.pages
+        task = replace(task, rebases=rebases or (step is Step.DUE and self._is_due(task)))
+        settings = msgspec.json.encode(self._settings).decode()
+        self._inventory = replace(self._inventory, settings=settings)
+        if task.rebases or task.changes is not None:
+            self._remember(replace(self._inventory, under_way=task))
+            self._do(task)
+        else:
+            self._settle(found, task)
+        return self._report(found.taken, is_first=is_first)
+
+    # --- deciding ------------------------------------------------------------------------------
+
+    def _step(self, now: datetime, step: Step) -> tuple[Step, int]:
+        """Return what to do, and the moment that all new times are later than."""
+        if self._inventory.plan is None:
+            return step, 0
+        latest = from_microseconds(self._inventory.latest)
+        is_meant = step in (Step.REBASE, Step.INITIALISE)
+        if is_behind(latest, now, is_meant=is_meant):
+            return Step.INITIALISE, 0
+        if not is_meant:
+            check_silence(latest, now)
+        return step, self._inventory.latest + 1
+
+    def _find(self, table: Table, now: int, asked: Asked) -> _Found:
+        inventory = self._inventory
+        used = inventory.files
+        stamp = next(it for it in count(now) if _table_of(it) not in used)
+        if table.signature == inventory.told and inventory.plan is not None:
+            return _Found(stamp=stamp, table=inventory.table, taken=Taken(rows=inventory.rows))
+        taken = self._take(table, stamp, asked)
+        if not inventory.table:
+            return _Found(stamp=stamp, table=_table_of(stamp), taken=taken)
+        found = self._compare(table, stamp)
+        if not asked.allow_empty and found.deleted > max(_FEW_GONE, inventory.rows // 2):
+            raise _too_many_gone(found.deleted, inventory.rows)
+        return _Found(stamp=stamp, table=_table_of(stamp), taken=taken, differences=found)
+
+    def _take(self, table: Table, stamp: int, asked: Asked) -> Taken:
+        folder, last = self._place.folder, self._inventory.table
+        taken = take(
+            table.told,
+            folder.rows(last) if last else None,
+            folder.rows(_table_of(stamp)),
+            fault=_fault,
+            spill=folder.spill,
+            memory=table.memory,
+        )
+        if table.look() != table.signature:
+            raise _written_meanwhile()
+        if not taken.rows and not asked.allow_empty:
+            raise _empty()
+        return taken
+
+    def _compare(self, table: Table, stamp: int) -> Differences:
+        folder = self._place.folder
+        return compare(
+            folder.rows(self._inventory.table),
+            folder.rows(_table_of(stamp)),
+            folder.rows(_changes_of(stamp)),
+            spill=folder.spill,
+            memory=table.memory,
+        )
+
+    def _task(self, found: _Found, table: Table, at: int, *, begins: bool) -> Task:
+        changes, differences = None, found.differences
+        plan = self._inventory.plan
+        if found.changed and plan is not None and not begins:
+            at = max(at, plan.open.reached + found.changed)
+            changes = Rows(
+                file=_changes_of(found.stamp),
+                count=found.changed,
+                before=plan.open.last,
+                since=plan.open.start,
+                at=at,
+            )
+        return Task(
+            name=str(found.stamp),
+            at=at,
+            table=found.table,
+            rows=found.taken.rows,
+            told=table.signature,
+            changes=changes,
+            created=differences.created if changes else 0,
+            updated=differences.updated if changes else 0,
+            deleted=differences.deleted if changes else 0,
+            rebases=False,
+            begins=begins,
+            base_uri=self._naming.base_uri,
+            limits=self._settings.limits,
+            keep=int(self._settings.keep * _SECOND),
+            described_by=self._settings.described_by,
+        )
+
+    def _is_due(self, task: Task) -> bool:
+        plan = self._inventory.plan
+        if plan is None or is_rebase_due(plan, self._settings.policy, task.at):
+            return True
+        changed = 0 if task.changes is None else task.changes.count
+        return changed > 0 and is_much(self._inventory, task.rows, changed)
+
+    # --- doing ---------------------------------------------------------------------------------
+
+    def _do(self, task: Task) -> None:
+        folder = self._place.folder
+        folder.make(task.name)
+        sheets = tuple(self._sheets(self._units(task), task.table))
+        after = concluded(
+            self._inventory,
+            task,
+            sheets,
+            Naming(base_uri=task.base_uri).documents_uri,
+            to_microseconds(self._clock.now()),
+        )
+        self._conclude(after, task.base_uri, task.described_by)
+        self._counts = Differences(
+            *(sum(pair) for pair in zip(self._counts[:3], _counts_of(task), strict=True))
+        )
+
+    def _settle(self, found: _Found, task: Task) -> None:
+        """Take note that nothing is to be listed; what is told of the same bytes may be new."""
+        keeps = not found.differences.touched
+        after = replace(
+            self._inventory,
+            table=self._inventory.table if keeps else found.table,
+            rows=task.rows,
+            told=task.told,
+        )
+        self._conclude(after, task.base_uri, task.described_by)
+
+    def _conclude(self, after: Inventory, base_uri: str, described_by: str) -> None:
+        """Write what leads to the lists, remember it all, and remove what is of no use any more."""
+        store, now = self._place.store, to_microseconds(self._clock.now())
+        shelf = Shelf(store, Naming(base_uri=base_uri), after.documents)
+        heads = write_heads(shelf, after, described_by)
+        self._written += shelf.written
+        listed = {it.name for it in (*after.pages, *after.lists)}
+        known = {**self._inventory.documents, **shelf.known}
+        found = clearing.orphans(store, listed | heads, known, after.orphans, now)
+        after = replace(
+            after,
+            heads={name: shelf.known[name] for name in sorted(heads)},
+            orphans=clearing.clear(store, found, now),
+        )
+        if after != self._inventory:
+            self._remember(after)
+        self._place.folder.clear(after.files)
+
+    def _remember(self, inventory: Inventory) -> None:
+        self._place.folder.write(msgspec.json.encode(inventory))
+        self._inventory = inventory
+
+    def _units(self, task: Task) -> list[ListUnit]:
+        units = []
+        if task.rebases:
+            units = [
+                self._unit(task, f"list-{start}", task.table, (start, stop), None)
+                for start, stop in pieces(task.rows, task.limits)
+            ]
+        if task.changes is not None:
+            units += [
+                self._unit(task, f"changes-{start}", task.changes.file, (start, stop), task.changes)
+                for start, stop in pieces(task.changes.count, task.limits)
+            ]
+        return units
+
+    def _unit(
+        self, task: Task, name: str, file: str, rows: tuple[int, int], changes: Rows | None
+    ) -> ListUnit:
+        folder = self._place.folder
+        return ListUnit(
+            name=name,
+            file=str(folder.rows(file).absolute()),
+            start=rows[0],
+            stop=rows[1],
+            at=task.at,
+            changes=changes,
+            place=self._place.address,
+            base_uri=task.base_uri,
+            limits=task.limits,
+            outcome=str(folder.outcome(task.name, name).absolute()),
+        )
+
+    def _sheets(self, units: Sequence[ListUnit], table: str) -> list[Sheet]:
+        place = self._place
+        sheets = do_units(units, place.store, place.engine, self._clock)
+        for it in sheets:
+            is_page = it.file == table
+            kind = Capability.RESOURCE_LIST if is_page else Capability.CHANGE_LIST
+            self._written.append(
+                Written(
+                    name=it.name,
+                    uri=self._naming.uri(it.name),
+                    capability=kind,
+                    entries=it.known.entries,
+                    bytes=it.known.size,
+                )
+            )
+        return sheets
+
+    # --- mending -------------------------------------------------------------------------------
+
+    def _mend(self) -> None:
+        """Write again what somebody altered or removed, as it was; what cannot be is forgotten.
+
+        A Resource List of another table than the present one cannot: then there is a new one.
+        """
+        inventory = self._inventory
+        if inventory.plan is None:
+            return
+        shelf = Shelf(self._place.store, self._naming, inventory.documents)
+        harmed = {
+            it.name for it in (*inventory.pages, *inventory.lists) if not shelf.is_unharmed(it.name)
+        }
+        if not harmed:
+            return
+        if any(it.name in harmed and it.file != inventory.table for it in inventory.pages):
+            harmed -= {it.name for it in inventory.pages}
+            inventory = replace(inventory, pages=())
+        mended = {it.name: it for it in self._mended(inventory, harmed)}
+        if not harmed <= mended.keys():
+            raise StorageError(
+                "a Change List cannot be written as it was",
+                evidence=(("kept", "all others"),),
+                hint="resourcesync publish with --initialise starts the lists over",
+                code="read-back",
+            )
+        self._inventory = replace(
+            inventory,
+            pages=tuple(mended.get(it.name, it) for it in inventory.pages),
+            lists=tuple(mended.get(it.name, it) for it in inventory.lists),
+        )
+
+    def _mended(self, inventory: Inventory, harmed: set[str]) -> list[Sheet]:
+        plan = inventory.plan
+        assert plan is not None
+        rows = {it.file: it for it in inventory.changes}
+        name = "mending"
+        self._place.folder.make(name)
+        like = Task(
+            name=name,
+            at=plan.at,
+            table=inventory.table,
+            rows=inventory.rows,
+            told=inventory.told,
+            changes=None,
+            created=0,
+            updated=0,
+            deleted=0,
+            rebases=False,
+            begins=False,
+            base_uri=plan.base_uri,
+            limits=Limits(),
+            keep=0,
+            described_by="",
+        )
+        units = [
+            self._unit(
+                like, f"{number}", it.file, (it.start, it.start + it.rows), rows.get(it.file)
+            )
+            for number, it in enumerate((*inventory.pages, *inventory.lists))
+            if it.name in harmed
+        ]
+        return self._sheets(units, inventory.table)
+
+    def _report(self, taken: Taken, *, is_first: bool) -> Published:
+        created, updated, deleted, _ = self._counts
+        omissions = [Omission(name=uri[:300], reason=fault) for uri, fault in taken.faults]
+        if taken.repeated:
+            told = f"{taken.repeated:,} rows are of URIs that others are of too: the newest counts"
+            omissions.append(Omission(name="the table", reason=told))
+        return Published(
+            settings=self._settings,
+            scan=ScanReport(files=self._inventory.rows, omitted=taken.refused + taken.repeated),
+            publication=Publication(
+                written=tuple(self._written),
+                created=created,
+                updated=updated,
+                deleted=deleted,
+                first=is_first,
+            ),
+            omissions=tuple(omissions),
+        )
+
+
+def _table_of(stamp: int) -> str:
+    return f"table-{stamp}.parquet"
+
+
+def _changes_of(stamp: int) -> str:
+    return f"changes-{stamp}.parquet"
+
+
+def _counts_of(task: Task) -> tuple[int, int, int]:
+    return task.created, task.updated, task.deleted
+
+
+def _fault(resource: Resource) -> str:
+    """Return why a resource cannot be published; empty when it can."""
+    try:
+        catalogues.checked(resource)
+    except ConfigurationError as error:
+        return error.message
+    return fault_of([resource])
+
+
+def _written_meanwhile() -> StorageError:
+    return StorageError(
+        "the table was written while it was read",
+        evidence=(("kept", "what was published before"),),
+        hint="run the same command once it is complete",
+    )
+
+
+def _empty() -> ConfigurationError:
+    return ConfigurationError(
+        "the table tells of no resource at all",
+        evidence=(("kept", "what was published before"),),
+        hint="if there are none indeed: --allow-empty",
+        code="empty-account",
+    )
+
+
+def _too_many_gone(gone: int, known: int) -> ConfigurationError:
+    return ConfigurationError(
+        f"{gone:,} of {known:,} resources are gone at once",
+        evidence=(("kept", "what was published before"),),
+        hint="if they are gone indeed: --allow-empty",
+        code="many-gone",
+    )
