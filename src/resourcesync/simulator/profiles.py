@@ -93,7 +93,7 @@ PROFILES: Final[dict[str, str]] = {
     "arxiv": _profile(
         about="arXiv, as told in 2013: 2.4 million resources; 1,800 change at 20:00 US Eastern"
         " time,\n# Sunday to Thursday; one Change List a day, half an hour later.",
-        start='start = "2026-01-04T01:32:00Z"\n',
+        start='start = "2026-01-04T01:32:30Z"\n',
         duration="14d",
         scale="0.01",
         resources=2_400_000,
