@@ -61,7 +61,10 @@ _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
         "sse": "resourcesync.adapters.feeds.streams:open_own",
     },
     ORIGINALS: {"s3": "resourcesync.adapters.objects.originals:open_originals"},
-    STORES: {"s3": "resourcesync.adapters.objects:open_store"},
+    STORES: {
+        "file": "resourcesync.adapters.shared_folder:open_store",
+        "s3": "resourcesync.adapters.objects:open_store",
+    },
     ENGINES: {
         "dask": "resourcesync.adapters.engines.dask:open_dask",
         "processes": "resourcesync.adapters.engines.processes:open_processes",

@@ -32,6 +32,7 @@ _LONGEST_HOLDER: Final = 64
 _MOST_BYTES: Final = 4_096
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_FOLDER: Final = "file:"
 _METHODS: Final = ("put", "look", "open", "move", "remove", "keys", "hold")
 
 
@@ -117,7 +118,7 @@ def bind(home: Home) -> None:
     """Write down in a folder which store it is the home of.
 
     Raises:
-        ConfigurationError: It is that of another mirror.
+        ConfigurationError: It is that of another mirror, or in the folder of the copies.
     """
     known = store_of(home.folder)
     if known == home.store:
@@ -128,12 +129,28 @@ def bind(home: Home) -> None:
             evidence=(("copies", known or str(home.folder)),),
             hint="name another folder: --state DIR",
         )
+    _check_apart(home)
     own = home.folder / OWN_FOLDER
     try:
         own.mkdir(mode=0o700, parents=True, exist_ok=True)
         (own / _FILE).write_text(f"{home.store}\n", encoding="ascii")
     except OSError as error:
         raise ConfigurationError(f"{home.folder} cannot be used: {error.strerror}") from error
+
+
+def _check_apart(home: Home) -> None:
+    """Refuse a home among the copies: its memory would be one of them."""
+    if not home.store.startswith(_FOLDER):
+        return
+    from resourcesync.adapters.shared_folder import open_store as open_folder  # noqa: PLC0415
+
+    shared = open_folder(home.store).root
+    if home.folder.resolve().is_relative_to(shared.resolve()):
+        raise ConfigurationError(
+            f"{home.folder} is in the folder of the copies",
+            evidence=(("copies", str(shared)),),
+            hint="name a folder of this machine: --state DIR",
+        )
 
 
 @contextmanager

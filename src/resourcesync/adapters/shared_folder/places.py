@@ -1,0 +1,212 @@
+"""Places below a root, reached name by name, without following a link.
+
+Each folder is opened anew for each call, and by its name: a client of NFS asks its server then
+what the folder holds now, and sees what other machines did.
+"""
+
+import errno
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from resourcesync.errors import ConfigurationError
+
+OWN: Final = ".resourcesync/shared"
+"""What is no copy: locks, and what is on its way."""
+FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NO_NAMES: Final = frozenset({"", ".", ".."})
+_LONGEST: Final = 1_000
+_NO_FILE: Final = frozenset({errno.ENOENT, errno.ELOOP, errno.ENXIO})
+# What a client of NFS makes of a file that is removed while somebody here still reads it.
+_LEFT_BY_NFS: Final = re.compile(r"(?:.*/)?\.nfs[0-9a-f]{24}")
+_MOST_NOTED: Final = 10_000
+# Some file systems have no way to sync a folder; they say so with one of these.
+_NO_FOLDER_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
+
+
+def is_key(text: str) -> bool:
+    """Whether something is put at such a key: by names, in NFC, and not where our own things are.
+
+    The empty key is none; a name that a client of NFS takes for itself is none either.
+    """
+    try:
+        length = len(text.encode())
+    except UnicodeEncodeError:  # a name that is no text
+        return False
+    return (
+        length <= _LONGEST
+        and "\0" not in text
+        and _NO_NAMES.isdisjoint(text.split("/"))
+        and not f"{text}/".startswith(f"{OWN}/")
+        and _LEFT_BY_NFS.fullmatch(text) is None
+        and unicodedata.is_normalized("NFC", text)
+    )
+
+
+def sync_folder(folder: int) -> None:
+    """Make the names in a folder durable."""
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
+
+
+class Places:
+    """The folders below a root.
+
+    Args:
+        root: The root; it is made when something is put, in a folder that is there.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._durable: set[tuple[int, int]] = set()
+
+    @contextmanager
+    def parent(self, key: str, *, create: bool) -> Iterator[tuple[int, str]]:
+        """Open the folder that a key is in while the block runs; with the last name of the key.
+
+        Args:
+            key: A key, or the path of something of our own.
+            create: Make what is not there, and see that the names of all folders are durable.
+
+        Raises:
+            FileNotFoundError: There is no such folder, or it went away meanwhile.
+            OSError: Something that is no folder is in the way, or the file system failed.
+            ConfigurationError: The folder that the root is to be made in is not there.
+        """
+        *above, leaf = key.split("/")
+        with self._opened_root(create=create) as root:
+            folder = os.dup(root)
+            try:
+                for name in above:
+                    inner = self._step(folder, name, create=create)
+                    os.close(folder)
+                    folder = inner
+                yield folder, leaf
+            finally:
+                os.close(folder)
+
+    @contextmanager
+    def _opened_root(self, *, create: bool) -> Iterator[int]:
+        if create:
+            self._make_root()
+        root = os.open(self.root, FOLDER_FLAGS)
+        try:
+            yield root
+        finally:
+            os.close(root)
+
+    def _make_root(self) -> None:
+        try:
+            self.root.mkdir()
+        except FileExistsError:
+            return
+        except FileNotFoundError as error:
+            raise ConfigurationError(
+                f"there is no folder {self.root.parent}, in which the copies are to be",
+                evidence=(("kept", "nothing was changed"),),
+                hint="mount the file system, or make that folder; then run the same command",
+            ) from error
+        with suppress(PermissionError):  # who may write there need not be allowed to read
+            above = os.open(self.root.parent, FOLDER_FLAGS)
+            try:
+                sync_folder(above)
+            finally:
+                os.close(above)
+
+    def _step(self, folder: int, name: str, *, create: bool) -> int:
+        if create:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=folder)
+        inner = os.open(name, FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=folder)
+        if create:
+            try:
+                self._make_durable(folder, inner)
+            except BaseException:
+                os.close(inner)
+                raise
+        return inner
+
+    def _make_durable(self, folder: int, inner: int) -> None:
+        """Sync the name of a folder once, also of one that another process made a moment ago."""
+        info = os.fstat(inner)
+        known = (info.st_dev, info.st_ino)
+        if known in self._durable:
+            return
+        sync_folder(folder)
+        if len(self._durable) >= _MOST_NOTED:
+            self._durable.clear()
+        self._durable.add(known)
+
+    def drop_empty(self, key: str) -> None:
+        """Remove the folders above a key that hold nothing any more."""
+        folder = key.rpartition("/")[0]
+        with suppress(OSError):
+            while folder:
+                with self.parent(folder, create=False) as (above, name):
+                    os.rmdir(name, dir_fd=above)
+                folder = folder.rpartition("/")[0]
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """Yield the keys of all ordinary files whose keys begin so, in no order.
+
+        Raises:
+            OSError: A folder cannot be read.
+        """
+        start = prefix.rpartition("/")[0]
+        if start and not is_key(start):
+            return
+        waiting = [f"{start}/" if start else ""]
+        while waiting:
+            above = waiting.pop()
+            try:
+                yield from self._listed(above, prefix, waiting)
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # it holds nothing any more, and was removed
+
+    def _listed(self, above: str, prefix: str, waiting: list[str]) -> Iterator[str]:
+        with self.parent(above, create=False) as (folder, _), os.scandir(folder) as entries:
+            for entry in entries:
+                key = f"{above}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    if _may_hold(key, prefix):
+                        waiting.append(f"{key}/")
+                elif _is_found(entry, key, prefix):
+                    yield key
+
+
+def _may_hold(folder: str, prefix: str) -> bool:
+    inside = f"{folder}/"
+    return (inside.startswith(prefix) or prefix.startswith(inside)) and is_key(folder)
+
+
+def _is_found(entry: "os.DirEntry[str]", key: str, prefix: str) -> bool:
+    return key.startswith(prefix) and entry.is_file(follow_symlinks=False) and is_key(key)
+
+
+def opened(folder: int, name: str) -> int | None:
+    """Open an ordinary file to read; ``None`` when there is none of that name.
+
+    Opened, not only looked at: a client of NFS asks its server then which file it is.
+
+    Raises:
+        OSError: The file system failed.
+    """
+    try:
+        file = os.open(name, READ_FLAGS, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            return None
+        raise
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return file
+    os.close(file)
+    return None

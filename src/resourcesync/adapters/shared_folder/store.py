@@ -1,0 +1,358 @@
+"""A folder as a store of copies: the ``Store`` port, by links, renamings and short locks."""
+
+import errno
+import hashlib
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO, Final, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from resourcesync.adapters.shared_folder.locks import Locks
+from resourcesync.adapters.shared_folder.places import (
+    OWN,
+    Places,
+    is_key,
+    opened,
+    sync_folder,
+)
+from resourcesync.errors import ConfigurationError, DiskFullError, StorageError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports.storing import Content, Stored
+
+PATIENCE: Final = 60.0
+"""Seconds to wait for somebody who replaces or moves the same key at the same moment."""
+_TEMPORARY: Final = f"{OWN}/on-its-way"
+_OLD: Final = 24 * 3_600 * 10**9
+_IN_FLIGHT: Final = 16
+_TRIES: Final = 100
+_BLOCK: Final = 1 << 20
+_SECOND: Final = 10**9
+_LAST_SECOND: Final = 1 << 31
+_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.ELOOP, errno.EISDIR})
+_MIRRORS: Final = (".resourcesync/state.db", ".resourcesync/store")
+
+_Result = TypeVar("_Result")
+
+
+class FolderStore:
+    """Bytes by keys below a folder, each an ordinary file that anybody may read.
+
+    A version is the length and the date of a file: of the date, the part of a second is drawn by
+    lot for each ``put``.
+
+    Args:
+        root: The folder; it is made when something is put, in a folder that is there.
+        patience: Seconds to wait for somebody who replaces the same key.
+    """
+
+    in_flight: int = _IN_FLIGHT
+    """How many calls it takes at a time, from several threads."""
+
+    def __init__(self, root: Path, patience: float = PATIENCE) -> None:
+        self.root = root
+        self._places = Places(root)
+        self._locks = Locks(self._places, patience)
+
+    # --- what is there ---
+
+    def look(self, key: str) -> Stored | None:
+        """Return what is at a key now; ``None`` when no ordinary file is."""
+        return self._at(key, _stored)
+
+    def open(self, key: str) -> BinaryIO | None:
+        """Open the bytes at a key, those of one version to their end; ``None`` when none are."""
+        return self._at(key, lambda file: os.fdopen(os.dup(file), "rb"))
+
+    def _at(self, key: str, do: Callable[[int], _Result]) -> _Result | None:
+        if not is_key(key):
+            return None
+        try:
+            with self._places.parent(key, create=False) as (folder, name):
+                return _with_file(folder, name, do)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno in _IN_THE_WAY:
+                return None
+            raise
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """Yield all keys that begin so: those of ordinary files, but for our own."""
+        return self._places.keys(prefix)
+
+    # --- what is put ---
+
+    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+        """Store bytes, if what is at the key is still what they are to replace.
+
+        Raises:
+            StorageError: Something that is no ordinary file is there, the file system failed, or
+                the bytes are not those that the digests are of.
+            ConfigurationError: The folder that the root is to be made in is not there, or the file
+                system has no locks.
+        """
+        with _failing(f"putting {key}"):
+            _check(key)
+            there = self.look(key)
+            if replaces != (None if there is None else there.version):
+                return None  # so much is not written in vain
+            with self._staged(key, content) as (folder, name, version):
+                if replaces is None:
+                    put = self._link(folder, name, version, key)
+                else:
+                    put = self._rename(folder, name, version, key, replaces)
+            return version if put else None
+
+    @contextmanager
+    def _staged(self, key: str, content: Content) -> Iterator[tuple[int, str, str]]:
+        """Write bytes durably to a place of their own, which is there while the block runs."""
+        name = secrets.token_hex(16)
+        with self._places.parent(f"{_TEMPORARY}/{name}", create=True) as (folder, _):
+            file = os.open(name, _NEW_FILE, 0o666, dir_fd=folder)
+            try:
+                try:
+                    _write(file, key, content)
+                    _date(file, content.lastmod)
+                    os.fsync(file)
+                    version = _stored(file).version
+                finally:
+                    os.close(file)
+                yield folder, name, version
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=folder)
+
+    def _link(self, source: int, name: str, version: str, key: str) -> bool:
+        """Give a file a second name where nothing is; ``False`` when an ordinary file is there."""
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError), self._places.parent(key, create=True) as (folder, to):
+                try:
+                    os.link(name, to, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
+                except FileExistsError:
+                    there = _with_file(folder, to, _stored)
+                    if there is None:
+                        _clear(folder, to, key)
+                        continue
+                    if there.version != version:  # else an answer was lost, and we were asked twice
+                        return False
+                sync_folder(folder)
+                return True
+        raise StorageError(f"the folders above {key} come and go", code="store")
+
+    def _rename(self, source: int, name: str, version: str, key: str, replaces: str) -> bool:
+        with self._locks.of(key), self._places.parent(key, create=False) as (folder, to):
+            there = _with_file(folder, to, _stored)
+            if there is None or there.version != replaces:
+                return False
+            try:
+                os.rename(name, to, src_dir_fd=source, dst_dir_fd=folder)
+            except FileNotFoundError:
+                there = _with_file(folder, to, _stored)
+                if there is None or there.version != version:
+                    raise
+            sync_folder(folder)
+            return True
+
+    # --- what is moved and removed ---
+
+    def move(self, key: str, to: str, version: str) -> bool:
+        """Move a version to a key where nothing is; ``False`` when it is not at ``key`` any more.
+
+        Raises:
+            StorageError: Something is at ``to``, or the file system failed.
+        """
+        with _failing(f"moving {key}"):
+            _check(key)
+            _check(to)
+            there = self.look(key)
+            if there is None or there.version != version:
+                return False
+            with self._locks.of(key, to), self._places.parent(key, create=False) as (folder, name):
+                there = _with_file(folder, name, _stored)
+                if there is None or there.version != version:
+                    return False
+                if not self._link(folder, name, version, to):
+                    raise StorageError(
+                        f"something is at {to}: nothing was moved there", code="store"
+                    )
+                os.unlink(name, dir_fd=folder)
+                sync_folder(folder)
+            self._places.drop_empty(key)
+            return True
+
+    def remove(self, key: str) -> None:
+        """Remove what is at a key for good; it is no error when nothing is."""
+        with _failing(f"removing {key}"):
+            if self.look(key) is None:
+                return
+            with self._locks.of(key), self._places.parent(key, create=False) as (folder, name):
+                if _with_file(folder, name, _stored) is not None:
+                    os.unlink(name, dir_fd=folder)
+                    sync_folder(folder)
+            self._places.drop_empty(key)
+
+    # --- who holds it ---
+
+    @contextmanager
+    def hold(self, who: str) -> Iterator[None]:
+        """Keep every other holder out while the block runs; its end, or its death, ends it.
+
+        What others left half-written more than a day ago is removed.
+
+        Raises:
+            LockedError: Somebody holds it.
+            ConfigurationError: The folder is that of a mirror, or the file system has no locks.
+        """
+        found = [name for name in _MIRRORS if (self.root / name).exists()]
+        if found:
+            raise ConfigurationError(
+                f"{self.root} is the folder of a mirror, with its memory in it",
+                evidence=(("found", found[0]), ("kept", "nothing was changed")),
+                hint="name another folder for the copies, or for --state",
+            )
+        with self._locks.hold(who):
+            self._clear_temporary()
+            yield
+
+    def _clear_temporary(self) -> None:
+        """Remove what is old by the dates that the file system itself gives; no clock is asked."""
+        asked = secrets.token_hex(16)
+        with self._places.parent(f"{_TEMPORARY}/{asked}", create=True) as (folder, _):
+            os.close(os.open(asked, _NEW_FILE, 0o666, dir_fd=folder))
+            oldest = os.stat(asked, dir_fd=folder).st_ctime_ns - _OLD
+            os.unlink(asked, dir_fd=folder)
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    with suppress(FileNotFoundError):
+                        if entry.stat(follow_symlinks=False).st_ctime_ns < oldest:
+                            os.unlink(entry.name, dir_fd=folder)
+
+
+def _check(key: str) -> None:
+    if not is_key(key):
+        raise StorageError(
+            f"{key!r:.1100} is no key for a copy",
+            evidence=(("kept", "nothing was changed there"),),
+            code="path-in-the-way",
+        )
+
+
+def _with_file(folder: int, name: str, do: Callable[[int], _Result]) -> _Result | None:
+    file = opened(folder, name)
+    if file is None:
+        return None
+    try:
+        return do(file)
+    finally:
+        os.close(file)
+
+
+def _stored(file: int) -> Stored:
+    info = os.fstat(file)
+    return Stored(f"{info.st_size}:{info.st_mtime_ns}", info.st_size)
+
+
+def _write(file: int, key: str, content: Content) -> None:
+    usable = sorted((it for it in content.digests if it.is_usable), key=lambda it: len(it.value))
+    named = [(it, hashlib.new(it.algorithm.replace("-", ""))) for it in usable[-1:]]
+    left = content.length
+    while block := content.stream.read(min(_BLOCK, left + 1)):
+        left -= len(block)
+        for _, hasher in named:
+            hasher.update(block)
+        rest = memoryview(block)
+        while rest:
+            rest = rest[os.write(file, rest) :]
+    if left or any(digest.value != hasher.hexdigest() for digest, hasher in named):
+        raise StorageError(
+            f"the bytes of {key} are not what they were when they were fetched",
+            evidence=(("kept", "what was stored before"),),
+            hint="look at this machine's disk and memory",
+        )
+
+
+def _date(file: int, lastmod: datetime | None) -> None:
+    """Give a file a date that no other version at its key has; its seconds are the Source's."""
+    lot = secrets.randbelow(_SECOND)
+    if lastmod is None:
+        second = os.fstat(file).st_mtime_ns // _SECOND
+    else:
+        second = max(0, min(to_microseconds(lastmod) // 1_000_000, _LAST_SECOND - 1))
+    moment = second * _SECOND + lot
+    os.utime(file, ns=(moment, moment))
+    if os.fstat(file).st_mtime_ns != moment:  # it keeps no parts of a second: all is drawn by lot
+        moment = secrets.randbelow(_LAST_SECOND) * _SECOND + lot
+        os.utime(file, ns=(moment, moment))
+
+
+def _clear(folder: int, name: str, key: str) -> None:
+    """Remove an empty folder where a copy belongs.
+
+    Raises:
+        StorageError: It is no empty folder.
+    """
+    try:
+        os.rmdir(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _in_the_way(key) from error
+
+
+def _in_the_way(key: str) -> StorageError:
+    return StorageError(
+        f"something that is no file of ours is where a copy belongs: {key:.1000}",
+        evidence=(("kept", "it is untouched"),),
+        hint="move it away, then run the same command",
+        code="path-in-the-way",
+    )
+
+
+@contextmanager
+def _failing(doing: str) -> Iterator[None]:
+    """Make our error of a failure of the file system."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _IN_THE_WAY:
+            raise _in_the_way(doing.partition(" ")[2]) from error
+        kept = ("kept", "all complete copies")
+        if error.errno in _NO_ROOM:
+            raise DiskFullError(
+                f"no room left while {doing:.1000}",
+                evidence=(("got", os.strerror(error.errno or 0)), kept),
+                hint="make room, then run the same command; the trash may be emptied",
+            ) from error
+        raise StorageError(
+            f"failed while {doing:.1000}: {os.strerror(error.errno or 0)}",
+            evidence=(kept,),
+            hint="mend permissions or the file system, then run the same command",
+            code="store",
+        ) from error
+
+
+def open_store(address: str) -> FolderStore:
+    """Open the store at ``file:///FOLDER``, percent-encoded; nothing is written yet.
+
+    Raises:
+        ConfigurationError: The address is none.
+    """
+    parts = urlsplit(address)
+    try:
+        path = unquote(parts.path, errors="strict")
+    except UnicodeDecodeError:
+        path = ""
+    if not address.startswith("file:///") or parts.query or parts.fragment or "\0" in path:
+        path = ""
+    if not path.strip("/"):
+        raise ConfigurationError(
+            f"{address[:200]!r} is no address of a folder",
+            hint="write file:///path/to/folder; blanks and other signs percent-encoded",
+        )
+    return FolderStore(Path(path))
