@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +158,19 @@ def test_bytes_and_names_are_synced_before_and_after_the_renaming(
     store.write(NAME, [b"12345"])
 
     assert steps == ["sync file of 5", "rename", "sync folder of "]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a file that can be opened and not read")
+def test_a_document_that_cannot_be_read_is_told_as_the_disks_fault(tmp_path: Path) -> None:
+    with (
+        FolderDocuments(Path("/proc/self"), folders=("",)).open("mem") as stream,  # type: ignore[union-attr]
+        pytest.raises(StorageError, match="/proc/self/mem: Input/output error") as ended,
+    ):
+        stream.read()
+    assert ended.value.evidence == (("kept", "what was published before"),)
+
+    (tmp_path / "resourcesync" / "a.xml").mkdir(parents=True)
+    held = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(StorageError, match="Is a directory"):
+        FolderDocuments(tmp_path).open("resourcesync/a.xml")
+    assert len(os.listdir("/proc/self/fd")) == held

@@ -4,11 +4,15 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from io import BufferedReader, FileIO
 from itertools import takewhile
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync.errors import DiskFullError, StorageError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _TEMPORARY: Final = ".rs-tmp-"
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -73,7 +77,7 @@ class FolderDocuments:
         """Open a document for reading, or return ``None`` when there is none.
 
         Raises:
-            StorageError: It is there, but cannot be read.
+            StorageError: It is there, but cannot be read; what is read of it raises that too.
         """
         folder_name, file_name = self._split(name)
         try:
@@ -82,11 +86,11 @@ class FolderDocuments:
                 descriptor = os.open(file_name, _READ, dir_fd=folder)
             finally:
                 os.close(folder)
+            return BufferedReader(_document(descriptor, self._root / name))
         except FileNotFoundError:
             return None
         except OSError as error:
             raise _failed(self._root / name, error) from error
-        return os.fdopen(descriptor, "rb")
 
     def signature(self, name: str) -> str | None:
         """Return what changes whenever the document does; ``None`` when there is none.
@@ -194,6 +198,34 @@ class FolderDocuments:
             return
         except OSError as error:
             raise _failed(self._root / folder, error) from error
+
+
+class _Document(FileIO):
+    """A document's bytes; a disk that cannot give them is told of as such."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        super().__init__(descriptor, "rb")
+        self._path = path
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int | None:
+        try:
+            return super().readinto(buffer)
+        except OSError as error:
+            raise _failed(self._path, error) from error
+
+    def readall(self) -> bytes:
+        try:
+            return super().readall()
+        except OSError as error:
+            raise _failed(self._path, error) from error
+
+
+def _document(descriptor: int, path: Path) -> _Document:
+    try:
+        return _Document(descriptor, path)
+    except OSError:  # it is a folder
+        os.close(descriptor)
+        raise
 
 
 def _make_folder(path: Path) -> None:
