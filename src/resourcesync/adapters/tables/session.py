@@ -101,6 +101,7 @@ def session(
         }
         database = duckdb.connect(":memory:", config=settings)
         try:
+            database.execute("SET enable_progress_bar = false")  # it would be printed
             yield Session(database, files, Path(scratch.name))
         finally:
             with suppress(duckdb.Error):
