@@ -83,6 +83,20 @@ def test_another_origin_is_not_asked_unless_it_is_allowed(
     assert files_of(Path("museum")) == MIRRORED
 
 
+@pytest.mark.parametrize("again", [["pull", "museum"], ["audit", "museum", "--method", "lists"]])
+def test_an_origin_that_was_allowed_is_asked_again_without_saying_so(
+    hidden: TinySource, other: TinySource, said: Said, again: list[str]
+) -> None:
+    link = f"<html><link rel=resourcesync href={other.url}/resourcelist.xml>"
+    hidden.put("/", link.encode())
+    assert run(["pull", hidden.url, "museum", "--allow-origin", other.url]) == 0
+    Path("museum/objects/0003.txt").unlink()
+
+    assert run(["repair", "museum"]) == 0, said.readouterr().err
+    assert run(again) == 0, said.readouterr().err
+    assert files_of(Path("museum")) == MIRRORED
+
+
 def test_a_robots_file_that_is_late_is_not_taken_for_none(hidden: TinySource) -> None:
     hidden.put("/sitemap.xml", b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>')
     hidden.answers["/robots.txt"] = Answer(status=503)

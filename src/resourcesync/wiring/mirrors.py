@@ -4,7 +4,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -219,7 +219,7 @@ def open_destination(
         state, local = mirror.state, mirror.copies
         assert state is not None
         assert local is not None
-        timed = Deadline(clock)
+        timed, network = Deadline(clock), _as_before(network, Memory(state))
         with (
             stores.copies_of(mirror, clock) as copies,
             transports.open_fetcher(
@@ -267,6 +267,14 @@ def _room(folder: Path | None) -> int | None:
         return None
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
+
+
+def _as_before(network: Network, memory: Memory) -> Network:
+    """Allow the origins that were allowed last, where none is named now: as the filters do."""
+    known = memory.filters
+    if network.allow_origins or known is None:
+        return network
+    return replace(network, allow_origins=known.allow_origins)
 
 
 def _followed(memory: Memory) -> str:
