@@ -31,6 +31,8 @@ NAMES: Final = (
     "push",
     "race",
     "soak",
+    "spread",
+    "tables",
     "torture",
     "uris",
     "watched",
