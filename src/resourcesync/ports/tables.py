@@ -98,9 +98,10 @@ class Joined(NamedTuple):
         unlisted_rows: How many these are.
         resting: A file of the listed rows that are left out because they rest.
         resting_rows: How many these are.
-        conflicts: A file of the rows of URIs that one Resource List gives twice, differently;
-            their copies stay as they are.
-        conflict_rows: How many these are.
+        conflicts: A file of the rows of URIs that one Resource List gives twice, differently, and
+            of which no change tells; their copies stay as they are. Of each URI there are two rows
+            one after the other: the first, and the first that differs from it.
+        conflict_rows: How many these are: twice the number of such URIs.
     """
 
     same: int
@@ -186,7 +187,8 @@ class Tables(Protocol):
             changed: Files of listed rows of Change Lists, a later word later.
             copies: The parts of the table.
             resting: Files of listed rows that are not to be tried again yet: a row that equals one
-                in uri, hash, length and lastmod is left out of the slices.
+                in uri, hash, length and lastmod is left out of the slices, and of the numbers of
+                what is to be done. A deletion never rests.
             into: A folder for the files of the answer; it is empty.
             rows: The most rows of a slice.
         """
@@ -203,8 +205,10 @@ class Tables(Protocol):
     ) -> list[tuple[Part, str]]:
         """Make the next table: the last one, with what is done in place of what it had of a URI.
 
-        Where a URI is in several files, the later file counts. A part that nothing of what is done
-        falls into is taken over as it is.
+        Where a URI is in several files, the later file counts, and of one file the later row. A
+        part that nothing of what is done falls into is taken over as it is, except that a small one
+        (less than half of ``rows``) becomes one with a neighbour that is written anew. What lies
+        between two parts falls into the one before. New parts have at most ``rows`` and a half.
 
         Args:
             parts: The last table, with where its files are.
