@@ -17,6 +17,7 @@ ConfigurationError
   own-publication    The mirror holds what is published at the same address; see the hint.
   links-unknown      The mirror does not know yet what entries link to; pull a whole list once.
   empty-account      The other system tells of no resource at all; see the hint.
+  many-refused       More than 1 % of a table's rows cannot be published; see the hint.
   many-gone          The other system tells of less than half of what it had; see the hint.
   empty-tree         Nothing is left to publish, though there was something; see the hint.
   glob               A pattern of --include or --exclude cannot be understood.

@@ -21,7 +21,8 @@ from resourcesync.source.inventory import Inventory
 from resourcesync.source.naming import Naming
 from resourcesync.source.policy import ChangeLists
 from resourcesync.wiring import documents, publishing
-from resourcesync.wiring.inventory_publication import Place, Table, TablePublication
+from resourcesync.wiring.inventory_publication import Place, TablePublication
+from resourcesync.wiring.inventory_tables import Table
 from resourcesync.wiring.publish_settings import Settings, decode_settings
 from resourcesync.wiring.publishing import Asked, Published
 
@@ -117,19 +118,23 @@ def _check(source: TableSource, chosen: Mapping[str, object], asked: Asked) -> N
     for name in ("url", "described_by"):
         if chosen.get(name):
             publishing.check_address(str(chosen[name]))
-    for key in source.values:
-        if key not in KEYS and key != _MEMORY:
-            raise ConfigurationError(
-                f"tables know no {key!r:.100}",
-                evidence=(("known", ", ".join((*KEYS, _MEMORY))),),
-                hint="such as --with uri=COLUMN",
-            )
+    _check_values(source.values)
     if (source.root / publishing.CATALOGUE).exists():
         raise ConfigurationError(
             f"{source.root} is published from a catalogue already",
             evidence=(("catalogue", str(source.root / publishing.CATALOGUE)),),
             hint="publish the table into another folder: --out DIR",
         )
+
+
+def _check_values(values: Mapping[str, str]) -> None:
+    for key in values:
+        if key not in KEYS and key != _MEMORY:
+            raise ConfigurationError(
+                f"tables know no {key!r:.100}",
+                evidence=(("known", ", ".join((*KEYS, _MEMORY))),),
+                hint="such as --with uri=COLUMN",
+            )
 
 
 def _settle(source: TableSource, known: Settings, chosen: Mapping[str, object]) -> Settings:

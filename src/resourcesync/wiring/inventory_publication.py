@@ -1,16 +1,14 @@
 """One publication of a table: what is to be done is written down first, then it is done."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import count
 from typing import Final
 
 import msgspec
 
-from resourcesync.adapters.inventory import Differences, InventoryFolder, Taken, Told, compare, take
-from resourcesync.errors import ConfigurationError, StorageError
-from resourcesync.model.resources import Resource
+from resourcesync.adapters.inventory import Differences, InventoryFolder, Taken
+from resourcesync.errors import StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock, DocumentStore, Omission
@@ -22,10 +20,9 @@ from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Limits
 from resourcesync.source.policy import Step, is_rebase_due
 from resourcesync.source.publisher import Publication
-from resourcesync.source.saying import fault_of
 from resourcesync.source.scan import ScanReport
 from resourcesync.source.shelf import Shelf, Written
-from resourcesync.wiring import catalogues
+from resourcesync.wiring.inventory_tables import Found, Table, find
 from resourcesync.wiring.inventory_units import ListUnit, do_units
 from resourcesync.wiring.publish_settings import Settings
 from resourcesync.wiring.publishing import Asked, Published
@@ -49,46 +46,6 @@ class Place:
     store: DocumentStore
     address: str
     engine: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """The table as it is told now.
-
-    Attributes:
-        told: Its files and columns.
-        signature: Stands for their content.
-        look: Returns what stands for it now.
-        memory: The most memory for sorting and joining.
-    """
-
-    told: Told
-    signature: str
-    look: Callable[[], str]
-    memory: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """The table in our form, compared with the one before.
-
-    Attributes:
-        stamp: What the names of its files have in them.
-        table: Its file.
-        taken: What became of its rows.
-        differences: How many differ from the one before.
-    """
-
-    stamp: int
-    table: str
-    taken: Taken
-    differences: Differences = field(default_factory=Differences)
-
-    @property
-    def changed(self) -> int:
-        """How many changes are to be listed."""
-        it = self.differences
-        return it.created + it.updated + it.deleted
 
 
 class TablePublication:
@@ -136,7 +93,7 @@ class TablePublication:
         is_first = self._inventory.plan is None
         now = self._clock.now()
         step, floor = self._step(now, asked.step)
-        found = self._find(table, to_microseconds(now), asked)
+        found = find(table, self._inventory, self._place.folder, to_microseconds(now), asked)
         begins = is_first or step is Step.INITIALISE
         task = self._task(found, table, max(to_microseconds(now), floor), begins=begins)
         rebases = begins or step is Step.REBASE or not self._inventory.pages
@@ -164,53 +121,13 @@ class TablePublication:
             check_silence(latest, now)
         return step, self._inventory.latest + 1
 
-    def _find(self, table: Table, now: int, asked: Asked) -> _Found:
-        inventory = self._inventory
-        used = inventory.files
-        stamp = next(it for it in count(now) if _table_of(it) not in used)
-        if table.signature == inventory.told and inventory.plan is not None:
-            return _Found(stamp=stamp, table=inventory.table, taken=Taken(rows=inventory.rows))
-        taken = self._take(table, stamp, asked)
-        if not inventory.table:
-            return _Found(stamp=stamp, table=_table_of(stamp), taken=taken)
-        found = self._compare(table, stamp)
-        if not asked.allow_empty and found.deleted > max(_FEW_GONE, inventory.rows // 2):
-            raise _too_many_gone(found.deleted, inventory.rows)
-        return _Found(stamp=stamp, table=_table_of(stamp), taken=taken, differences=found)
-
-    def _take(self, table: Table, stamp: int, asked: Asked) -> Taken:
-        folder, last = self._place.folder, self._inventory.table
-        taken = take(
-            table.told,
-            folder.rows(last) if last else None,
-            folder.rows(_table_of(stamp)),
-            fault=_fault,
-            spill=folder.spill,
-            memory=table.memory,
-        )
-        if table.look() != table.signature:
-            raise _written_meanwhile()
-        if not taken.rows and not asked.allow_empty:
-            raise _empty()
-        return taken
-
-    def _compare(self, table: Table, stamp: int) -> Differences:
-        folder = self._place.folder
-        return compare(
-            folder.rows(self._inventory.table),
-            folder.rows(_table_of(stamp)),
-            folder.rows(_changes_of(stamp)),
-            spill=folder.spill,
-            memory=table.memory,
-        )
-
-    def _task(self, found: _Found, table: Table, at: int, *, begins: bool) -> Task:
+    def _task(self, found: Found, table: Table, at: int, *, begins: bool) -> Task:
         changes, differences = None, found.differences
         plan = self._inventory.plan
         if found.changed and plan is not None and not begins:
             at = max(at, plan.open.reached + found.changed)
             changes = Rows(
-                file=_changes_of(found.stamp),
+                file=found.changes,
                 count=found.changed,
                 before=plan.open.last,
                 since=plan.open.start,
@@ -259,7 +176,7 @@ class TablePublication:
             *(sum(pair) for pair in zip(self._counts[:3], _counts_of(task), strict=True))
         )
 
-    def _settle(self, found: _Found, task: Task) -> None:
+    def _settle(self, found: Found, task: Task) -> None:
         """Take note that nothing is to be listed; what is told of the same bytes may be new."""
         keeps = not found.differences.touched
         after = replace(
@@ -425,48 +342,5 @@ class TablePublication:
         )
 
 
-def _table_of(stamp: int) -> str:
-    return f"table-{stamp}.parquet"
-
-
-def _changes_of(stamp: int) -> str:
-    return f"changes-{stamp}.parquet"
-
-
 def _counts_of(task: Task) -> tuple[int, int, int]:
     return task.created, task.updated, task.deleted
-
-
-def _fault(resource: Resource) -> str:
-    """Return why a resource cannot be published; empty when it can."""
-    try:
-        catalogues.checked(resource)
-    except ConfigurationError as error:
-        return error.message
-    return fault_of([resource])
-
-
-def _written_meanwhile() -> StorageError:
-    return StorageError(
-        "the table was written while it was read",
-        evidence=(("kept", "what was published before"),),
-        hint="run the same command once it is complete",
-    )
-
-
-def _empty() -> ConfigurationError:
-    return ConfigurationError(
-        "the table tells of no resource at all",
-        evidence=(("kept", "what was published before"),),
-        hint="if there are none indeed: --allow-empty",
-        code="empty-account",
-    )
-
-
-def _too_many_gone(gone: int, known: int) -> ConfigurationError:
-    return ConfigurationError(
-        f"{gone:,} of {known:,} resources are gone at once",
-        evidence=(("kept", "what was published before"),),
-        hint="if they are gone indeed: --allow-empty",
-        code="many-gone",
-    )

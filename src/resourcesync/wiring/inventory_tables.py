@@ -1,0 +1,147 @@
+"""The table as it is told now becomes one in our form, and is compared with the one before."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from resourcesync.adapters.inventory import Differences, InventoryFolder, Taken, Told, compare, take
+from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.model.resources import Resource
+from resourcesync.source.inventory import Inventory
+from resourcesync.source.saying import fault_of
+from resourcesync.wiring import catalogues
+from resourcesync.wiring.publishing import Asked
+
+_FEW_GONE: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The table as it is told now.
+
+    Attributes:
+        told: Its files and columns.
+        signature: Stands for their content.
+        look: Returns what stands for it now.
+        memory: The most memory for sorting and joining.
+    """
+
+    told: Told
+    signature: str
+    look: Callable[[], str]
+    memory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The table in our form, compared with the one before.
+
+    Attributes:
+        stamp: What the names of its files have in them.
+        table: Its file.
+        taken: What became of its rows.
+        differences: How many differ from the one before.
+    """
+
+    stamp: int
+    table: str
+    taken: Taken
+    differences: Differences = field(default_factory=Differences)
+
+    @property
+    def changes(self) -> str:
+        """The file of the changes, where there are any."""
+        return _changes_of(self.stamp)
+
+    @property
+    def changed(self) -> int:
+        """How many changes are to be listed."""
+        it = self.differences
+        return it.created + it.updated + it.deleted
+
+
+def find(
+    table: Table, inventory: Inventory, folder: InventoryFolder, now: int, asked: Asked
+) -> Found:
+    """Take the table, unless it is the one that was published, and compare it with that.
+
+    Args:
+        table: The table.
+        inventory: What is remembered.
+        folder: Takes the files.
+        now: The present moment, in microseconds.
+        asked: Whether all may be gone.
+
+    Raises:
+        ConfigurationError: Too many rows cannot be published, or most of what was known is gone.
+        StorageError: The table cannot be read, or was written meanwhile.
+    """
+    used = inventory.files
+    stamp = next(it for it in count(now) if _table_of(it) not in used)
+    if table.signature == inventory.told and inventory.plan is not None:
+        return Found(stamp=stamp, table=inventory.table, taken=Taken(rows=inventory.rows))
+    into = folder.rows(_table_of(stamp))
+    last = folder.rows(inventory.table) if inventory.table else None
+    taken = _take(table, last, into, spill=folder.spill, allow_empty=asked.allow_empty)
+    if last is None:
+        return Found(stamp=stamp, table=into.name, taken=taken)
+    found = compare(
+        last, into, folder.rows(_changes_of(stamp)), spill=folder.spill, memory=table.memory
+    )
+    if not asked.allow_empty and found.deleted > max(_FEW_GONE, inventory.rows // 2):
+        raise _too_many_gone(found.deleted, inventory.rows)
+    return Found(stamp=stamp, table=into.name, taken=taken, differences=found)
+
+
+def _take(table: Table, last: Path | None, into: Path, *, spill: Path, allow_empty: bool) -> Taken:
+    taken = take(table.told, last, into, fault=_fault, spill=spill, memory=table.memory)
+    if table.look() != table.signature:
+        raise _written_meanwhile()
+    if not taken.rows and not allow_empty:
+        raise _empty()
+    return taken
+
+
+def _table_of(stamp: int) -> str:
+    return f"table-{stamp}.parquet"
+
+
+def _changes_of(stamp: int) -> str:
+    return f"changes-{stamp}.parquet"
+
+
+def _fault(resource: Resource) -> str:
+    """Return why a resource cannot be published; empty when it can."""
+    try:
+        catalogues.checked(resource)
+    except ConfigurationError as error:
+        return error.message
+    return fault_of([resource])
+
+
+def _written_meanwhile() -> StorageError:
+    return StorageError(
+        "the table was written while it was read",
+        evidence=(("kept", "what was published before"),),
+        hint="run the same command once it is complete",
+    )
+
+
+def _empty() -> ConfigurationError:
+    return ConfigurationError(
+        "the table tells of no resource at all",
+        evidence=(("kept", "what was published before"),),
+        hint="if there are none indeed: --allow-empty",
+        code="empty-account",
+    )
+
+
+def _too_many_gone(gone: int, known: int) -> ConfigurationError:
+    return ConfigurationError(
+        f"{gone:,} of {known:,} resources are gone at once",
+        evidence=(("kept", "what was published before"),),
+        hint="if they are gone indeed: --allow-empty",
+        code="many-gone",
+    )

@@ -1,0 +1,355 @@
+"""A table is published without a catalogue: what is refused, what stays, what is healed."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError, StateError
+from resourcesync.source.policy import Step
+from resourcesync.wiring import inventory_units
+from resourcesync.wiring.inventory_units import ListUnit
+from resourcesync.wiring.publishing import Asked
+from tests.support.table_world import BASE, Row, TableWorld
+
+MANY = 240
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> TableWorld:
+    return TableWorld(tmp_path)
+
+
+def rows(*names: str, length: int = 1) -> list[Row]:
+    return [(f"{BASE}{name}", None, length, "", "") for name in names]
+
+
+def many(count: int = MANY) -> list[Row]:
+    return [(f"{BASE}{number:04}", number, number, "", "text/plain") for number in range(count)]
+
+
+def test_rows_that_cannot_be_published_are_left_out_and_told(world: TableWorld) -> None:
+    good = rows("a", "b")
+    bad: list[Row] = [
+        ("ftp://data.example/c", None, 1, "", ""),
+        (f"{BASE}d/../e", None, 1, "", ""),
+        (f"{BASE}%2e%2E/f", None, 1, "", ""),
+        (f"{BASE}\u00fc", None, 1, "", ""),
+        (f"{BASE}g", None, -1, "", ""),
+        (f"{BASE}h", 1 << 62, 1, "", ""),
+        (f"{BASE}i", None, 1, "", "a\x01b"),
+        ("", None, 1, "", ""),
+    ]
+    world.tell([*bad, *good])
+
+    done = world.publish()
+
+    assert world.listed()[1] == good
+    assert done.scan.files == 2
+    assert done.scan.omitted == len(bad)
+    assert {it.name for it in done.omissions} == {row[0] for row in bad}
+    assert all(it.reason for it in done.omissions)
+
+
+def test_what_is_not_understood_has_not_gone(world: TableWorld) -> None:
+    world.tell(rows("a", "b"))
+    world.publish()
+    broken = [(f"{BASE}a", None, -5, "", "")]
+    world.tell([*broken, *rows("b", length=2)])
+    world.clock.advance(hours=1)
+
+    world.publish()
+
+    assert world.followed() == [*rows("a"), *rows("b", length=2)]
+    assert [(it.kind, it.uri) for it in world.changes()] == [("updated", f"{BASE}b")]
+
+
+def test_a_table_that_is_mostly_wrong_is_refused_and_changes_nothing(world: TableWorld) -> None:
+    world.tell(rows("a"))
+    world.publish()
+    before = world.files()
+    world.tell([(f"{number}", None, 1, "", "") for number in range(150)] + rows("a", "b"))
+
+    with pytest.raises(ConfigurationError) as refused:
+        world.publish()
+
+    assert refused.value.code == "many-refused"
+    assert world.files() == before
+
+
+def test_of_rows_with_one_uri_the_newest_counts(world: TableWorld) -> None:
+    told: list[Row] = [(f"{BASE}a", moment, moment, "", "") for moment in (5, 9, 7)]
+    world.tell([*told, *rows("b")])
+
+    done = world.publish()
+
+    assert world.listed()[1] == [told[1], *rows("b")]
+    assert done.scan.omitted == 2
+    assert "newest" in done.omissions[-1].reason
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        (["2026-01-02T03:04:05+01:00", "", None], pa.string()),
+        ([1_767_319_445_000_000_000, None, None], pa.timestamp("ns")),
+        ([datetime(2026, 1, 2, 2, 4, 5, tzinfo=UTC), None, None], pa.timestamp("us", "UTC")),
+        ([1_767_319_445_000_000, None, None], pa.int64()),
+    ],
+)
+def test_a_moment_is_read_in_each_of_its_forms(
+    world: TableWorld, told: Sequence[object], kind: pa.DataType
+) -> None:
+    world.table.parent.mkdir(parents=True)
+    columns = {
+        "page": [f"{BASE}{name}" for name in "abc"],
+        "lastmod": pa.array(told, kind),
+        "sha256": pa.array([b"\xab" * 32, None, b"\x01" * 32], pa.binary()),
+        "length": [1, None, 3],
+    }
+    parquet.write_table(pa.table(columns), world.table)
+    world.values = {"uri": "page", "memory": "500MB"}
+
+    world.publish()
+
+    moment = 1_767_319_445_000_000
+    assert world.listed()[1] == [
+        (f"{BASE}a", moment, 1, "sha-256:" + "ab" * 32, ""),
+        (f"{BASE}b", None, None, "", ""),
+        (f"{BASE}c", None, 3, "sha-256:" + "01" * 32, ""),
+    ]
+
+
+def test_a_text_that_is_no_moment_is_a_fault_of_its_row(world: TableWorld) -> None:
+    world.table.parent.mkdir(parents=True)
+    columns = {"uri": [f"{BASE}a", f"{BASE}b"], "lastmod": ["soon", "2026-01-02"]}
+    parquet.write_table(pa.table(columns), world.table)
+
+    done = world.publish()
+
+    midnight = datetime.combine(date(2026, 1, 2), datetime.min.time(), UTC)
+    [(uri, moment, *_)] = world.listed()[1]
+    assert uri == f"{BASE}b"
+    assert moment == int(midnight.timestamp() * 1_000_000)
+    assert [it.reason for it in done.omissions] == ["its lastmod is no time"]
+
+
+@pytest.mark.parametrize(
+    ("values", "chosen", "said"),
+    [
+        ({"uri": "page"}, {}, "no column 'page'"),
+        ({"url": "uri"}, {}, "know no 'url'"),
+        ({"lastmod": "hash"}, {"sitemap": True}, "sitemap is not for tables"),
+        ({"memory": "much"}, {}, "no limit of memory"),
+        ({}, {"url": "https://user:secret@data.example/"}, "cannot be the address"),
+    ],
+)
+def test_what_cannot_work_is_refused(
+    world: TableWorld, values: dict[str, str], chosen: dict[str, object], said: str
+) -> None:
+    world.tell(rows("a"))
+    world.values = values
+
+    with pytest.raises(ConfigurationError, match=said):
+        world.publish(**chosen)
+
+    assert world.files() == {}
+
+
+def test_most_resources_do_not_go_at_once_unless_it_is_meant(world: TableWorld) -> None:
+    world.tell(many())
+    world.publish()
+    before = world.files()
+    world.clock.advance(hours=1)
+
+    for left, code in ((many(3), "many-gone"), ([], "empty-account")):
+        world.tell(left)
+        with pytest.raises(ConfigurationError) as refused:
+            world.publish()
+        assert refused.value.code == code
+        assert world.files() == before
+
+    world.publish(Asked(allow_empty=True))
+    assert world.followed() == []
+
+
+def test_a_small_change_writes_a_change_list_and_no_page(world: TableWorld) -> None:
+    world.tell(many())
+    world.publish(max_entries=50)
+    before = world.files()
+    world.clock.advance(hours=1)
+    changed = [*many()[1:], (f"{BASE}new", None, 7, "", "")]
+    changed[10] = (*changed[10][:2], 99, *changed[10][3:])
+    world.tell(changed)
+
+    done = world.publish()
+
+    after = world.files()
+    pages = {name for name in before if name.startswith("resourcelist")}
+    assert len(pages) == 6
+    assert {name: after[name] for name in pages} == {name: before[name] for name in pages}
+    assert (done.publication.created, done.publication.updated, done.publication.deleted) == (
+        1, 1, 1,
+    )  # fmt: skip
+    assert world.followed() == sorted(changed)
+
+
+def test_when_most_changed_a_resource_list_is_written_too(world: TableWorld) -> None:
+    world.tell(many())
+    world.publish()
+    first = world.listed()[0].at
+    world.clock.advance(hours=1)
+    changed = [(uri, moment, 7, "", "") for uri, moment, *_ in many()]
+    world.tell(changed)
+
+    world.publish()
+
+    header, listed = world.listed()
+    assert first is not None
+    assert header.at == first + timedelta(hours=1)
+    assert listed == changed
+    assert len(world.changes()) == MANY - 1  # one had this length already
+
+
+def test_what_is_no_longer_listed_goes_after_a_day(world: TableWorld) -> None:
+    world.tell(many())
+    world.publish(max_entries=50)
+    old = {name for name in world.bytes() if "sha256" in name}
+    world.clock.advance(hours=1)
+    world.publish(Asked(step=Step.REBASE))
+    assert old < world.bytes().keys()
+
+    world.clock.advance(hours=25)
+    world.publish()
+
+    assert not old & world.bytes().keys()
+    assert world.followed() == many()
+
+
+@pytest.mark.parametrize("harm", [lambda it: it.unlink(), lambda it: it.write_bytes(b"<x/>")])
+def test_documents_that_were_altered_are_written_again_as_they_were(
+    world: TableWorld, harm: "object"
+) -> None:
+    assert callable(harm)
+    world.tell(many())
+    world.publish(max_entries=50)
+    former = world.bytes()
+    world.clock.advance(hours=1)
+    world.tell(many(MANY - 2))
+    world.publish(Asked(step=Step.REBASE))
+    before = world.bytes()
+    named = [name for name in before if before[name] != former.get(name)]
+    assert len(named) == 9
+    for name in named:
+        harm(world.out / "resourcesync" / name)
+
+    world.publish()
+    assert world.followed() == many(MANY - 2)
+    world.publish()
+
+    assert world.bytes() == before
+
+
+def test_a_page_of_a_table_that_is_gone_leads_to_a_new_resource_list(world: TableWorld) -> None:
+    world.tell(many())
+    world.publish(max_entries=50)
+    world.clock.advance(hours=1)
+    world.tell(many(MANY - 1))
+    world.publish()
+    page = min(name for name in world.bytes() if name.startswith("resourcelist-"))
+    (world.out / "resourcesync" / page).unlink()
+    world.clock.advance(hours=1)
+
+    world.publish()
+
+    assert world.listed()[1] == many(MANY - 1)
+
+
+def test_a_publication_that_breaks_off_is_ended_as_it_was_begun(
+    world: TableWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it stops, the next run writes the bytes that an undisturbed run would have."""
+    other = TableWorld(tmp_path / "undisturbed")
+    for it in (world, other):
+        it.tell(many())
+        it.publish(max_entries=50)
+        it.clock.advance(hours=1)
+        it.tell(many(MANY - 60))
+    other.publish(Asked(step=Step.REBASE))
+
+    class Stop(BaseException):
+        pass
+
+    written = inventory_units._written
+    for most in (0, 1, 3):
+        left = [most]
+
+        def some(unit: ListUnit, shelf: object, left: list[int] = left) -> object:
+            if not left[0]:
+                raise Stop
+            left[0] -= 1
+            return written(unit, shelf)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(inventory_units, "_written", some)
+        with pytest.raises(Stop):
+            world.publish(Asked(step=Step.REBASE))
+        world.clock.advance(hours=1)
+    monkeypatch.setattr(inventory_units, "_written", written)
+    world.publish()
+
+    assert world.bytes() == other.bytes()
+
+
+def test_two_runs_at_a_time_are_refused(world: TableWorld) -> None:
+    world.tell(rows("a"))
+    source_taken: list[type[ResourceSyncError]] = []
+
+    class Clock(type(world.clock)):  # type: ignore[misc]
+        def now(self) -> datetime:
+            if not source_taken:
+                source_taken.append(LockedError)
+                TableWorld(world.root).publish()
+            moment: datetime = super().now()
+            return moment
+
+    world.clock = Clock()
+    with pytest.raises(LockedError):
+        world.publish()
+
+
+def test_a_clock_that_is_far_behind_is_not_believed(world: TableWorld) -> None:
+    world.tell(rows("a"))
+    world.clock.advance(hours=50)
+    world.publish()
+    world.clock.set(world.clock.now() - timedelta(hours=49))
+    world.tell(rows("a", "b"))
+
+    with pytest.raises(StateError) as refused:
+        world.publish()
+    assert refused.value.code == "clock-behind"
+
+    world.publish(Asked(step=Step.INITIALISE))
+    header, listed = world.listed()
+    assert header.at == world.clock.now()
+    assert listed == rows("a", "b")
+
+
+def test_another_address_starts_the_lists_over(world: TableWorld) -> None:
+    world.tell(rows("a", "b"))
+    world.publish()
+    world.clock.advance(hours=1)
+    world.tell(rows("a"))
+    world.publish(Asked(step=Step.UPDATE))
+    assert len(world.changes()) == 1
+    world.clock.advance(hours=1)
+
+    world.publish(url="https://other.example/")
+
+    assert world.changes() == []
+    assert b"https://data.example/resourcesync" not in b"".join(
+        content for name, content in world.bytes().items() if "sha256" not in name
+    )
+    assert world.listed()[1] == rows("a")
