@@ -41,12 +41,16 @@ def site() -> TinySource:
     return TinySource()
 
 
-def test_a_twin_is_followed_by_a_mirror_and_asks_only_what_changed(site: TinySource) -> None:
+def test_a_twin_is_followed_by_a_mirror_and_asks_only_what_changed(
+    site: TinySource, capsys: pytest.CaptureFixture[str]
+) -> None:
     late = LateApplication()
     with site, ServerThread(late) as server:
         address = offer(site, a="2026-01-01", b="2026-01-01")
         publish = ["publish", address, "--url", server.uri, "--out", "twin"]
         assert run([*publish, "--with", "measure=head"]) == 0
+        check = f"resourcesync pull {server.uri} ./copy --allow-origin {site.url} --dry-run"
+        assert check in capsys.readouterr().out
         late.application = find_tree(Path("twin")).application(SystemClock())
         told = {it.uri.removeprefix(site.url): it for it in entries("resourcelist.xml")}
         assert {uri: getattr(it, "length", 0) for uri, it in told.items()} == {

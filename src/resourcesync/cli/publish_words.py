@@ -81,7 +81,7 @@ def _did(done: "Published", tree: Path) -> list[Line]:
     lines += _kept(done)
     lines += _notified(done)
     if publication.first:
-        lines += _next(done.settings.url, is_there="://" in done.settings.out)
+        lines += _next(done)
     return lines
 
 
@@ -130,13 +130,15 @@ def _changes(done: "Published") -> str:
     return ", ".join(f"{words.count(number)} {name}" for name, number in counts.items() if number)
 
 
-def _next(url: str, *, is_there: bool) -> list[Line]:
+def _next(done: "Published") -> list[Line]:
     """Say what to do after the first time; in a store, the documents are where they belong."""
+    url = done.settings.url
     base = url if url.endswith("/") else f"{url}/"
     indent = "          "
-    first = "" if is_there else "upload as usual, then "
+    first = "" if "://" in done.settings.out else "upload as usual, then "
+    allowed = "".join(f" --allow-origin {origin}" for origin in done.elsewhere)
     return [
-        Line(f"{first}check:  resourcesync pull {url} ./copy --dry-run", "Next"),
+        Line(f"{first}check:  resourcesync pull {url} ./copy{allowed} --dry-run", "Next"),
         Line(f"{indent}to be found by search engines too, add to robots.txt:"),
         Line(f"{indent}Sitemap: {base}resourcesync/resourcelist.xml"),
     ]

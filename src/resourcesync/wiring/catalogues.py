@@ -10,6 +10,7 @@ from typing import BinaryIO, Final
 import msgspec
 
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
+from resourcesync.destination.mapping import origin
 from resourcesync.destination.uris import normalise
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageError
@@ -36,6 +37,7 @@ _OF_FOLDERS: Final = frozenset(
     {"include", "exclude", "algorithms", "links", "robots", "versions", "versions_in",
      "versions_keep", "versions_least", "versions_max_bytes", "patches"}
 )  # fmt: skip
+_SHOWN_ORIGINS: Final = 3
 _MAX_LENGTH: Final = (1 << 63) - 1
 
 
@@ -205,10 +207,25 @@ def publish(
         return Published(
             settings=settings,
             scan=found,
+            elsewhere=_elsewhere(catalogue, settings.url) if done.first else (),
             publication=done,
             dry_run=asked.dry_run,
             notified=told,
         )
+
+
+def _elsewhere(catalogue: FileCatalogue, url: str) -> tuple[str, ...]:
+    """Return the first origins, other than that of the Source, that resources are of."""
+    home, found, start = origin(url), list[str](), ""
+    with catalogue.snapshot() as snapshot:
+        while len(found) < _SHOWN_ORIGINS:
+            there = next(snapshot.resources(start), None)
+            if there is None:
+                break
+            of = origin(there.uri)
+            found += [of] if of not in (home, *found) else []
+            start = f"{'/'.join(there.uri.split('/', 3)[:3])}0"  # "0" comes after "/"
+    return tuple(found)
 
 
 def publish_lines(

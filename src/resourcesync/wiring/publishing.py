@@ -61,6 +61,8 @@ class Published:
         dumped: What was dumped, if that was asked for.
         kept: Which versions were kept now.
         notified: What hubs were told.
+        elsewhere: The first origins, other than the Source's own, that resources are of; told the
+            first time.
     """
 
     settings: Settings
@@ -71,6 +73,7 @@ class Published:
     omissions: tuple[Omission, ...] = ()
     dry_run: bool = False
     notified: "Notified | None" = None
+    elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
