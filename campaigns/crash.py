@@ -1,40 +1,52 @@
-"""Runs in which the nth operation on the disk fails: for each n, once and from then on."""
+"""Every operation on the disk fails in its turn, once and from then on: no harm is left.
 
-import errno
+``pull``, ``publish``, ``audit`` and ``repair`` are run again and again, and each time another
+operation fails, with each error that it may end with. After every fourth, the run that mends it
+fails as well. Every end must be told as what it is, and the run after it must be right.
+"""
+
+import tempfile
+from collections import Counter
+from pathlib import Path
 from typing import Final
 
+from campaigns.hosts import share
 from campaigns.outcome import Asked, Campaign, Outcome
-from tests.support.failing import KINDS, SCENES, Point, Scenes, has_compiler, scenes
+from tests.support.crash_runs import CrashRuns, Failed
+from tests.support.preloaded import has_compiler, in_memory
+
+_SCENES: Final = ("pull", "publish", "audit", "repair")
+_ALL: Final = 100_000
+
+Job = tuple[str, int]
 
 
 def run(asked: Asked) -> Outcome:
-    """Try every operation, or as many as ``size`` allows, evenly spread."""
-    outcome = Outcome()
+    """Let as many runs as asked fail everywhere; each seed has one of each kind."""
+    outcome, sums = Outcome(), Counter[str]()
     if not has_compiler():
         outcome.violations.append("no C compiler on Linux: operations cannot be made to fail")
         return outcome
-    with scenes(asked.folder) as prepared:
-        points = list(_points(prepared))
-        step = max(1, -(-len(points) // asked.size))
-        tried = points[asked.seed % step :: step]
-        for point in tried:
-            outcome.violations += [f"{point}: {wrong}" for wrong in prepared.trial(point)]
-    for scene in SCENES:
-        outcome.add(f"{scene}: points", sum(point.scene == scene for point in points))
-        outcome.add(f"{scene}: tried", sum(point.scene == scene for point in tried))
-    outcome.add("errors", ", ".join(errno.errorcode[error] for error in KINDS))
-    outcome.require(tried, "nothing was tried")
+
+    def work(runs: CrashRuns, job: Job) -> Failed:
+        return runs.fail(*job, most=_ALL)
+
+    jobs = [(_SCENES[it % 4], asked.seed + it // 4) for it in range(asked.size)]
+    with tempfile.TemporaryDirectory(dir=in_memory(asked.folder)) as home:
+        for (scene, seed), failed in share(CrashRuns, Path(home), jobs, work):
+            sums.update({f"{scene}: ended by a failing disk": failed.tried})
+            sums.update({"ended so, all": failed.tried})
+            sums.update({"of these, the run after it failed as well": failed.compound})
+            sums.update({"operations that failed": failed.hits})
+            outcome.require(
+                not failed.wrong,
+                f"{scene}, seed {seed}: {'; '.join(failed.wrong)}",
+                again=(seed, len(_SCENES)),
+            )
+    for label, value in sorted(sums.items()):
+        outcome.add(label, value)
+    outcome.require(sums["operations that failed"], "nothing failed: nothing was proven")
     return outcome
 
 
-def _points(prepared: Scenes) -> list[Point]:
-    return [
-        Point(scene, nth, error, persistent)
-        for scene in SCENES
-        for error in KINDS
-        for nth in range(prepared.operations(scene, error))
-        for persistent in (False, True)
-    ]
-
-
-CAMPAIGN: Final = Campaign(run=run, size=10_000, unit="points at most")
+CAMPAIGN: Final = Campaign(run=run, size=8, unit="runs that fail at each operation")

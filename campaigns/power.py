@@ -6,25 +6,25 @@ a third of the runs, it is the next run that is recorded, and the power is cut a
 writing that are known to be wrong must be found: else the campaign proves nothing.
 """
 
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Final
 
+from campaigns.hosts import share
 from campaigns.outcome import Asked, Campaign, Outcome
 from tests.support.power_cuts import Cut, PowerCuts
 from tests.support.power_mutants import MUTANTS
+from tests.support.preloaded import has_compiler, in_memory
 
 _SCENES: Final = ("pull", "publish")
 _EACH: Final = 400
 """States of one recorded run."""
 _SEEDS: Final = 8
 """Runs in which a wrong way of writing must be found."""
+
+Job = tuple[str, int, int, bool]
 
 
 def caught(cuts: PowerCuts, mutant: str, scene: str, *, seed: int) -> int | None:
@@ -38,70 +38,60 @@ def caught(cuts: PowerCuts, mutant: str, scene: str, *, seed: int) -> int | None
     return None
 
 
-def _jobs(asked: Asked) -> Iterator[tuple[str, int, int, bool]]:
+def _jobs(asked: Asked) -> Iterator[Job]:
     """Yield scenes, seeds, how many states, and whether the power is cut twice.
 
-    The seed alone decides: ``--seed SEED --size 300`` does again what was found with a seed.
+    The seed alone decides: ``--seed SEED --size 800`` does again what was found with a seed.
     """
-    left, number = asked.size, 0
-    while left > 0:
+    each = min(asked.size, _EACH)
+    for number in range(-(-asked.size // _EACH)):
         seed = asked.seed + number // 2
-        yield _SCENES[number % 2], seed, min(left, _EACH), seed % 3 == 2
-        left -= _EACH
-        number += 1
+        yield _SCENES[number % 2], seed, each, seed % 3 == 2
 
 
 def run(asked: Asked) -> Outcome:
     """Try as many states as asked, then all wrong ways of writing."""
     outcome = Outcome()
-    memory = Path("/dev/shm")
-    with (
-        tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else asked.folder) as home,
-        ExitStack() as held,
-    ):
-        started = [
-            held.enter_context(PowerCuts(Path(home) / f"{number}"))
-            for number in range(os.cpu_count() or 1)
-        ]
-        _try_states(outcome, asked, started)
-        for mutant, (scenes, _) in MUTANTS.items():
-            for scene in scenes:
-                found = caught(started[0], mutant, scene, seed=asked.seed)
-                told = "unnoticed" if found is None else f"state {found}"
-                outcome.add(f"{scene}: {mutant}", told)
-                outcome.require(found, f"{scene}: nobody notices that {mutant}")
+    if not has_compiler():
+        outcome.violations.append("no C compiler on Linux: nothing can be recorded")
+        return outcome
+    with tempfile.TemporaryDirectory(dir=in_memory(asked.folder)) as home:
+        _try_states(outcome, asked, Path(home))
+        _try_mutants(outcome, asked.seed, Path(home) / "mutants")
     return outcome
 
 
-def _try_states(outcome: Outcome, asked: Asked, started: list[PowerCuts]) -> None:
-    sums, idle = Counter[str](), SimpleQueue[PowerCuts]()
-    for cuts in started:
-        idle.put(cuts)
+def _try_mutants(outcome: Outcome, seed: int, home: Path) -> None:
+    with PowerCuts(home) as cuts:
+        for mutant, (scenes, _) in MUTANTS.items():
+            for scene in scenes:
+                found = caught(cuts, mutant, scene, seed=seed)
+                told = "unnoticed" if found is None else f"state {found}"
+                outcome.add(f"{scene}: {mutant}", told)
+                outcome.require(found, f"{scene}: nobody notices that {mutant}")
 
-    def work(job: tuple[str, int, int, bool]) -> Cut:
-        cuts = idle.get()
-        try:
-            return cuts.cut(job[0], job[1], most=job[2], twice=job[3])
-        finally:
-            idle.put(cuts)
 
-    jobs = list(_jobs(asked))
-    with ThreadPoolExecutor(len(started)) as pool:
-        for (scene, seed, _, twice), cut in zip(jobs, pool.map(work, jobs), strict=True):
-            sums.update(
-                {
-                    f"{scene}: runs recorded": 1,
-                    f"{scene}: operations": cut.operations,
-                    f"{scene}: states": cut.states,
-                    f"{scene}: states that say something of their own": cut.judged,
-                }
-            )
-            again = ", cut again" if twice else ""
-            outcome.require(
-                not cut.wrong,
-                f"{scene}, seed {seed}{again}: {'; '.join(cut.wrong)}",
-                again=(seed, 2 * _EACH),
-            )
+def _try_states(outcome: Outcome, asked: Asked, home: Path) -> None:
+    sums = Counter[str]()
+
+    def work(cuts: PowerCuts, job: Job) -> Cut:
+        return cuts.cut(job[0], job[1], most=job[2], twice=job[3])
+
+    for (scene, seed, _, twice), cut in share(PowerCuts, home, _jobs(asked), work):
+        sums.update(
+            {
+                f"{scene}: runs recorded": 1,
+                f"{scene}: operations": cut.operations,
+                f"{scene}: states": cut.states,
+                f"{scene}: states that say something of their own": cut.judged,
+            }
+        )
+        again = ", cut again" if twice else ""
+        outcome.require(
+            not cut.wrong,
+            f"{scene}, seed {seed}{again}: {'; '.join(cut.wrong)}",
+            again=(seed, 2 * _EACH),
+        )
     for label, value in sorted(sums.items()):
         outcome.add(label, value)
     outcome.require(sums, "nothing was tried")

@@ -6,19 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.failing import KINDS, SCENES, Point, Scenes, has_compiler, scenes
+from tests.support.crash_runs import CrashRuns
+from tests.support.failing import KINDS, SCENES, Point, Scenes, scenes
+from tests.support.power_scenes import SCENES as RUNS
+from tests.support.preloaded import has_compiler, in_memory
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs Linux and a C compiler")
-TRIALS = 3
-"""Points of each kind in a run of the tests; ``python -m campaigns crash`` tries all of them."""
+TRIALS = 1
+"""Points of each kind at which our command is let fail, as a process of its own."""
+MANY = 16
+"""Points of all kinds in one process; ``python -m campaigns crash`` tries all of them."""
 
 
 @pytest.fixture(scope="module")
-def prepared() -> Iterator[Scenes]:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenes]:
     """Work in memory where there is such a disk: each of hundreds of runs syncs its files."""
-    memory = Path("/dev/shm")
     with (
-        tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as home,
+        tempfile.TemporaryDirectory(dir=in_memory(tmp_path_factory.mktemp("disk"))) as home,
         scenes(Path(home)) as made,
     ):
         yield made
@@ -50,3 +54,16 @@ def test_a_failure_is_really_met(prepared: Scenes) -> None:
     assert ended.hits > 0
     assert ended.code == 8
     assert "No space left" in prepared.host.said.read_text()
+
+
+def test_whatever_fails_in_the_run_and_in_the_next_one_no_harm_is_left(tmp_path: Path) -> None:
+    with (
+        tempfile.TemporaryDirectory(dir=in_memory(tmp_path)) as home,
+        CrashRuns(Path(home) / "runs") as runs,
+    ):
+        for name in RUNS:
+            failed = runs.fail(name, 3, most=MANY)
+
+            assert failed.wrong == []
+            assert failed.points > 10 * failed.tried == 10 * MANY
+            assert failed.hits > failed.tried + failed.compound > MANY

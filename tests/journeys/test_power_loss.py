@@ -13,18 +13,18 @@ import pytest
 
 from tests.support.crash_meaning import Meanings
 from tests.support.crash_states import File, State
-from tests.support.power_cuts import PowerCuts, has_compiler
+from tests.support.power_cuts import PowerCuts
 from tests.support.power_mutants import MUTANTS
+from tests.support.preloaded import has_compiler, in_memory
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs Linux and a C compiler")
 STATES = 24
 
 
 @pytest.fixture(scope="module")
-def cuts() -> Iterator[PowerCuts]:
-    memory = Path("/dev/shm")
+def cuts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PowerCuts]:
     with (
-        tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as home,
+        tempfile.TemporaryDirectory(dir=in_memory(tmp_path_factory.mktemp("power"))) as home,
         PowerCuts(Path(home) / "power") as started,
     ):
         yield started

@@ -74,7 +74,11 @@ static int fails_at(int kind, int folder, const char *path) {
     return failing;
 }
 
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define REAL(name) ({ \
+    static __typeof__(&name) real; \
+    if (!real) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name); \
+    real; \
+})
 
 #define OPENING(name) \
     int name(const char *path, int flags, ...) { \

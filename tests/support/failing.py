@@ -62,11 +62,6 @@ class Ended:
     seen: int
 
 
-def has_compiler() -> bool:
-    """Whether the library can be made that lets operations fail."""
-    return shutil.which("cc") is not None and sys.platform == "linux"
-
-
 class Host:
     """Runs our command with operations that fail."""
 

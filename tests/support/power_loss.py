@@ -84,6 +84,7 @@ def tried(recorder: Recorder, folder: Path, job: tuple[str, int, str, int, bool]
                 found = list(scene.wrong_for_readers(ends[case]))
             else:
                 again.mkdir()
+                scene.set_after()
                 found = list(scene.wrong(again, lay_out(state, again), is_done=is_done))
                 shutil.rmtree(again)
                 ends[case] = scene.end()

@@ -72,6 +72,7 @@ class Publishing:
         self._source.put("always", content=str(luck.random()))
 
     def do(self) -> None:
+        self._begun = self._source.clock.now()
         self._publish(self._root, _Documents(self._root, self._numbers))
         self._latest = self._told
         self._between = [self._before, *self._states()]
@@ -88,6 +89,17 @@ class Publishing:
                     state[change.uri] = digest.value
                 yield dict(state)
         yield self._source.truth()
+
+    def set_before(self) -> None:
+        self._source.clock.set(self._begun)
+
+    def set_after(self) -> None:
+        self._source.clock.set(self._moment)
+
+    def attempt(self, folder: Path, numbers: Numbers) -> bool:
+        root = folder / self._where
+        self._publish(root, _Documents(root, both(numbers, self._numbers)))
+        return True
 
     def begin_again(self, numbers: Numbers) -> None:
         self._numbers = numbers
@@ -117,7 +129,6 @@ class Publishing:
         root = folder / self._where
         documents = _Documents(root, both(numbers, self._numbers))
         self._end = None
-        self._source.clock.set(self._moment)
         truth = self._source.truth()
         yield from self._wrong_view(documents, [truth] if is_done else self._between)
         try:
@@ -125,7 +136,7 @@ class Publishing:
         except ResourceSyncError as error:
             yield f"the next publication ended with: {error}"
             return
-        if is_done and known != self._latest:
+        if is_done and self._latest and (known is None or known < self._latest):
             yield "the publication had ended well, and the catalogue does not know it"
         found = list(self._wrong_view(documents, [truth]))
         yield from found

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from tests.support.crash_states import State
+from tests.support.power_keeping import Auditing, Repairing
 from tests.support.power_publishing import Publishing
 from tests.support.power_pulling import Pulling
 from tests.support.renumbered import Numbers
@@ -15,6 +16,25 @@ class Scene(Protocol):
 
     def do(self) -> None:
         """Do it, below the folder that was given."""
+        ...
+
+    def set_before(self) -> None:
+        """Set the clock to the moment before it was done."""
+        ...
+
+    def set_after(self) -> None:
+        """Set the clock to the moment after it was done."""
+        ...
+
+    def attempt(self, folder: Path, numbers: Numbers) -> bool:
+        """Do it in another folder in the place of the one that was given.
+
+        Returns:
+            Whether all is said to be well.
+
+        Raises:
+            ResourceSyncError: It says why it cannot.
+        """
         ...
 
     def begin_again(self, numbers: Numbers) -> None:
@@ -44,4 +64,9 @@ class Scene(Protocol):
         ...
 
 
-SCENES: Final[dict[str, Callable[[Path, int], Scene]]] = {"pull": Pulling, "publish": Publishing}
+SCENES: Final[dict[str, Callable[[Path, int], Scene]]] = {
+    "pull": Pulling,
+    "publish": Publishing,
+    "audit": Auditing,
+    "repair": Repairing,
+}
