@@ -64,13 +64,11 @@ class Turn(NamedTuple):
         number: No other turn of the run has it.
         unit: The unit.
         share: What it may ask of its host.
-        begun: When.
     """
 
     number: int
     unit: Unit
     share: Share
-    begun: float
 
 
 @dataclass(slots=True)
@@ -82,7 +80,7 @@ class _Lane:
         running: The shares of those that are, by the number of their turn.
         limit: Most of them after it said to wait; infinite before, and when it has grown back.
         clean: How many came well since the limit changed.
-        cut: When the limit was halved.
+        cut: The last turn before the limit was halved.
         quiet_until: It is left alone until then.
     """
 
@@ -90,7 +88,7 @@ class _Lane:
     running: dict[int, Share] = field(default_factory=dict)
     limit: float = inf
     clean: int = 0
-    cut: float = -inf
+    cut: int = 0
     quiet_until: float = -inf
 
 
@@ -136,7 +134,7 @@ class Turns:
         for _ in range(len(self._ring)):
             host = self._ring.popleft()
             lane = self._lanes[host]
-            turn = self._give(lane, lane.waiting[0], now) if self._may(host, lane, now) else None
+            turn = self._give(lane, lane.waiting[0]) if self._may(host, lane, now) else None
             if turn is not None:
                 self._waiting -= 1
                 lane.waiting.popleft()
@@ -149,7 +147,7 @@ class Turns:
     def take(self, unit: Unit, now: float) -> Turn | None:
         """Give this unit its turn, if its host may be asked now; it is not one of those kept."""
         lane = self._lane(unit.host)
-        return self._give(lane, unit, now) if self._may(unit.host, lane, now) else None
+        return self._give(lane, unit) if self._may(unit.host, lane, now) else None
 
     def again(self, unit: Unit) -> None:
         """Keep a unit that was lost for another turn, before the others of its host."""
@@ -212,21 +210,21 @@ class Turns:
         jobs = sum(other.jobs or 0 for other in lane.running.values()) + (share.jobs or 0)
         return rate <= (manners.rate or 0) * _ROUNDING and jobs <= (manners.jobs or 0)
 
-    def _give(self, lane: _Lane, unit: Unit, now: float) -> Turn:
+    def _give(self, lane: _Lane, unit: Unit) -> Turn:
         share = self._manners.share(self._parts) if unit.host else Share()
         self._given += 1
         lane.running[self._given] = share
         self._running += 1
-        return Turn(self._given, unit, share, now)
+        return Turn(self._given, unit, share)
 
     def _learn(self, lane: _Lane, turn: Turn, outcome: Outcome, now: float) -> None:
         if outcome.wait is not None:
             lane.quiet_until = max(lane.quiet_until, now + _bounded(outcome.wait))
             lane.clean = 0
-            if turn.begun >= lane.cut:  # once for all that were under way together
-                lane.cut = now
+            if turn.number > lane.cut:  # once for all that were under way together
+                lane.cut = self._given
                 lane.limit = max(1, min(lane.limit, self._parts) // 2)
-        elif outcome.failed is None and turn.begun >= lane.cut and lane.limit < inf:
+        elif outcome.failed is None and turn.number > lane.cut and lane.limit < inf:
             lane.clean += 1
             if lane.clean >= lane.limit:
                 lane.clean = 0

@@ -24,8 +24,17 @@ _QUIET: Final = (
     ("spark.log.level", "FATAL"),  # what failed is told by us, without two pages of Java
 )
 _LONGEST: Final = 500
-_RAISED: Final = re.compile(r"^(?:[\w.]+\.)?EngineError: (.+)$", re.MULTILINE)
-_OF_PYTHON: Final = re.compile(r"^([\w.]*(?:Error|Exception|Interrupt)): (.+)$", re.MULTILINE)
+_CAUSES: Final = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"^(?:[\w.]+\.)?EngineError: (.+)$",  # the work raised it
+        r"^([\w.]*(?:Error|Exception|Interrupt): .+)$",  # Python raised it
+        r"^Caused by: [\w.$]+: (.+)$",
+        r"^: [\w.$]+: (.+)$",
+        r"^(?!An error occurred)(.*\S.*)$",
+    )
+)
+"""What tells the cause in a report of Spark's, the best first."""
 
 
 class SparkEngine:
@@ -122,12 +131,9 @@ def cause_of(text: str) -> str:
 
     It has the stack of Java, within it that of Python, and the cause at some place in the middle.
     """
-    found = _RAISED.findall(text) or [
-        f"{kind}: {words}" for kind, words in _OF_PYTHON.findall(text)
-    ]
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = found[0] if found else next((it for it in lines if not it.startswith(":")), "no cause")
-    return " ".join(said.split())[:_LONGEST]
+    found = (cause.search(text) for cause in _CAUSES)
+    best = next((it[1] for it in found if it), "no cause")
+    return " ".join(best.split())[:_LONGEST]
 
 
 def _perform(payload: tuple[Work, Unit, Share]) -> Outcome:

@@ -1,0 +1,214 @@
+"""Politeness without shared state: whatever comes back when, no host is asked more than it may."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
+from typing import Final, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.distributed.politeness import LONGEST_WAIT, Manners, Turn, Turns
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports.engines import Outcome
+
+AHEAD: Final = 5
+LITTLE: Final = 1e-6
+
+
+class Named(NamedTuple):
+    name: str
+    host: str
+
+
+MANNERS = st.builds(
+    Manners,
+    units=st.integers(1, 5),
+    rate=st.none() | st.floats(0.1, 1_000),
+    jobs=st.none() | st.integers(1, 12),
+)
+UNITS = st.lists(st.sampled_from(["", "a:1", "b:1", "c:1"]), max_size=15).map(
+    lambda hosts: [Named(f"{number}", host) for number, host in enumerate(hosts)]
+)
+
+WAIT: st.SearchStrategy[float | None] = st.none() | st.floats(-1, 10_000)
+
+
+class Driver:
+    """Gives turns, ends them as it is told, and holds what was done against what may be."""
+
+    def __init__(self, units: Sequence[Named], manners: Manners) -> None:
+        self.manners = manners
+        self.read = 0
+        self.turns = Turns(self.units(units), manners, ahead=AHEAD)
+        self.now = 1_000.0
+        self.under_way: list[Turn] = []
+        self.quiet: dict[str, float] = {}
+        self.given: Counter[str] = Counter()
+        self.over: Counter[str] = Counter()
+        self.lost: Counter[str] = Counter()
+
+    def units(self, units: Sequence[Named]) -> Iterator[Named]:
+        for unit in units:
+            self.read += 1
+            yield unit
+
+    def give(self, slots: int) -> None:
+        while (turn := self.turns.next(self.now, slots)) is not None:
+            self.under_way.append(turn)
+            self.given[turn.unit.name] += 1
+            assert self.now >= self.quiet.get(turn.unit.host, 0)
+            assert len(self.under_way) <= slots + 1
+            self.hold(turn)
+        assert self.read - len(self.given) <= AHEAD
+
+    def hold(self, turn: Turn) -> None:
+        host = turn.unit.host
+        if not host:
+            assert turn.share == (None, None)
+            return
+        shares = [it.share for it in self.under_way if it.unit.host == host]
+        assert len(shares) <= self.manners.units
+        for have, most in (
+            ([share.rate for share in shares], self.manners.rate),
+            ([share.jobs for share in shares], self.manners.jobs),
+        ):
+            if most is None:
+                assert have == [None] * len(shares)
+            else:
+                assert all(it is not None and it > 0 for it in have)
+                assert sum(it or 0 for it in have) <= most * (1 + LITTLE)
+
+    def end(self, turn: Turn, *, wait: float | None, lost: bool) -> None:
+        self.under_way.remove(turn)
+        if lost:
+            self.lost[turn.unit.name] += 1
+            self.turns.ended(turn, None, self.now)
+            self.turns.again(turn.unit)
+            return
+        self.over[turn.unit.name] += 1
+        if wait is not None and turn.unit.host:
+            until = self.now + min(wait, LONGEST_WAIT)
+            self.quiet[turn.unit.host] = max(until, self.quiet.get(turn.unit.host, 0))
+        self.turns.ended(turn, Outcome(turn.unit.name, wait=wait), self.now)
+
+
+@given(units=UNITS, manners=MANNERS, data=st.data())
+@settings(max_examples=30)
+def test_no_host_is_asked_more_than_it_may_or_before_it_wants_and_every_unit_has_its_turn(
+    units: list[Named], manners: Manners, data: st.DataObject
+) -> None:
+    driver = Driver(units, manners)
+    losses = data.draw(st.integers(0, 5))
+    driver.give(data.draw(st.integers(1, 6)))
+    while not driver.turns.done:
+        if driver.under_way and data.draw(st.booleans(), "one ends"):
+            turn = driver.under_way[data.draw(st.integers(0, len(driver.under_way) - 1))]
+            lost = losses > 0 and data.draw(st.booleans(), "it is lost")
+            losses -= lost
+            wait = data.draw(WAIT, "the host wants to be left alone")
+            driver.end(turn, wait=wait, lost=lost)
+        elif driver.under_way:
+            driver.now += data.draw(st.floats(0, 2_000), "seconds pass")
+        else:
+            moment = driver.turns.ready_at(driver.now)
+            assert moment is not None
+            assert driver.now < moment <= driver.now + LONGEST_WAIT
+            driver.now = moment
+        driver.give(data.draw(st.integers(1, 6), "slots"))
+
+    assert driver.over == Counter(unit.name for unit in units)
+    assert driver.given == driver.over + driver.lost
+
+
+def test_a_host_that_says_to_wait_is_asked_half_as_much_and_grows_back_one_by_one() -> None:
+    driver = Driver([Named(f"{number}", "a:1") for number in range(200)], Manners(units=8))
+    driver.give(100)
+    assert len(driver.under_way) == 8
+
+    for turn in list(driver.under_way):  # all eight say the same: that is one no, not eight
+        driver.end(turn, wait=10.0, lost=False)
+    driver.now += 10
+    sizes = []
+    for _ in range(8):
+        driver.give(100)
+        sizes.append(len(driver.under_way))
+        for turn in list(driver.under_way):
+            driver.end(turn, wait=None, lost=False)
+
+    assert sizes == [4, 5, 6, 7, 8, 8, 8, 8]
+
+
+def test_each_new_no_halves_again_down_to_one() -> None:
+    driver = Driver([Named(f"{number}", "a:1") for number in range(99)], Manners(units=8))
+    sizes = []
+    for _ in range(6):
+        driver.give(100)
+        sizes.append(len(driver.under_way))
+        for turn in list(driver.under_way):
+            driver.end(turn, wait=1.0, lost=False)
+        driver.now += 1
+
+    assert sizes == [8, 4, 2, 1, 1, 1]
+
+
+def test_one_host_that_waits_does_not_keep_another_waiting() -> None:
+    units = [Named(f"{number}", "ab"[number % 2]) for number in range(40)]
+    driver = Driver(units, Manners(units=1))
+    driver.give(4)
+    first = next(turn for turn in driver.under_way if turn.unit.host == "a")
+    driver.end(first, wait=1_000.0, lost=False)
+
+    done = 0
+    for _ in range(8):
+        driver.give(4)
+        for turn in list(driver.under_way):
+            assert turn.unit.host == "b"
+            driver.end(turn, wait=None, lost=False)
+            done += 1
+
+    assert done >= AHEAD - 1  # until those of the other host fill what is kept
+
+
+def test_hosts_take_turns_where_there_is_room_for_one_only() -> None:
+    units = [Named(f"{number}", "aaab"[number % 4]) for number in range(20)]
+    driver = Driver(units, Manners(units=1))
+    driver.give(1)
+    seen = []
+    for _ in range(8):
+        turn = driver.under_way[0]
+        seen.append(turn.unit.host)
+        driver.end(turn, wait=None, lost=False)
+        driver.give(1)
+
+    assert set(seen[:4]) == {"a", "b"}
+
+
+def test_units_without_end_are_read_as_there_is_room() -> None:
+    read = count()
+    turns = Turns((Named(f"{next(read)}", f"h{i % 3}") for i in count()), Manners(units=2))
+    given = list(islice(iter(lambda: turns.next(0.0, 50), None), 100))
+
+    assert len(given) == 6  # two for each of the three
+    assert next(read) <= 1_006
+    assert not turns.done
+
+
+def test_hosts_that_are_done_with_are_forgotten_but_for_those_that_said_to_wait() -> None:
+    turns = Turns((Named(f"{i}", f"h{i}") for i in range(20_000)), Manners())
+    while (turn := turns.next(0.0, 4)) is not None:
+        wait = 5.0 if int(turn.unit.name) % 2 else None
+        turns.ended(turn, Outcome(turn.unit.name, wait=wait), 0.0)
+
+    assert turns.done
+    assert turns.quiet_until("h19999") == 5.0
+    assert turns.quiet_until("h0") < 0
+    assert len(turns._lanes) <= 10_000
+
+
+@pytest.mark.parametrize("name", ["units", "rate", "jobs"])
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf")])
+def test_manners_that_cannot_work_are_refused(name: str, value: float) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        Manners(**{name: value})  # type: ignore[arg-type]  # what the operator may have written

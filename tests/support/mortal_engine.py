@@ -1,0 +1,119 @@
+"""An engine of threads that breaks as a pool of processes does, and the units for it."""
+
+import threading
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from typing import NamedTuple
+
+from resourcesync.errors import EngineError
+from resourcesync.ports.engines import Outcome, Share, Unit, Work
+
+
+class Death(BaseException):
+    """What the work of a unit raises to have its worker die."""
+
+
+class Task(NamedTuple):
+    """A unit.
+
+    Attributes:
+        name: Its name.
+        does: ``well``, ``raises``, ``dies``, or ``waits``.
+        host: Whom it asks.
+    """
+
+    name: str
+    does: str = "well"
+    host: str = ""
+
+
+class MortalEngine:
+    """Does units in threads; when a unit dies, all that is under way is lost.
+
+    Args:
+        slots: How many at a time.
+        lives: How many times it can be mended.
+    """
+
+    def __init__(self, slots: int = 2, lives: int = 1_000) -> None:
+        self.slots = slots
+        self.lives = lives
+        self.done: list[str] = []
+        self.cancelled = 0
+        self._lock = threading.Lock()
+        self._broken = False
+        self._under_way: set[Future[Outcome]] = set()
+        self._threads = ThreadPoolExecutor(slots)
+
+    def submit(self, work: Work, unit: Unit, share: Share) -> "Future[Outcome]":
+        """Begin a unit."""
+        future = _Counted(self)
+        with self._lock:
+            if self._broken:
+                raise EngineError("it is broken")
+            self._under_way.add(future)
+        self._threads.submit(self._do, future, work, unit, share)
+        return future
+
+    def _do(self, future: "Future[Outcome]", work: Work, unit: Unit, share: Share) -> None:
+        if future.done():
+            return
+        try:
+            outcome = work(unit, share)
+        except Death:
+            with self._lock:
+                self._broken = True
+                lost, self._under_way = self._under_way, set()
+            for other in lost:
+                if not other.done():
+                    other.set_exception(BrokenExecutor("a worker died"))
+            return
+        except Exception as error:  # noqa: BLE001 - as a worker tells what its work raised
+            self._end(future, error)
+            return
+        self._end(future, outcome)
+
+    def _end(self, future: "Future[Outcome]", became: Outcome | Exception) -> None:
+        with self._lock:
+            if future not in self._under_way:
+                return
+            self._under_way.remove(future)
+            if future.done():
+                return
+            if isinstance(became, Outcome):
+                self.done.append(became.name)
+                future.set_result(became)
+            else:
+                future.set_exception(became)
+
+    def mend(self) -> bool:
+        """Begin anew."""
+        self.lives -= 1
+        self._broken = False
+        return self.lives >= 0
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown()
+
+
+class _Counted(Future[Outcome]):
+    def __init__(self, engine: MortalEngine) -> None:
+        super().__init__()
+        self._engine = engine
+
+    def cancel(self) -> bool:
+        self._engine.cancelled += 1
+        return super().cancel()
+
+
+def do_task(task: Task, share: Share) -> Outcome:
+    """Do a unit as it says."""
+    match task.does:
+        case "dies":
+            raise Death
+        case "raises":
+            raise ValueError("no such thing")
+        case "waits":
+            return Outcome(task.name, wait=100.0)
+        case _:
+            return Outcome(task.name, rows=1)

@@ -1,0 +1,193 @@
+"""Each unit has exactly one outcome, whatever becomes of the workers."""
+
+import logging
+from collections.abc import Callable, Iterator
+from itertools import count, islice
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.adapters.memory import ManualClock
+from resourcesync.distributed.politeness import Manners
+from resourcesync.distributed.running import TRIES, run
+from resourcesync.errors import EngineError
+from resourcesync.ports.engines import Outcome, Promise, Share, Unit, Work
+from tests.support.mortal_engine import MortalEngine, Task, do_task
+
+
+def outcomes(
+    engine: MortalEngine,
+    units: Iterator[Task] | list[Task],
+    *,
+    work: Work = do_task,
+    clock: ManualClock | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[Outcome]:
+    return run(engine, work, units, manners=Manners(), clock=clock or ManualClock(), stop=stop)
+
+
+@given(
+    does=st.lists(st.sampled_from(["well", "well", "well", "raises", "dies"]), max_size=12),
+    slots=st.integers(1, 4),
+)
+@settings(max_examples=60)
+def test_every_unit_has_one_outcome_and_only_those_fail_that_raise_or_kill_their_worker(
+    does: list[str], slots: int
+) -> None:
+    engine = MortalEngine(slots)
+    units = [Task(f"{number}", what) for number, what in enumerate(does)]
+    found = list(outcomes(engine, units))
+    engine.close()
+
+    assert sorted(it.name for it in found) == sorted(unit.name for unit in units)
+    failed = {it.name: it.failed for it in found if it.failed}
+    assert failed.keys() == {unit.name for unit in units if unit.does != "well"}
+    assert {kind for kind, _ in failed.values()} <= {"engine"}
+    for unit in units:
+        if unit.does == "raises":
+            assert failed[unit.name] == ("engine", "ValueError: no such thing")
+        if unit.does == "dies":
+            assert "its worker died" in failed[unit.name][1]
+
+
+def test_what_was_done_before_the_workers_died_is_not_done_again() -> None:
+    engine = MortalEngine(slots=1)
+    units = [*(Task(f"{number}") for number in range(20)), Task("last", "dies")]
+    found = list(outcomes(engine, units))
+    engine.close()
+
+    assert len(found) == 21
+    assert len(engine.done) == len(set(engine.done)) == 20
+
+
+def test_a_unit_that_raises_is_tried_three_times_and_the_log_says_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tried: list[str] = []
+
+    def work(task: Task, share: Share) -> Outcome:
+        tried.append(task.name)
+        return do_task(task, share)
+
+    engine = MortalEngine()
+    with caplog.at_level(logging.WARNING):
+        found = list(outcomes(engine, [Task("bad", "raises"), Task("good")], work=work))
+    engine.close()
+
+    assert tried.count("bad") == TRIES
+    assert tried.count("good") == 1
+    assert {it.name for it in found if it.failed} == {"bad"}
+    assert caplog.messages.count("unit bad was lost: ValueError: no such thing") == TRIES
+
+
+def test_an_engine_that_cannot_be_mended_ends_the_run_with_its_cause() -> None:
+    engine = MortalEngine(lives=0)
+    with pytest.raises(EngineError, match="takes no more work") as caught:
+        list(outcomes(engine, [Task("bad", "dies")]))
+    engine.close()
+
+    assert "a worker died" in caught.value.evidence[0][1]
+
+
+@pytest.mark.parametrize("does", ["dies", "raises"])
+def test_an_engine_that_can_do_nothing_at_all_is_given_up_after_some_units(does: str) -> None:
+    numbers = count()
+    engine = MortalEngine()
+    with pytest.raises(EngineError, match="cannot do this work") as caught:
+        list(outcomes(engine, (Task(f"{number}", does) for number in numbers)))
+    engine.close()
+
+    assert next(numbers) < 100
+    assert caught.value.evidence
+    assert caught.value.hint
+
+
+def test_a_host_that_says_to_wait_is_asked_again_when_the_time_is_over() -> None:
+    clock = ManualClock()
+    asked: list[tuple[str, float]] = []
+
+    def work(task: Task, share: Share) -> Outcome:
+        asked.append((task.name, clock.monotonic()))
+        return do_task(task, share)
+
+    engine = MortalEngine(slots=1)
+    units = [Task("first", "waits", "a:1"), *(Task(f"{n}", host="a:1") for n in range(3))]
+    found = list(outcomes(engine, units, work=work, clock=clock))
+    engine.close()
+
+    assert len(found) == 4
+    assert asked[0] == ("first", 0.0)
+    assert all(moment >= 100 for _, moment in asked[1:])
+    assert clock.monotonic() < 102
+
+
+def test_units_without_end_are_read_as_they_are_done() -> None:
+    numbers = count()
+    engine = MortalEngine()
+    running = outcomes(engine, (Task(f"{number}") for number in numbers))
+    found = list(islice(running, 50))
+    running.close()  # type: ignore[attr-defined]  # it is a generator
+    engine.close()
+
+    assert len({it.name for it in found}) == 50
+    assert next(numbers) <= 60
+
+
+class Endless:
+    """An engine whose units never end."""
+
+    slots = 2
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.cancelled = 0
+
+    def submit(self, work: Work, unit: Unit, share: Share) -> Promise:
+        self.begun += 1
+        return self
+
+    def result(self) -> Outcome:
+        raise AssertionError
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+    def add_done_callback(self, fn: Callable[[object], object], /) -> None:
+        pass
+
+    def mend(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_run_that_is_told_to_stop_cancels_what_is_under_way_and_begins_nothing_more() -> None:
+    engine = Endless()
+    asked = count()
+    units = [Task(f"{number}") for number in range(9)]
+    found = run(
+        engine, do_task, units, manners=Manners(), clock=ManualClock(), stop=lambda: next(asked) > 0
+    )
+
+    assert list(found) == []
+    assert engine.begun == engine.cancelled == 3  # two, and one that waits for a worker
+
+
+def test_a_run_that_is_interrupted_cancels_what_is_under_way() -> None:
+    def interrupted() -> bool:
+        if engine.begun:
+            raise KeyboardInterrupt
+        return False
+
+    engine = Endless()
+    units = [Task("one")]
+    with pytest.raises(KeyboardInterrupt):
+        list(run(engine, do_task, units, manners=Manners(), clock=ManualClock(), stop=interrupted))
+
+    assert engine.begun == engine.cancelled == 1
+
+
+def test_a_run_of_nothing_ends_at_once() -> None:
+    assert list(run(Endless(), do_task, [], manners=Manners(), clock=ManualClock())) == []
