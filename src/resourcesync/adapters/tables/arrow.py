@@ -4,16 +4,19 @@ from typing import Any
 
 from resourcesync.errors import ConfigurationError
 
-MISSING = ConfigurationError(
-    "tables need other packages", hint="pip install 'resourcesync[tables]'"
-)
+
+def _missing() -> ConfigurationError:
+    return ConfigurationError(
+        "tables need other packages", hint="pip install 'resourcesync[tables]'"
+    )
+
 
 try:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
-except ImportError as error:  # pragma: no cover - the packages are there where we test
-    raise MISSING from error
+except ImportError as error:
+    raise _missing() from error
 
 
 def duckdb() -> Any:  # a module that may not be installed, and that workers do not need
@@ -25,7 +28,7 @@ def duckdb() -> Any:  # a module that may not be installed, and that workers do 
     try:
         import duckdb as module  # noqa: PLC0415 - the coordinator's alone
     except ImportError as error:
-        raise MISSING from error
+        raise _missing() from error
     return module
 
 

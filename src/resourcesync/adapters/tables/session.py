@@ -7,7 +7,7 @@ finds comes back as batches of columns, and is written by ``parquet``.
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,11 +30,8 @@ class Session:
         scratch: Where it spills to.
     """
 
-    def __init__(self, database: Any, files: Sequence[str], scratch: Path) -> None:
-        self._database = database
-        self._errors = (arrow.duckdb().Error, pa.ArrowException, OSError)
-        self._files = files
-        self._scratch = scratch
+    def __init__(self, database: Any, files: Sequence[str], scratch: str) -> None:
+        self._database, self._files, self._scratch = database, files, scratch
 
     def run(self, statement: str) -> None:
         """Run a statement that gives nothing."""
@@ -58,19 +55,29 @@ class Session:
                 return
             yield batch
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except self._errors as error:
-            check(self._files)
-            text = str(error).partition("\n")[0][:300]
-            is_full = any(word in str(error).lower() for word in _FULL)
-            raise (DiskFullError if is_full else StorageError)(
-                f"the tables could not be joined: {text}",
-                evidence=(("folder", str(self._scratch)), ("kept", "the tables as they were")),
-                hint="make room there, or give more memory; then run the same command",
-            ) from error
+    def _told(self) -> AbstractContextManager[None]:
+        return telling(self._files, self._scratch)
+
+
+@contextmanager
+def telling(files: Sequence[str], scratch: str) -> Iterator[None]:
+    """Turn DuckDB's errors into ours.
+
+    Raises:
+        StateError: One of the files is damaged; it is named.
+        DiskFullError: There is no room to spill to.
+        StorageError: Anything else.
+    """
+    try:
+        yield
+    except (arrow.duckdb().Error, pa.ArrowException, OSError) as error:
+        check(files)
+        is_full = any(word in str(error).lower() for word in _FULL)
+        raise (DiskFullError if is_full else StorageError)(
+            f"the tables could not be joined: {str(error).partition(chr(10))[0][:300]}",
+            evidence=(("folder", scratch), ("kept", "the tables as they were")),
+            hint="make room there, or give more memory; then run the same command",
+        ) from error
 
 
 @contextmanager
@@ -99,10 +106,11 @@ def session(
             "temp_directory": scratch.name,
             "threads": workers,
         }
-        database = duckdb.connect(":memory:", config=settings)
-        try:
+        with telling(files, scratch.name):
+            database = duckdb.connect(":memory:", config=settings)
             database.execute("SET enable_progress_bar = false")  # it would be printed
-            yield Session(database, files, Path(scratch.name))
+        try:
+            yield Session(database, files, scratch.name)
         finally:
             with suppress(duckdb.Error):
                 database.close()

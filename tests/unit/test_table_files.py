@@ -1,0 +1,181 @@
+"""Files of tables: whole or not there, and what is wrong with one is told with its name."""
+
+import resource
+import runpy
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.tables import (
+    ParquetTables,
+    arrow,
+    copies_to_parts,
+    parts_to_copies,
+)
+from resourcesync.adapters.tables.parquet import GROUP
+from resourcesync.errors import (
+    ConfigurationError,
+    DiskFullError,
+    StateError,
+    StorageError,
+)
+from resourcesync.ports.mirror import Copy
+from resourcesync.ports.tables import DoneRow, ListedRow, Part
+
+
+def row(uri: str, length: int | None = 1) -> ListedRow:
+    return ListedRow(uri, uri, "path", "", length, None, "", "")
+
+
+def copy(uri: str) -> Copy:
+    return Copy(uri, "path", 1, "", "", 5, "", "", "", "weak", 0)
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> ParquetTables:
+    return ParquetTables(tmp_path / "scratch", memory=256 << 20, threads=1)
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> list[tuple[Part, str]]:
+    held = (copy(f"http://a.example/{number:04}") for number in range(3_000))
+    return copies_to_parts(held, into=tmp_path, stem="p", rows=1_000)
+
+
+def test_a_file_that_is_not_written_to_its_end_is_not_there(
+    tables: ParquetTables, tmp_path: Path
+) -> None:
+    def rows() -> Iterator[ListedRow]:
+        yield from repeat(row("a"), GROUP + 1)
+        assert [found.suffix for found in tmp_path.iterdir()] == [".tmp"]
+        raise KeyError("the list is over")
+
+    with pytest.raises(KeyError):
+        tables.write_listed(str(tmp_path / "listed"), rows())
+
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("bad", [row("\ud800"), row("a", 1 << 70)])
+def test_what_no_table_can_hold_is_refused(
+    tables: ParquetTables, tmp_path: Path, bad: ListedRow
+) -> None:
+    with pytest.raises(StorageError, match="cannot be kept in a table"):
+        tables.write_listed(str(tmp_path / "listed"), [row("a"), bad])
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_room_is_told_and_leaves_nothing(tables: ParquetTables, tmp_path: Path) -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(DiskFullError, match=r"listed\.parquet could not be written"):
+            tables.write_listed(str(tmp_path / "listed.parquet"), [row("a")])
+        with pytest.raises(DiskFullError):
+            copies_to_parts([copy("a"), copy("b"), copy("c")], into=tmp_path, stem="p", rows=2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_there_is_told(tables: ParquetTables, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="No such file"):
+        tables.write_done(str(tmp_path / "no" / "done"), [DoneRow("a", None, None)])
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def rot(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[200] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("harm", [cut, empty, rot, Path.unlink])
+def test_a_part_that_is_damaged_is_named(
+    tables: ParquetTables,
+    parts: list[tuple[Part, str]],
+    tmp_path: Path,
+    harm: Callable[[Path], None],
+) -> None:
+    files = [file for _, file in parts]
+    harm(Path(files[1]))
+    done = str(tmp_path / "done")
+    tables.write_done(done, [DoneRow(parts[1][0].first, None, None)])
+    (tmp_path / "into").mkdir()
+
+    for work in (
+        lambda: list(tables.read_copies(files)),
+        lambda: list(parts_to_copies(files)),
+        lambda: tables.find(files, [parts[1][0].last]),
+        lambda: tables.merge(parts, [done], into=str(tmp_path / "into"), stem="q", rows=1_000),
+        lambda: tables.join([], [], files, [], into=str(tmp_path / "into"), rows=9),
+    ):
+        with pytest.raises(StateError) as found:
+            work()
+        assert parts[1][0].name in found.value.message
+        assert ("file", files[1]) in found.value.evidence
+    assert not list((tmp_path / "scratch").iterdir())
+    assert not list((tmp_path / "into").glob("q*"))
+
+
+def test_a_file_of_another_kind_is_no_part(tables: ParquetTables, tmp_path: Path) -> None:
+    tables.write_listed(str(tmp_path / "listed"), [row("a")])
+
+    with pytest.raises(StateError, match="has no column digests"):
+        list(tables.read_copies([str(tmp_path / "listed")]))
+
+
+def test_a_join_without_enough_memory_is_told(
+    parts: list[tuple[Part, str]], tmp_path: Path
+) -> None:
+    tables = ParquetTables(tmp_path / "scratch", memory=1 << 10, threads=1)
+
+    with pytest.raises(StorageError, match="could not be joined") as found:
+        tables.join([], [], [file for _, file in parts], [], into=str(tmp_path), rows=9)
+
+    assert "memory" in found.value.hint
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_only_the_columns_that_are_named_are_read(
+    tables: ParquetTables, parts: list[tuple[Part, str]]
+) -> None:
+    found = list(tables.read_copies([file for _, file in parts], columns=("lastmod", "uri")))
+
+    assert len(found) == 3_000
+    assert found[-1] == Copy("http://a.example/2999", "", 0, "", "", 5, "", "", "", "", 0)
+
+
+def test_workers_need_no_duckdb(
+    tables: ParquetTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    tables.write_listed(str(tmp_path / "listed"), [row("a")])
+
+    assert list(tables.read_listed(str(tmp_path / "listed"))) == [row("a")]
+    with pytest.raises(ConfigurationError) as found:
+        tables.join([str(tmp_path / "listed")], [], [], [], into=str(tmp_path), rows=9)
+    assert found.value.hint == "pip install 'resourcesync[tables]'"
+
+
+def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    with pytest.raises(ConfigurationError) as found:
+        runpy.run_path(str(arrow.__file__))
+
+    assert found.value.hint == "pip install 'resourcesync[tables]'"
