@@ -106,9 +106,11 @@ class TableWorld:
 
     def changes(self) -> list[Change]:
         """Return all changes, in order; their lists follow each other without a gap."""
-        if not (self.out / "resourcesync/changelist.xml").exists():
-            return []
         header, parts = self._read("changelist.xml")
+        if not header.is_index:
+            assert header.until is None
+            assert not parts
+            return []
         found: list[Change] = []
         last: datetime | None = header.from_
         for part in parts:

@@ -240,6 +240,6 @@ def _plan(
         plan = replace(plan, closed=(*plan.closed, *spans), open=opened)
     if task.rebases:
         former = Superseded(at=plan.at, since=now)
-        reached = replace(plan.open, start=task.at, reached=task.at)
-        plan = replace(plan, at=task.at, superseded=(*plan.superseded, former), open=reached)
+        opened = replace(plan.open, reached=task.at)  # the next list goes on where the last ends
+        plan = replace(plan, at=task.at, superseded=(*plan.superseded, former), open=opened)
     return plan

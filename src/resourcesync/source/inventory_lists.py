@@ -14,6 +14,7 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import MAX_ENTRIES, Capability, ChangeKind
 from resourcesync.source import change_lists, description, naming
 from resourcesync.source.inventory import Inventory, Rows, Sheet, begin_of, time_of
+from resourcesync.source.ledger import Plan
 from resourcesync.source.paging import Block, Limits, Pages
 from resourcesync.source.policy import ChangeLists
 from resourcesync.source.shelf import Shelf
@@ -97,15 +98,26 @@ def write_heads(shelf: Shelf, inventory: Inventory, described_by: str) -> frozen
         header = replace(_resource_header(shelf, plan.at), is_index=True)
         parts = (Part(uri=shelf.naming.uri(it.name), at=header.at) for it in inventory.pages)
         shelf.put_entries(naming.RESOURCE_LIST, key, header, parts)
-    offered = {
-        Capability.RESOURCE_LIST: naming.RESOURCE_LIST,
-        **change_lists.offered(plan, ChangeLists.PER_RUN),
-    }
     if plan.closed:
         change_lists.write_index(shelf, plan, ChangeLists.PER_RUN)
+    else:
+        _write_empty(shelf, plan)
+    offered = {
+        Capability.RESOURCE_LIST: naming.RESOURCE_LIST,
+        Capability.CHANGE_LIST: naming.CHANGE_LIST,
+    }
     description.publish(shelf, offered, described_by)
     about = () if described_by else (naming.ABOUT,)
     return frozenset({*offered.values(), *about, naming.CAPABILITY_LIST, naming.DESCRIPTION})
+
+
+def _write_empty(shelf: Shelf, plan: Plan) -> None:
+    """Write a Change List that says nothing changed yet: who has it follows what comes."""
+    key = f"nothing since {plan.open.start}"
+    if not shelf.has(naming.CHANGE_LIST, key):
+        since = from_microseconds(plan.open.start)
+        header = change_lists.header_of(shelf, since, None, is_part=False)
+        shelf.put_entries(naming.CHANGE_LIST, key, header, ())
 
 
 def _resource_header(shelf: Shelf, at: int, *links: Link) -> Header:

@@ -79,6 +79,7 @@ def publish_table(
     """
     check_installed()
     _check(source, chosen, asked)
+    _files(source.address)
     own = source.root / FOLDER.parent
     folder = InventoryFolder(source.root / FOLDER)
     with ExitStack() as held:
