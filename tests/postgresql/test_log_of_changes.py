@@ -146,6 +146,23 @@ def test_a_column_that_the_log_does_not_notice_is_not_published(records: Records
         found.position()
 
 
+def test_a_column_that_is_mistyped_or_was_renamed_is_told_as_that(
+    records: Records, opened: Account
+) -> None:
+    position = opened.position()
+    with account(records.address, RECORDS | {"columns": "size,digst"}) as found:
+        with pytest.raises(ConfigurationError, match="no column 'digst'"):
+            found.position()
+        with pytest.raises(ConfigurationError, match="no column 'digst'"):
+            list(found.changes(position, 0))
+    records.run("ALTER TABLE record RENAME COLUMN changed TO changed_at")
+    with (
+        account(records.address) as found,
+        pytest.raises(ConfigurationError, match="no column 'changed'"),
+    ):
+        list(found.changes(position, 0))
+
+
 def test_one_without_a_log_is_only_read(address: str) -> None:
     records = Records(address)
     records.put("a", b"a")

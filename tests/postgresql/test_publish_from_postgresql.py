@@ -351,6 +351,7 @@ def test_a_password_is_given_apart_and_never_told(
         with pytest.raises(SourceRefusedError) as found:
             read(place, RECORDS | wrong)
         assert "hunter" not in f"{found.value} {found.value.evidence} {found.value.hint}"
+        assert "password=env:NAME" in found.value.hint
 
     read(place, RECORDS | {"password": "hunter2"})
     monkeypatch.setenv("PGPASSWORD", "hunter2")

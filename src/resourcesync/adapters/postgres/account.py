@@ -106,6 +106,7 @@ class PostgresAccount:
 
     def _next(self, reading: Reading, position: Position) -> tuple[Position, list[Change]]:
         """Return the changes of the next page, and the position after them."""
+        rows = self._rows(reading)  # a column that is not there is told as that
         now = log.check(reading, self._layout, position)
         to = position.to or now
         if to == position.after:
@@ -116,7 +117,6 @@ class PostgresAccount:
         if last is None:
             return replace(position, after=to, to=""), []
         row = (int(last[0]), int(last[1]))
-        rows = self._rows(reading)
         page = statements.page(self._layout, rows.expressions, unread, row)
         changes = [it for some in reading.copied(page) for it in self._told(rows, some)]
         if int(last[2]) < statements.PAGE:

@@ -34,6 +34,14 @@ _USUAL: Final = {
 }
 _KEPT: Final = ("kept", "what was known before")
 _REFUSED: Final = ("authentication failed", "no password supplied", "pg_hba.conf", "permission")
+_MAY_READ: Final = (
+    "it must be allowed to SELECT what is read, and the log: resourcesync config"
+    " postgres --with reader=ROLE prints it"
+)
+_MAY_ENTER: Final = (
+    "see that the user, the password (--with password=env:NAME, PGPASSWORD, ~/.pgpass) and"
+    " the server's pg_hba.conf fit"
+)
 _ABSENT: Final = "does not exist"
 _TRANSIENT: Final = ("08", "40", "53", "55", "57", "58")
 _WRONG: Final = ("22", "25", "26", "34", "3D", "3F", "42", "0A")
@@ -207,13 +215,8 @@ def failure(error: "psycopg.Error", address: str) -> ResourceSyncError:
     state = error.sqlstate or ""
     evidence = (*((("SQLSTATE", state),) if state else ()), _KEPT)
     if state.startswith("28") or state == "42501" or (not state and _refuses(said)):
-        return SourceRefusedError(
-            message,
-            uri=address,
-            evidence=evidence,
-            hint="it must be allowed to SELECT what is read, and the log: resourcesync config"
-            " postgres --with reader=ROLE prints it",
-        )
+        hint = _MAY_READ if state == "42501" else _MAY_ENTER
+        return SourceRefusedError(message, uri=address, evidence=evidence, hint=hint)
     if state.startswith(_WRONG) or (not state and said.endswith(_ABSENT)):
         return ConfigurationError(message, evidence=evidence, hint=error.diag.message_hint or "")
     if not state or state.startswith(_TRANSIENT):

@@ -1,7 +1,7 @@
 """What of a table or query is published, and as what: the values of ``--with``."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -126,6 +126,20 @@ def parse(values: Mapping[str, str], base_uri: str) -> Layout:
     )
     _check_log(layout)
     return layout
+
+
+def check_column(column: str, there: Iterable[str]) -> None:
+    """Refuse a column that is not there.
+
+    Raises:
+        ConfigurationError: It is not.
+    """
+    if column not in there:
+        raise ConfigurationError(
+            f"there is no column {column!r:.200} in what is read",
+            evidence=(("columns", ", ".join(there)[:500]),),
+            hint="names are written as PostgreSQL shows them, without quotes",
+        )
 
 
 def _read_from(given: Mapping[str, str]) -> tuple[Name, str]:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from resourcesync.adapters.postgres import statements
 from resourcesync.adapters.postgres.connecting import Reading
-from resourcesync.adapters.postgres.layout import Layout
+from resourcesync.adapters.postgres.layout import Layout, check_column
 from resourcesync.adapters.postgres.positions import NO_ROW, Place, Position, end, oldest
 from resourcesync.errors import ConfigurationError, DiscontinuityError, SourceUnavailableError
 
@@ -71,7 +71,7 @@ def _standing(reading: Reading, layout: Layout, row: Place) -> _Standing | None:
     if state is None:
         return None
     incarnation, pruned_to, has_row, compared = state
-    _check_noticed(layout, compared)
+    _check_noticed(reading, layout, compared)
     names = ".".join(str(it) for it in sorted(set(tables)))
     if is_standby:  # it does not know who else is writing: only what is older than all of them
         snapshot = f"{oldest(snapshot)}:{oldest(snapshot)}:"
@@ -84,15 +84,19 @@ def _standing(reading: Reading, layout: Layout, row: Place) -> _Standing | None:
     )
 
 
-def _check_noticed(layout: Layout, compared: list[str]) -> None:
+def _check_noticed(reading: Reading, layout: Layout, compared: list[str]) -> None:
     """Refuse to publish what the log does not know of: it would never be seen to change."""
     unnoticed = [it for it in layout.compared if it not in compared]
-    if compared and (unnoticed or not layout.compared):
-        raise ConfigurationError(
-            f"the log of changes does not notice {', '.join(unnoticed) or 'all columns'}",
-            evidence=(("noticed", ", ".join(compared)[:500]),),
-            hint="undo what resourcesync config postgres printed, and print and run it anew",
-        )
+    if not compared or not (unnoticed or not layout.compared):
+        return
+    there = reading.types(statements.watched(layout))
+    for column in unnoticed:
+        check_column(column, there)
+    raise ConfigurationError(
+        f"the log of changes does not notice {', '.join(unnoticed) or 'all columns'}",
+        evidence=(("noticed", ", ".join(compared)[:500]),),
+        hint="undo what resourcesync config postgres printed, and print and run it anew",
+    )
 
 
 def _broken(why: str) -> DiscontinuityError:

@@ -7,11 +7,11 @@ from datetime import datetime
 from itertools import compress
 from typing import Final, TypeVar
 
-from resourcesync.adapters.postgres.layout import Layout
+from resourcesync.adapters.postgres.layout import Layout, check_column
 from resourcesync.adapters.postgres.statements import ROW, quoted
 from resourcesync.adapters.postgres.templates import Column, Template
 from resourcesync.documents import ndjson
-from resourcesync.errors import ConfigurationError, DocumentError
+from resourcesync.errors import DocumentError
 from resourcesync.model.digests import ALGORITHMS, Digest, parse_digests
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource, many_resources
@@ -85,12 +85,7 @@ class Rows:
     # --- what is asked ---
 
     def _place(self, column: str, expression: str) -> int:
-        if column not in self._types:
-            raise ConfigurationError(
-                f"there is no column {column!r:.200} in what is read",
-                evidence=(("columns", ", ".join(self._types)[:500]),),
-                hint="names are written as PostgreSQL shows them, without quotes",
-            )
+        check_column(column, self._types)
         asked = expression.format(f"{ROW}.{quoted(column)}")
         return self._places.setdefault(asked, len(self._places))
 

@@ -50,6 +50,11 @@ def described(layout: Layout) -> str:
     return f"SELECT * FROM {source(layout)} LIMIT 0"  # noqa: S608 - names are quoted
 
 
+def watched(layout: Layout) -> str:
+    """Return a statement that yields no row, but the columns of the table that has the log."""
+    return f"SELECT * FROM {named(layout.table)} LIMIT 0"  # noqa: S608 - names are quoted
+
+
 def all_rows(layout: Layout, expressions: Iterable[str]) -> str:
     """Return the statement that tells all resources."""
     there = " AND ".join(f"{ROW}.{quoted(it)} IS NOT NULL" for it in layout.key)
