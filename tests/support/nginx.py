@@ -23,6 +23,8 @@ events {{ worker_connections 1024; }}
 http {{
   log_format asked '$connection $server_protocol $status $request_method $bytes_sent $request_uri';
   access_log {run}/asked.log asked;
+  log_format moments '$msec $request_uri';
+  access_log {run}/moments.log moments;
   tcp_nodelay on;
   keepalive_requests 100000;
   client_body_temp_path {run}/body;
@@ -92,6 +94,11 @@ class Nginx:
         self.log.write_text("")
         return [_asked(line) for line in lines]
 
+    def moments(self) -> list[tuple[float, str]]:
+        """Return when each thing was asked for since the start, in seconds, in order."""
+        lines = self.log.with_name("moments.log").read_text().splitlines()
+        return sorted((float(moment), target) for moment, target in map(str.split, lines))
+
 
 def _asked(line: str) -> Asked:
     connection, protocol, status, method, sent, target = line.split(" ", 5)
@@ -122,6 +129,21 @@ def serving(
     with _running(run, place=f"root {root};", tls=tls, listen=listen) as port:
         scheme = "https" if certificate else "http"
         yield Nginx(url=f"{scheme}://127.0.0.1:{port}", log=run / "asked.log")
+
+
+@contextlib.contextmanager
+def repeating(root: Path, run: Path, *, under: str, file: str) -> Iterator[Nginx]:
+    """Serve a folder, and one file of it for everything below a path, while the block runs.
+
+    Args:
+        root: The folder.
+        run: A folder for nginx's own files; made here.
+        under: The path, such as ``/r/``.
+        file: The file's path in the folder, such as ``/body.bin``.
+    """
+    place = f"root {root}; location {under} {{ rewrite ^ {file} break; }}"
+    with _running(run, place=place, tls="", listen="") as port:
+        yield Nginx(url=f"http://127.0.0.1:{port}", log=run / "asked.log")
 
 
 @contextlib.contextmanager

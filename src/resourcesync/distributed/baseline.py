@@ -32,6 +32,8 @@ from resourcesync.ports.mirror import Pending, SeenDocument, Step, Task
 from resourcesync.ports.tables import DoneRow, Joined
 
 _CHUNK: Final = 1_000
+_LEAST_ROWS: Final = 500
+_SLICES: Final = 64
 _PART_ROWS: Final = 1_000_000
 
 
@@ -69,7 +71,7 @@ class SharedBaseline(Baseline):
             self._check_time(snapshot, gap=gap)
             history = self._since(snapshot, held)
             changed = self._write_changes(history)
-            joined = self._join(lists.files, changed)
+            joined = self._join(lists.files, changed, self._rows(snapshot))
             return self._carry_out(snapshot, history, joined)
 
     def _write_changes(self, history: History | None) -> list[str]:
@@ -79,7 +81,11 @@ class SharedBaseline(Baseline):
         rows = settle(history.spool, ignore_conflict)
         return [file] if self._crew.tables.write_listed(file, map(row_of, rows)) else []
 
-    def _join(self, listed: list[str], changed: list[str]) -> Joined:
+    def _rows(self, snapshot: Snapshot) -> int:
+        """Return the most rows of a slice: few enough that all workers have some."""
+        return min(self._crew.slice_rows, max(_LEAST_ROWS, snapshot.entries // _SLICES))
+
+    def _join(self, listed: list[str], changed: list[str], rows: int) -> Joined:
         crew = self._crew
         crew.fold()
         resting = f"{crew.folder()}/resting"
@@ -90,7 +96,7 @@ class SharedBaseline(Baseline):
             self._looked_at(),
             [resting] if is_resting else [],
             into=crew.folder(),
-            rows=crew.slice_rows,
+            rows=rows,
         )
         for row in crew.tables.read_listed(joined.conflicts):
             listed_row = listed_of(row)
