@@ -1,5 +1,6 @@
 """Publishing that was disturbed: what was lost, altered, or interrupted is healed."""
 
+import copy
 import re
 import threading
 from collections.abc import Iterator, Mapping
@@ -166,13 +167,13 @@ def run(source: Source, rounds: int) -> None:
 @pytest.mark.parametrize("rounds", range(1, 7))
 @pytest.mark.parametrize("meanwhile", ["quiet", "edited", "roomier"])
 def test_a_publisher_killed_at_any_step_is_healed_by_the_next(rounds: int, meanwhile: str) -> None:
-    undisturbed = Source(limits=SMALL)
-    run(undisturbed, rounds)
+    before = Source(limits=SMALL)
+    run(before, rounds)
+    undisturbed = copy.deepcopy(before)
     undisturbed.publish()
     outcomes = []
     for steps in range(100):
-        source = Source(limits=SMALL)
-        run(source, rounds)
+        source = copy.deepcopy(before)
         dying = DyingDocuments(source.documents, steps)
         try:
             source.publish(dying)
