@@ -21,6 +21,7 @@ NAMES: Final = (
     "crash",
     "cursor",
     "elasticsearch",
+    "engines",
     "fuzz",
     "http2",
     "inventory",

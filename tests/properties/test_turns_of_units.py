@@ -103,7 +103,7 @@ def test_no_host_is_asked_more_than_it_may_or_before_it_wants_and_every_unit_has
     losses = data.draw(st.integers(0, 5))
     driver.give(data.draw(st.integers(1, 6)))
     while not driver.turns.done:
-        if driver.under_way and data.draw(st.booleans(), "one ends"):
+        if len(driver.under_way) > 0 and data.draw(st.booleans(), "one ends"):
             turn = driver.under_way[data.draw(st.integers(0, len(driver.under_way) - 1))]
             lost = losses > 0 and data.draw(st.booleans(), "it is lost")
             losses -= lost

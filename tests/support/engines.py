@@ -32,8 +32,14 @@ def done(engine: Engine, units: list[Piece], manners: Manners | None = None) -> 
 
 
 @contextlib.contextmanager
-def dask_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """Start a scheduler and workers as an operator does; yield the engine's address."""
+def dask_cluster(folder: Path, workers: int = 2, *, path: Path = ROOT) -> Iterator[str]:
+    """Start a scheduler and workers as an operator does; yield the engine's address.
+
+    Args:
+        folder: Where their log and their files are.
+        workers: How many, of one thread each.
+        path: Where they import from, before all else.
+    """
     port = free_port()
     here = f"tcp://127.0.0.1:{port}"
     quiet = ("--no-dashboard", "--local-directory", folder)
@@ -41,19 +47,19 @@ def dask_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
     worker = ("worker", here, "--host", "127.0.0.1", "--nthreads", "1", "--memory-limit", "0")
     with contextlib.ExitStack() as ending:
         for words in (scheduler, *[(*worker, "--no-nanny", *quiet)] * workers):
-            ending.enter_context(_daemon(script("dask"), *words, log=folder / "dask.log"))
+            ending.enter_context(_daemon(path, script("dask"), *words, log=folder / "dask.log"))
         yield f"dask://127.0.0.1:{port}"
 
 
 @contextlib.contextmanager
-def _daemon(*words: str | Path, log: Path) -> Iterator[None]:
+def _daemon(path: Path, *words: str | Path, log: Path) -> Iterator[None]:
     with log.open("ab") as stream:
         process = subprocess.Popen(
             [sys.executable, *words],
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=stream,
-            env={**os.environ, "PYTHONPATH": f"{ROOT}"},
+            env={**os.environ, "PYTHONPATH": f"{path}"},
         )
     try:
         yield

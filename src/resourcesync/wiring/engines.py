@@ -70,7 +70,7 @@ def _opened(name: str, address: str, workers: int | None) -> Engine:
     except Exception as error:
         raise _unusable(name, f"{type(error).__name__}: {error}"[:500]) from error
     if not all(callable(getattr(engine, method, None)) for method in _METHODS):
-        raise _unusable(name, f"it gives a {type(engine).__name__} that is no engine")
+        raise _unusable(name, f"it gives something that is no engine: {type(engine).__name__}")
     return cast("Engine", engine)
 
 

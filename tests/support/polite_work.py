@@ -1,0 +1,97 @@
+"""Units that ask a server as they may, and what its log says of all of them together."""
+
+from random import Random
+from typing import NamedTuple
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.ports import Request, Response
+from resourcesync.ports.engines import Outcome, Share
+
+
+class Batch(NamedTuple):
+    """A unit: so many resources below an address.
+
+    Attributes:
+        name: Its name, which is a folder of the server's.
+        host: The server.
+        wanted: How many.
+    """
+
+    name: str
+    host: str
+    wanted: int
+
+
+class Nothing:
+    """A sink that keeps nothing."""
+
+    def write(self, chunk: bytes) -> None:
+        """Take no note."""
+
+    def restart(self) -> None:
+        """Take no note."""
+
+
+def fetch_batch(batch: Batch, share: Share) -> Outcome:
+    """Fetch all of a unit with the fetcher of every pull, at the unit's share of the rate."""
+    origin = f"http://{batch.host}"
+    jobs = share.jobs or 100
+    settings = FetchSettings(
+        rate=share.rate,
+        jobs=jobs,
+        per_host=jobs,
+        robots="ignore",
+        trusted_origins=frozenset({origin}),
+    )
+    requests = (
+        Request(uri=f"{origin}/{batch.name}/{number}", sink=Nothing())
+        for number in range(batch.wanted)
+    )
+    fetcher = CurlFetcher(settings, SystemClock(), Random(7))
+    try:
+        rows = sum(isinstance(it, Response) for it in fetcher.fetch(requests))
+    finally:
+        fetcher.close()
+    return Outcome(name=batch.name, rows=rows)
+
+
+class Busiest(NamedTuple):
+    """The second in which a server was asked the most, beyond what may be.
+
+    Attributes:
+        asked: Requests in it.
+        allowed: How many may be at most.
+    """
+
+    asked: int
+    allowed: float
+
+
+JITTER = 0.25
+"""Seconds by which a busy machine writes down a request late, and the next in time."""
+
+
+def busiest(moments: list[tuple[float, str]], rate: float, lanes: int) -> Busiest:
+    """Return the second of a log that is nearest to what may be asked, or furthest beyond.
+
+    The rate is kept by units that do not know of each other, each with the same space between its
+    requests. So in any second one request more for each unit under way may fall, and one more for
+    each that begins then, since it begins with a request.
+
+    Args:
+        moments: When what was asked for, in order.
+        rate: Requests per second that all may ask together.
+        lanes: How many units are under way at a time.
+    """
+    begun: dict[str, float] = {}
+    for moment, target in moments:
+        begun.setdefault(target.split("/")[1], moment)
+    worst = Busiest(0, rate)
+    for moment, _ in moments:
+        asked = sum(moment <= other < moment + 1 for other, _ in moments)
+        starts = sum(moment <= other < moment + 1 for other in begun.values())
+        allowed = rate * (1 + JITTER) + lanes + starts
+        if asked - allowed > worst.asked - worst.allowed:
+            worst = Busiest(asked, allowed)
+    return worst
