@@ -121,7 +121,7 @@ def pulled(world: DumpWorld, dumps: str) -> RunReport:
     return world.pull(dumps=dumps)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(dumps())
 def test_a_mirror_made_with_dumps_is_the_mirror_made_without(it: Dumped) -> None:
     mirrors = []
@@ -168,7 +168,7 @@ def history(kinds: list[tuple[int, str]]) -> list[Told]:
     return changes
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(KINDS, st.integers(0, 12), st.booleans(), st.data())
 def test_changes_with_dumps_lead_where_changes_without_lead(
     kinds: list[tuple[int, str]], cut: int, has_list: bool, data: st.DataObject

@@ -151,7 +151,7 @@ def tell_in_blocks(data: bytes, size: int, *, as_rows: bool, stencils: int = 4) 
     return told, refusals, failure
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(bodies(), st.sampled_from([*HEADERS, ""]), st.booleans())
 def test_the_size_of_the_blocks_changes_nothing(body: str, md: str, as_rows: bool) -> None:
     data = document(body, md=md).replace(b"<urlset ", b'<urlset xmlns:x="urn:x" ')

@@ -15,7 +15,7 @@ from tests.support.any_document import documents
 from tests.support.documents import URI, tell
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(documents())
 def test_what_is_written_is_always_the_same_xml_and_reading_gives_it_back(
     told: tuple[Header, list[Entry]],
@@ -46,7 +46,7 @@ def test_entries_repeated_many_times_come_back_as_often(
     assert tell(data).entries == repeated
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(documents(), st.data())
 def test_a_written_document_cut_anywhere_is_an_error(
     told: tuple[Header, list[Entry]], data: st.DataObject

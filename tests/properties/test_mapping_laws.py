@@ -17,7 +17,7 @@ from tests.support.hostile_uris import (
     seeded_uris,
 )
 
-LAWFUL = settings(max_examples=150)
+LAWFUL = settings(max_examples=75)
 BASES = (BASE, f"{BASE}data/", f"{BASE}v1.0/A/", "http://con/")
 
 

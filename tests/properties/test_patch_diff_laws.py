@@ -44,7 +44,7 @@ def text_of(value: Any) -> str:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(values, values)
 def test_a_json_patch_makes_one_value_of_any_other_down_to_the_order_of_members(
     before: Any, after: Any
@@ -152,7 +152,7 @@ def altered(it: Node, chance: random.Random) -> Node:
     return [name, attributes, inner]
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(st.integers(0, 2**32), st.integers(1, 3))
 def test_an_xml_patch_leads_to_the_very_bytes(seed: int, times: int) -> None:
     chance = random.Random(seed)

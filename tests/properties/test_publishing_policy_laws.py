@@ -46,7 +46,7 @@ def apply(source: Source, edits: list[tuple[str, str]], hours: int) -> None:
             source.put(name, content=content)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(ROUNDS, POLICIES, LIMITS)
 def test_a_reader_finds_the_truth_after_every_run_and_a_consistent_set_after_every_kill(
     rounds: list[tuple[list[tuple[str, str]], int, Step, int]], policy: Policy, limits: Limits
@@ -66,7 +66,7 @@ def test_a_reader_finds_the_truth_after_every_run_and_a_consistent_set_after_eve
         assert source.publish().written == ()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(ROUNDS, POLICIES, LIMITS)
 def test_who_read_a_resource_list_within_a_day_finds_every_change_since(
     rounds: list[tuple[list[tuple[str, str]], int, Step, int]], policy: Policy, limits: Limits
@@ -89,7 +89,7 @@ def test_who_read_a_resource_list_within_a_day_finds_every_change_since(
                 assert found.start <= view.at
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(ROUNDS, st.sampled_from(ChangeLists), LIMITS)
 def test_a_change_list_that_was_closed_is_never_another(
     rounds: list[tuple[list[tuple[str, str]], int, Step, int]], shape: ChangeLists, limits: Limits

@@ -106,7 +106,7 @@ PAGES: tuple[Callable[[str], str], ...] = (
 NEVER_SHOWN = re.compile("[\x00-\x09\x0b-\x1f\ud800-\udfff\u202e]")
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(HOSTILE)
 def test_what_a_source_writes_is_text_in_every_page(text: str) -> None:
     for number, make in enumerate(PAGES):

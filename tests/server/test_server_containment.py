@@ -100,7 +100,7 @@ RAW = st.binary(min_size=1, max_size=30).map(b"/".__add__)
 
 
 @settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(path=PATHS.map(str.encode) | RAW)
 @example(path=b"/../secret")

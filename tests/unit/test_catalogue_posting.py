@@ -129,7 +129,7 @@ def test_a_clock_that_steps_back_gives_later_times_all_the_same(
 ACCOUNTS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 3))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(ACCOUNTS, ACCOUNTS)
 def test_filling_records_the_difference(before: dict[str, int], after: dict[str, int]) -> None:
     import tempfile

@@ -61,7 +61,7 @@ def outcome(host: Host, start: str, choice: Choice) -> Discovered | ResourceSync
         return error
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(worlds, st.sampled_from(["", *NAMES]), wishes)
 def test_every_search_ends_soon_and_by_name(
     world: dict[str, Answer], start: str, wish: str
@@ -76,7 +76,7 @@ def test_every_search_ends_soon_and_by_name(
     assert not isinstance(found, Discovered) or FOREIGN not in found.documents
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(worlds, st.sampled_from(["", *NAMES]))
 def test_the_same_is_found_whenever_it_is_looked_for(world: dict[str, Answer], start: str) -> None:
     host = Host(world)
@@ -89,7 +89,7 @@ def test_the_same_is_found_whenever_it_is_looked_for(world: dict[str, Answer], s
         assert (type(first), str(first)) == (type(again), str(again))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(worlds, st.sampled_from(["", *NAMES]))
 def test_each_set_that_is_offered_can_be_chosen(world: dict[str, Answer], start: str) -> None:
     host = Host(world)

@@ -47,7 +47,7 @@ ODD = st.one_of(
 @example(replace(USUAL, digests=(Digest("md5", "a b"),)))
 @example(replace(USUAL, length=-1))
 @example(replace(USUAL, length=1 << 64))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_who_only_glances_finds_no_fault_less(resource: Resource) -> None:
     assert bool(fault_of([resource])) is bool(fault_when_read([resource]))
 

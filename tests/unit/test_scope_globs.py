@@ -179,7 +179,7 @@ PATHS = st.lists(st.text("ab", max_size=4), min_size=1, max_size=7).map(
 )
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(GLOBS, PATHS)
 def test_a_glob_means_what_its_plain_definition_says(glob: str, path: str) -> None:
     assert parse_glob(glob).matches(path, None) == slowly_fits(glob, path)

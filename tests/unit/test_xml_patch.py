@@ -213,7 +213,7 @@ def _changed(data: bytes, changes: list[tuple[int, bytes]]) -> bytes:
     return data
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(document=spoilt(DOCUMENT), patch=spoilt(PATCHED))
 def test_whatever_is_spoilt_a_patch_is_done_or_refused(document: bytes, patch: bytes) -> None:
     with suppress(PatchError):
