@@ -1,10 +1,11 @@
 """A document or more for each row of the threat model on XML (X01 to X26), given piece by piece.
 
-Run as a program it reads one of them in this very process, and says what came of it and what it
-cost: ``python -m tests.support.hostile_documents X08 0``.
+Run as a program it reads each that a line of its stdin names, as ``X08 0``, in a process of its
+own, which has imported all that is needed; it says what came of it and what it cost, on a line.
 """
 
 import json
+import os
 import sys
 import time
 import zlib
@@ -271,7 +272,7 @@ def main(row: str, number: int) -> None:
     hostile = ROWS[row][number]
     refused: list[str] = []
     refuse: Callable[[RefusedEntry], None] = lambda entry: refused.append(entry.code)  # noqa: E731
-    list(read(CountingStream([LIST]), uri=URI).entries())  # what the first use imports
+    _read_the_first()
     pieces = list(hostile.pieces()) if hostile.prepared else hostile.pieces()
     before, begin, entries = peak(), time.process_time(), 0
     try:
@@ -290,5 +291,25 @@ def main(row: str, number: int) -> None:
     sys.stdout.write(json.dumps(told))
 
 
+def _read_the_first() -> None:
+    """Import what the first use imports."""
+    list(read(CountingStream([LIST]), uri=URI).entries())
+
+
+def serve() -> None:
+    """Read what the lines of stdin name, each in a child; end with the first one that fails."""
+    _read_the_first()
+    for line in sys.stdin:
+        row, number = line.split()
+        child = os.fork()
+        if child == 0:
+            main(row, int(number))
+            print(flush=True)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status:
+            sys.exit(f"{line.strip()}: ended with {os.waitstatus_to_exitcode(status)}")
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    serve()

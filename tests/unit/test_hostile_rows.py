@@ -6,7 +6,7 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,24 +32,33 @@ def cases() -> Iterator[ParameterSet]:
             yield pytest.param(row, number, hostile, id=f"{row}-{number}")
 
 
-def told_by_a_child(row: str, number: int, home: Path) -> dict[str, object]:
-    kept = environment(home).items()
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.hostile_documents", row, str(number)],
-        capture_output=True,
-        check=True,
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, int], str]]:
+    """Give who reads a document in a process of its own."""
+    kept = environment(tmp_path_factory.mktemp("home")).items()
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.support.hostile_documents"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         cwd=ROOT,
-        timeout=60,
         # What is measured is the reading, not the measuring of its coverage.
         env={name: value for name, value in kept if not name.startswith("COVERAGE")}
         | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-    )
-    told: dict[str, object] = json.loads(done.stdout)
-    return told
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked, told = process.stdin, process.stdout
+
+        def read_in_a_child(row: str, number: int) -> str:
+            print(row, number, file=asked, flush=True)
+            return told.readline()
+
+        yield read_in_a_child
 
 
 HEAVY = {"X01", "X02", "X08", "X09", "X10", "X11", "X13", "X25"}
-"""Rows about size: the others are read in this process, for a child of each would take long."""
+"""Rows about size, each read in a process of its own; the others are read in this one."""
 
 
 @pytest.mark.parametrize(("row", "number", "hostile"), list(cases()))
@@ -57,11 +66,11 @@ def test_a_hostile_document_is_answered_soon_and_in_little_memory(
     row: str,
     number: int,
     hostile: Hostile,
-    tmp_path: Path,
+    request: pytest.FixtureRequest,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     if row in HEAVY:
-        told = told_by_a_child(row, number, tmp_path)
+        told = json.loads(request.getfixturevalue("reader")(row, number))
     else:
         hostile_documents.main(row, number)
         told = json.loads(capsys.readouterr().out)
