@@ -122,6 +122,8 @@ def _in_new_words(found: tuple[Link, ...], context: Context) -> tuple[Link, ...]
         context.shows.add(BEFORE_0_9_1)
     if not words and {MODIFIED, P2, BEFORE_0_9_1} & context.shows:
         words = {"up": "index"}
+    if not words:
+        return found
     made = tuple(replace(link, rel=_renamed(link.rel, words)) for link in found)
     if made != found:
         context.note("relation-old")

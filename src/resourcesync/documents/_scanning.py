@@ -6,7 +6,7 @@ list of tokens, by C code calling C code; only the start of an element runs Pyth
 
 import pyexpat
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -70,7 +70,7 @@ class Scanner:
         self.context = context
         self._uri = context.uri
         self._tokens: list[Token] = []
-        self._marks: dict[str, int | None] = {}
+        self._marks: Mapping[str, int | None] = {}
         self._fed = 0
         self._head = b""
         self._keeping: list[str] | None = None  # what the elements of others are added to

@@ -13,6 +13,8 @@ A document becomes a flat list of tokens, so that most of the work is C code app
 Elements that do not matter leave no tokens.
 """
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
@@ -79,7 +81,8 @@ _OURS: Final = {
 }
 
 
-def marks(*, is_index: bool) -> dict[str, int | None]:
+@cache
+def marks(*, is_index: bool) -> Mapping[str, int | None]:
     """Return the token that starts each element that matters under such a root."""
     sitemap: dict[str, int | None] = {
         "url": MISPLACED if is_index else ENTRY,

@@ -199,11 +199,12 @@ def parted(
     late: list[tuple[str, str]] = []
     pairs = iter(flat or ())
     for name, value in zip(pairs, pairs, strict=True):
+        if name in known:
+            values[name] = value
+            continue
         namespace, _, local = name.rpartition(SEPARATOR)
         if namespace in ALL_RS_NAMESPACES:
             late.append((local, value))
-        elif name in known:
-            values[name] = value
         else:
             extra[f"{{{namespace}}}{local}" if namespace else name] = value
     if late and context is not None:

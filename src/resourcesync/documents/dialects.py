@@ -31,6 +31,8 @@ def narrow_header(header: Header, dialect: Dialect) -> Header:
             the header does not tell. Before 0.9.1 no document is open, so a change document needs
             ``until`` or ``modified``; before 0.9 every document needs a time.
     """
+    if dialect is Dialect.V1_1:  # it says all but the one time of the drafts
+        return header if header.modified is None else replace(header, modified=None)
     form = form_of(dialect)
     if form.is_plain:
         return _plain_header(header)

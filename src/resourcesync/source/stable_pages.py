@@ -157,8 +157,10 @@ class Rebase:
 
     def _rows(self, edits: Sequence[tuple[str, Resource | None]]) -> Iterator[Edit]:
         there = [resource for _, resource in edits if resource is not None]
-        rows = rendered(lambda some: writing.rows(some, self._header), there)
-        self._prove(there, rows)
+        rows: list[bytes] = []
+        if there:  # most pages of a large list have no edits
+            rows = rendered(lambda some: writing.rows(some, self._header), there)
+            self._prove(there, rows)
         new = iter(rows)
         for uri, resource in edits:
             yield Edit(uri, b"" if resource is None else next(new))
