@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from resourcesync.cli.main import run
+from resourcesync.cli.simulation_html import DEFINITIONS
 from resourcesync.simulator.profiles import PROFILES
 from resourcesync.wiring import scenarios
 from tests.support.command_line import Said, rows
@@ -66,8 +68,12 @@ def test_a_sweep_takes_all_values_and_writes_what_came_of_them(
         ["2h", "4"],
     ]
     page = (tmp_path / "out/report.html").read_text()
-    assert "publish.every=10m quick" in page
-    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "http" not in page, "it needs no network"
+    assert set(DEFINITIONS) <= set(re.findall("<dt>(.*?)</dt>", page))
+    latency = re.findall('<circle cx="([0-9.]+)" cy="[0-9.]+" r="5"[^>]*><title>(.*?):', page)[2:]
+    assert [name for _, name in latency] == ["10m", "2h"]
+    assert float(latency[0][0]) < float(latency[1][0]), "who publishes more often is quicker"
+    assert page.count("Consistency over time</title>") == 1
 
 
 def test_a_variant_takes_all_its_values_and_what_is_swept_later_wins(

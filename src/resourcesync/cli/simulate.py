@@ -16,13 +16,12 @@ from resourcesync.cli.output import Outcome, OutputLostError, OutputOptions, Scr
 from resourcesync.cli.stopping import heard
 from resourcesync.cli.words import NORMAL, QUIET, Line
 from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.model import wording
 
 if TYPE_CHECKING:
     from resourcesync.wiring.simulating import Run, Summary
 
-_MINUTE: Final = 60.0
 _HOUR: Final = 3_600.0
-_DAY: Final = 86_400.0
 _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "linked-data")
 
 
@@ -251,21 +250,12 @@ def _row(it: "Summary") -> list[str]:
         *it.values.values(),
         it.destination,
         f"{it.mean('consistency'):.4f}" + (f" ± {spread:.4f}" if spread else ""),
-        f"{span(it.mean('latency'))} / {span(it.mean('latency_95'))}",
+        f"{wording.span(it.mean('latency'))} / {wording.span(it.mean('latency_95'))}",
         f"{it.mean('efficiency'):.3f}",
         f"{it.mean('requests'):,.0f}",
         f"{it.mean('first_requests'):,.0f}",
         ended,
     ]
-
-
-def span(seconds: float) -> str:
-    """Return a time as people say it."""
-    if seconds < 2 * _MINUTE:
-        return f"{seconds:.1f} s"
-    if seconds < 2 * _HOUR:
-        return f"{seconds / _MINUTE:.0f} min"
-    return f"{seconds / _HOUR:.0f} h" if seconds < 4 * _DAY else f"{seconds / _DAY:.1f} d"
 
 
 def _last(runs: int, seconds: float) -> Line:

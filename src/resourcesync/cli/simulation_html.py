@@ -2,23 +2,32 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
-from html import escape
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync import __version__
+from resourcesync.cli.simulation_plots import Bar, bars, shares, times
+from resourcesync.model import wording
+from resourcesync.server.dashboard.layout import card, outcome, row, table
+from resourcesync.server.dashboard.markup import Markup, Piece, tag, together
 from resourcesync.server.dashboard.plots import Plot, Series, lines
 from resourcesync.server.dashboard.style import STYLE
 from resourcesync.wiring import scenarios
 
 if TYPE_CHECKING:
+    from resourcesync.simulator.scenario import Scenario
     from resourcesync.wiring.simulating import Summary
 
-_HEADS: Final = (
-    *("Consistency", "Latency, median (s)", "Latency, 95 % (s)", "Efficiency", "Requests"),
-    *("Bytes received", "Changes", "Lies", "Ended"),
-)
 _MOST_LINES: Final = 4
+_MOST_ROWS: Final = 24
+_GAPS: Final = tuple(digit * 10.0**power for power in (-4, -3, -2, -1) for digit in (1, 2, 5))
+_MORE_STYLE: Final = """
+dt { font-weight: 600; margin-top: .5rem; } dd { margin-left: 0; } dl { margin: 0; }
+pre { margin: 0; overflow-x: auto; font: .88rem/1.5 ui-monospace, "DejaVu Sans Mono", monospace; }
+.plots { margin: 1rem 0; }
+.wide td { white-space: nowrap; }
+.k3 { background: var(--good); } .s3 { fill: var(--good); } .l3 { stroke: var(--good); }
+"""
 
 
 def page_of(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> str:
@@ -28,93 +37,199 @@ def page_of(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> str:
         summaries: The rows.
         written: The scenario as it was written.
     """
-    return "\n".join(_page(summaries, written))
+    names = _names(summaries)
+    head = together(
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", "A simulation | resourcesync"),
+        tag("link", rel="icon", href="data:,"),
+        # The style is ours, and has no markup in it.
+        tag("style", Markup(STYLE + _MORE_STYLE)),
+    )
+    seeds = wording.counted(max((len(it.runs) for it in summaries), default=0), "seed")
+    body = tag(
+        "main",
+        tag("h1", "A simulation"),
+        tag("p", f"Each figure is the mean of {seeds}; ± is its standard error.", class_="muted"),
+        card(_table(summaries), title="Figures", look="wide"),
+        _compared(summaries, names) if len(summaries) > 1 else None,
+        tag("div", list(_over_time(summaries, names, written)), class_="plots"),
+        card(_definitions(), title="What is counted"),
+        card(tag("pre", [(it, Markup("\n")) for it in _scenario(written)]), title="The scenario"),
+    )
+    foot = tag("footer", f"resourcesync {__version__}. All times are UTC.")
+    whole = tag("html", tag("head", head), tag("body", body, foot), lang="en")
+    return f"<!doctype html>\n{whole}\n"
 
 
-def _page(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> Iterator[str]:
-    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>ResourceSync: a simulation</title>\n<style>{STYLE}</style>\n</head>"
-    yield "<body><main>"
-    yield "<h1>A simulation</h1>"
-    yield "<table><thead><tr>"
+def _names(summaries: "Sequence[Summary]") -> list[str]:
+    """Return what tells each row from the others, in few words."""
     keys = list(summaries[0].values) if summaries else []
-    yield "".join(f"<th>{escape(it)}</th>" for it in (*keys, "Destination", *_HEADS))
-    yield "</tr></thead><tbody>"
-    for summary in summaries:
-        yield "<tr>" + "".join(f"<td>{escape(it)}</td>" for it in _cells(summary)) + "</tr>"
-    yield "</tbody></table>"
-    yield from _plots(summaries, written)
-    yield _WORDS
-    yield "<h2>The scenario</h2>"
-    yield f"<pre>{escape(_scenario(written))}</pre>"
-    yield f"<footer>resourcesync {__version__}</footer></main></body>\n</html>"
+    told = [key for key in keys if len({it.values[key] for it in summaries}) > 1]
+    short = [key.rpartition(".")[2] for key in told]
+    labels = short if len(set(short)) == len(short) else told
+    are_several = len({it.destination for it in summaries}) > 1
+    found = []
+    for it in summaries:
+        values = [it.values[key] for key in told]
+        if len(told) > 1:
+            values = [f"{label}={value}" for label, value in zip(labels, values, strict=True)]
+        found.append(" ".join([*values, *([it.destination] if are_several or not told else [])]))
+    return found
 
 
-def _cells(it: "Summary") -> Iterator[str]:
+# --- figures ---
+
+
+def _table(summaries: "Sequence[Summary]") -> Markup:
+    keys = list(summaries[0].values) if summaries else []
+    heads = [*keys, "Destination", *_HEADS]
+    return table(heads, (row(heads, list(_cells(it))) for it in summaries))
+
+
+_HEADS: Final = (
+    *("#Consistency", "#Latency, median / 95 %", "#Efficiency", "#Requests", "#Received"),
+    *("#First pull", "#Changes", "#Lies", "Ended"),
+)
+
+
+def _cells(it: "Summary") -> Iterator[Piece]:
     yield from it.values.values()
     yield it.destination
-    yield f"{it.mean('consistency'):.4f} ± {it.spread('consistency'):.4f}"
-    yield f"{it.mean('latency'):,.1f}"
-    yield f"{it.mean('latency_95'):,.1f}"
-    yield f"{it.mean('efficiency'):.4f}"
-    for figure in ("requests", "received", "changes", "lies"):
-        yield f"{it.mean(figure):,.0f}"
-    yield ", ".join(sorted({run.measured.outcome for run in it.runs}))
+    spread = f" ± {it.spread('consistency'):.4f}" if len(it.runs) > 1 else ""
+    yield f"{it.mean('consistency'):.4f}{spread}"
+    yield f"{_span(it, 'latency')} / {_span(it, 'latency_95')}"
+    yield f"{it.mean('efficiency'):.3f}"
+    yield f"{it.mean('requests'):,.0f}"
+    yield wording.size(round(it.mean("received")))
+    yield f"{it.mean('first_requests'):,.0f} in {_span(it, 'first')}"
+    yield f"{it.mean('changes'):,.0f}"
+    lies = sum(run.measured.lies for run in it.runs)
+    yield wording.count(lies)
+    ended = [run.measured.outcome for run in it.runs]
+    yield [
+        outcome(is_good=word == "converged", word=f"{ended.count(word)} {word}")
+        for word in sorted(set(ended))
+    ]
 
 
-def _plots(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> Iterator[str]:
-    """Yield consistency over time, some rows in each plot."""
-    scenario = scenarios.scenario_of(dict(written))
-    for begin in range(0, len(summaries), _MOST_LINES):
-        some = summaries[begin : begin + _MOST_LINES]
-        series = tuple(Series(name=_name(it), values=_over_time(it)) for it in some)
-        points = max((len(it.values) for it in series), default=0)
+def _span(it: "Summary", figure: str) -> str:
+    return wording.span(it.mean(figure))
+
+
+# --- plots ---
+
+
+def _compared(summaries: "Sequence[Summary]", names: Sequence[str]) -> Markup:
+    """Return the rows side by side, for each measure."""
+    rows = list(zip(summaries, names, strict=True))[:_MOST_ROWS]
+
+    def shown(figure: str, form: str) -> list[Bar]:
+        return [
+            Bar(name=name, value=it.mean(figure), text=format(it.mean(figure), form))
+            for it, name in rows
+        ]
+
+    unequal = [
+        Bar(name=name, value=share, text=f"{share * 100:.3g} %")
+        for it, name in rows
+        for share in (1 - it.mean("consistency"),)
+    ]
+    waited = [
+        Bar(
+            name=name,
+            value=it.mean("latency"),
+            more=it.mean("latency_95"),
+            text=f"{_span(it, 'latency')} / {_span(it, 'latency_95')}",
+        )
+        for it, name in rows
+    ]
+    figures = (
+        shares("Not equal, on average (1 - consistency)", unequal),
+        times("Latency: median, and the line to 95 %", waited),
+        bars("Efficiency", shown("efficiency", ".3f"), most=1.0),
+        bars("Requests after the first pull", shown("requests", ",.0f")),
+    )
+    return tag("div", [card(it) for it in figures], class_="plots")
+
+
+def _over_time(
+    summaries: "Sequence[Summary]", names: Sequence[str], written: Mapping[str, Any]
+) -> Iterator[Markup]:
+    """Yield consistency over time, some rows in each plot, all on one scale."""
+    found = [(it, name, _mean_series(it)) for it, name in zip(summaries, names, strict=True)]
+    known = [value for _, _, values in found for value in values]
+    floor = _floor(min(known, default=1.0))
+    for begin in range(0, min(len(found), _MOST_ROWS), _MOST_LINES):
+        some = found[begin : begin + _MOST_LINES]
+        points = max(len(values) for _, _, values in some)
         if not points:
             continue
-        known = [value for it in series for value in it.values if value is not None]
+        scenario = _scenario_of(written, some[0][0].values)
         plot = Plot(
             title="Consistency over time",
             since=scenario.start,
             step=timedelta(seconds=scenario.duration / points),
-            series=series,
-            form=lambda value: f"{value:.4f}",
+            series=tuple(
+                Series(name=name, values=(*values, *[None] * (points - len(values))))
+                for _, name, values in some
+            ),
+            form=lambda value: f"{value:.5g}",
         )
-        yield str(lines(plot, floor_=min([*known, 0.99]), ceiling=1.0))
+        yield card(lines(plot, floor_=floor, ceiling=1.0))
 
 
-def _over_time(it: "Summary") -> tuple[float | None, ...]:
+def _scenario_of(written: Mapping[str, Any], values: Mapping[str, str]) -> "Scenario":
+    table = dict(written)
+    for key, value in values.items():
+        table = scenarios.with_value(table, key, value)
+    return scenarios.scenario_of(table)
+
+
+def _floor(least: float) -> float:
+    """Return a round number that is a little less."""
+    return 1.0 - next((gap for gap in _GAPS if gap >= 1.0 - least), 1.0)
+
+
+def _mean_series(it: "Summary") -> tuple[float, ...]:
     columns = zip(*(run.measured.series for run in it.runs), strict=False)
     return tuple(fmean(column) for column in columns)
 
 
-def _name(it: "Summary") -> str:
-    return " ".join((*(f"{key}={value}" for key, value in it.values.items()), it.destination))
+# --- words ---
 
 
-def _scenario(written: Mapping[str, Any], place: str = "") -> str:
-    """Return what the scenario says, a line for each value."""
-    found: list[str] = []
+def _definitions() -> Markup:
+    return tag("dl", [(tag("dt", name), tag("dd", text)) for name, text in DEFINITIONS.items()])
+
+
+def _scenario(written: Mapping[str, Any], place: str = "") -> Iterator[str]:
+    """Yield what the scenario says, a line for each value."""
     for key, value in written.items():
         name = f"{place}{key}"
         if isinstance(value, dict):
-            found.append(_scenario(value, f"{name}."))
+            yield from _scenario(value, f"{name}.")
         elif isinstance(value, list) and value and isinstance(value[0], dict):
-            found += [_scenario(it, f"{name}[{number}].") for number, it in enumerate(value)]
+            for number, it in enumerate(value):
+                yield from _scenario(it, f"{name}[{number}].")
         else:
-            found.append(f"{name} = {value!r}")
-    return "\n".join(found)
+            yield f"{name} = {value!r}"
 
 
-_WORDS: Final = """<h2>What is counted</h2>
-<dl>
-<dt>Consistency</dt><dd>The share of the resources, of those that the origin has or the Destination
-holds, that are equal on both sides; the mean over time from the end of the first pull.</dd>
-<dt>Latency</dt><dd>From a change at the origin until the Destination has that version, or a later
-one, of the resource; or has it no more, if it is gone.</dd>
-<dt>Efficiency</dt><dd>Bytes of resources that were put in place, of all bytes received; documents
-and answers that brought nothing are received too.</dd>
-<dt>Lies</dt><dd>How often a Destination called itself in sync and was not. It must be 0.</dd>
-<dt>Ended</dt><dd>Converged: equal at the end, when all was quiet. Waiting: not equal, and it said
-so. Silently wrong: not equal, and it said that it was.</dd>
-</dl>"""
+DEFINITIONS: Final = {
+    "From when on": "All but the first pull is counted from the end of the first pull on.",
+    "Consistency": "The share of the resources, of those that the origin has or the Destination"
+    " holds, that are equal on both sides; the mean over time.",
+    "Latency": "From a change at the origin until the Destination has that version of the resource,"
+    " or a later one; or has it no more, if it is gone. Changes that did not come before the end"
+    " have none.",
+    "Efficiency": "Bytes of resources that were put in place, of all bytes received: documents, the"
+    " rest of packages, header fields and answers that brought nothing are received too.",
+    "Requests": "All that were sent, also those that got no answer or nothing new.",
+    "First pull": "Its requests, and how long it took.",
+    "Lies": "How often a Destination called itself in sync and was not. It must be 0.",
+    "Ended": "Converged: equal at the end, when all was quiet. Waiting: not equal, and it said so."
+    " Silently wrong: not equal, and it said that it was.",
+}
+"""What each figure is, as the page says it."""

@@ -74,6 +74,15 @@ def age(seconds: float) -> str:
     return f"{whole // _DAY} d"
 
 
+def span(seconds: float) -> str:
+    """Return a time span to compare with others: ``57.7 s``, ``97 min``, ``38 h``, ``4.5 d``."""
+    if seconds < 2 * _MINUTE:
+        return f"{seconds:.1f} s"
+    if seconds < 2 * _HOUR:
+        return f"{seconds / _MINUTE:.0f} min"
+    return f"{seconds / _HOUR:.0f} h" if seconds < 4 * _DAY else f"{seconds / _DAY:.1f} d"
+
+
 def moment(value: datetime) -> str:
     """Return ``2026-11-20 11:04:09Z``."""
     return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")

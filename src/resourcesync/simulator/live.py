@@ -140,7 +140,7 @@ class LiveSource:
             WELL_KNOWN: self._description,
             CAPABILITIES: self._capabilities,
             settings.resource_list: lambda: self._resource_list(now),
-            settings.change_list: lambda: self._change_list(now),
+            settings.change_list: self._change_list,
         }
         if path in documents:
             header, entries = documents[path]()
@@ -225,8 +225,7 @@ class LiveSource:
         header = Header(capability=Capability.RESOURCE_LIST, at=now, links=self._up(CAPABILITIES))
         return header, [self._resource(number) for number in sorted(self._held)]
 
-    def _change_list(self, now: datetime) -> tuple[Header, Sequence[Change]]:
-        del now
+    def _change_list(self) -> tuple[Header, Sequence[Change]]:
         first = self._changes[0].time if self.events > len(self._changes) else self._began
         header = Header(
             capability=Capability.CHANGE_LIST, from_=first, links=self._up(CAPABILITIES)

@@ -261,7 +261,8 @@ def _days(plot: Plot) -> Markup:
     span = (until - plot.since) / timedelta(seconds=1) or 1.0
     room = WIDTH - _LEFT - _RIGHT
     marks = []
-    for moment, label in days_between(plot.since, until):
+    labels = days_between(plot.since, until)
+    for moment, label in labels[:: ceil(len(labels) / _MOST_LABELS) or 1]:
         x = _LEFT + room * ((moment - plot.since) / timedelta(seconds=1)) / span
         marks.append(tag("line", x1=x, x2=x, y1=_TOP, y2=HEIGHT - _BOTTOM, class_="grid day"))
         if x < WIDTH - 40:
