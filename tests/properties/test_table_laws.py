@@ -152,6 +152,9 @@ def _check(
     assert [copy.uri for copy in unlisted] == [
         d.copy.uri for d in decisions if isinstance(d, Keep) and d.copy.uri not in said
     ]
+    filtered = [d.copy for d in decisions if isinstance(d, Keep) and d.listed]
+    assert list(tables.read_copies([joined.filtered])) == filtered
+    assert joined.filtered_rows == len(filtered)
     _check_counts(tables, joined, (work, rest, unlisted), rows)
     ends = {row.uri for row in everything if row.change}
     pairs = [(first, other) for first, other in conflicts if first.uri not in ends]

@@ -196,9 +196,10 @@ class SharedBaseline(Baseline):
                 yield from decide(copies, (listed_of(row.listed),), sweeping=False, obeying=obeying)
 
     def _unlisted(self, joined: Joined, *, sweeping: bool) -> Iterator[Decision]:
-        if not joined.unlisted_rows:
-            return
-        for copy in self._crew.tables.read_copies([joined.unlisted]):
+        tables = self._crew.tables
+        for copy in tables.read_copies([joined.filtered] if joined.filtered_rows else []):
+            yield Keep(copy, listed=True)
+        for copy in tables.read_copies([joined.unlisted] if joined.unlisted_rows else []):
             yield TakeAway(copy, ABSENT) if sweeping else Keep(copy)
 
     def _keep_resting(self, joined: Joined) -> None:

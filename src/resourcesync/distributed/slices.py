@@ -15,12 +15,12 @@ from resourcesync.destination.tasks import next_try
 from resourcesync.distributed.crew import Crew
 from resourcesync.distributed.lists import host_of
 from resourcesync.distributed.units import Bringing, Brought, Terms
-from resourcesync.distributed.work import TOLD
+from resourcesync.distributed.work import BEGUN, TOLD
 from resourcesync.errors import BudgetError, StateError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.engines import Outcome
-from resourcesync.ports.mirror import Copy, Pending, Step, Task
+from resourcesync.ports.mirror import Copy, Fixity, Pending, Step, Task
 from resourcesync.ports.tables import DoneRow, Slice, WorkRow
 
 _WORK: Final = "work/"
@@ -80,15 +80,17 @@ class Slices:
             exchange.remove(name)
 
     def _doubt(self, work: str) -> None:
-        """Hold nothing for known of the copies of a slice: some may be others by now."""
-        file = self._crew.exchange.receive(work)
-        if file is None:
+        """Hold nothing for known of what a slice has, if it was begun: some may be there by now."""
+        exchange = self._crew.exchange
+        begun = f"{_DONE}{work.removeprefix(_WORK)}{BEGUN}"
+        file = exchange.receive(work)
+        if file is None or next(exchange.names(begun), None) is None:
             return
         rows = self._crew.tables.read_work(file)
         while group := list(islice(rows, _CHUNK)):
             copies = [row.copy for row in group if row.copy is not None]
             self._crew.state.known(copies, [row.listed.uri for row in group])
-            self._crew.state.commit(Step(doubted=[forgotten(copy) for copy in copies]))
+            self._crew.state.commit(Step(doubted=[_unknown(row) for row in group]))
 
     # --- bringing ---
 
@@ -184,7 +186,7 @@ class Slices:
         while group := list(islice(pairs, _CHUNK)):
             self._remember(group)
         exchange.remove(work)  # first: without it, the other is nobody's
-        for name in (done, f"{done}{TOLD}", f"{done}.begun"):
+        for name in (done, f"{done}{TOLD}", f"{done}{BEGUN}"):
             exchange.remove(name)
 
     def _remember(self, pairs: list[tuple[WorkRow, DoneRow]]) -> None:
@@ -269,6 +271,14 @@ class _Total:
     def __init__(self) -> None:
         self.rows = 0
         self.size = 0
+
+
+def _unknown(row: WorkRow) -> Copy:
+    """Return the copy at the place of a row of which nothing is known; it may not be there."""
+    listed, copy = row.listed, row.copy
+    if copy is None:
+        copy = Copy(listed.uri, listed.path, 0, "", "", None, "", "", "", Fixity.UNVERIFIED, 0)
+    return forgotten(copy)
 
 
 def _closable(outcomes: Iterator[Outcome]) -> Generator[Outcome, None, None]:

@@ -32,7 +32,7 @@ from resourcesync.ports.tables import DoneRow, Tables, WorkRow
 
 TOLD: Final = ".told"
 """What the name of the file ends with that has what a unit told, beside its rows."""
-_BEGUN: Final = ".begun"
+BEGUN: Final = ".begun"
 """The same for the mark that a slice was begun: then some of it may be in place."""
 _GROUP: Final = 1_000
 
@@ -189,7 +189,7 @@ class _Slice:
 
     def _is_begun(self) -> bool:
         """Whether the slice was begun before; from now on it was."""
-        name = f"{self._unit.name}{_BEGUN}"
+        name = f"{self._unit.name}{BEGUN}"
         if self._tools.exchange.receive(name) is not None:
             return True
         mark = self._tools.file(name)

@@ -96,6 +96,9 @@ class Joined(NamedTuple):
         slices: The files of what is to be looked at.
         unlisted: A file of the copies that nothing lists, in URI order.
         unlisted_rows: How many these are.
+        filtered: A file of the copies that are listed and not wanted, or whose row cannot be used,
+            in URI order; they stay as they are.
+        filtered_rows: How many these are.
         resting: A file of the listed rows that are left out because they rest.
         resting_rows: How many these are.
         conflicts: A file of the rows of URIs that one Resource List gives twice, differently, and
@@ -113,6 +116,8 @@ class Joined(NamedTuple):
     slices: tuple[Slice, ...]
     unlisted: str
     unlisted_rows: int
+    filtered: str
+    filtered_rows: int
     resting: str
     resting_rows: int
     conflicts: str
@@ -177,7 +182,7 @@ class Tables(Protocol):
         Of a URI, the last row of ``changed`` counts, else its one row in ``listed``; a ``deleted``
         one counts as not listed, and is in no slice, except that its copy is not *unlisted* but in
         a slice (with ``change`` ``deleted``). A ``filtered`` one is in no slice, and its copy is
-        not unlisted. A copy is *surely* what is listed when lengths do not differ and: the listed
+        *filtered*, not unlisted. A copy is *surely* what is listed when lengths do not differ and: the listed
         hash is not empty and equals ``listed`` or ``digests`` of the copy; or it is empty and
         ``lastmod`` is told and equal. A copy of negative length, or with the signature ``altered``,
         never is.

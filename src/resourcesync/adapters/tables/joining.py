@@ -87,8 +87,8 @@ CREATE TEMP TABLE before AS SELECT {_COPY_COLUMNS}, c.n
 FROM copies c JOIN (FROM found WHERE kind = {_TO_DO}) f ON c.n = f.c
 """  # noqa: S608 - the same
 
-_UNLISTED_COPIES: Final = f"""
-SELECT {_COPY_COLUMNS} FROM copies c JOIN (FROM found WHERE kind = {_UNLISTED}) f ON c.n = f.c
+_COPIES_OF: Final = f"""
+SELECT {_COPY_COLUMNS} FROM copies c JOIN (FROM found WHERE kind = {{kind}}) f ON c.n = f.c
 ORDER BY c.uri
 """  # noqa: S608 - the same
 
@@ -141,7 +141,13 @@ def join(
         unsure=slices.unsure,
         slices=tuple(slices.made),
         unlisted=str(into / "unlisted.parquet"),
-        unlisted_rows=_write(work, _UNLISTED_COPIES, into / "unlisted.parquet", COPIES),
+        unlisted_rows=_write(
+            work, _COPIES_OF.format(kind=_UNLISTED), into / "unlisted.parquet", COPIES
+        ),
+        filtered=str(into / "filtered.parquet"),
+        filtered_rows=_write(
+            work, _COPIES_OF.format(kind=_LEFT), into / "filtered.parquet", COPIES
+        ),
         resting=str(into / _RESTING),
         resting_rows=resting_rows,
         conflicts=str(into / "conflicts.parquet"),
