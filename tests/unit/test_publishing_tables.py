@@ -121,6 +121,8 @@ def test_a_moment_is_read_in_each_of_its_forms(
         (f"{BASE}b", None, None, "", ""),
         (f"{BASE}c", None, 3, "sha-256:" + "01" * 32, ""),
     ]
+    world.values = {}  # they are remembered
+    assert world.publish().publication.written == ()
 
 
 def test_a_text_that_is_no_moment_is_a_fault_of_its_row(world: TableWorld) -> None:
