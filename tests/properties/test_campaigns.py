@@ -2,15 +2,18 @@
 
 import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from campaigns import fuzz
 from campaigns.__main__ import NAMES, load, main
 from campaigns.arxiv import Truth
 from campaigns.generated import installed
 from campaigns.outcome import Asked, Outcome, line, table
+from fuzz.targets import TARGETS
 from resourcesync.model.resources import Change
 from tests.support.racing import race
 
@@ -60,6 +63,38 @@ def test_the_first_violation_is_the_one_to_see_again() -> None:
 def test_a_campaign_of_uris_finds_no_violation(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["uris", "--size", "3000"]) == 0
     assert "places checked" in capsys.readouterr().out
+
+
+def test_a_campaign_of_fuzzing_gives_each_target_its_share(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert set(fuzz.SHARES) == set(TARGETS)
+    assert sum(fuzz.SHARES.values()) == 1_000
+
+    assert main(["fuzz", "--size", "300", "--seed", "5"]) == 0
+    told = capsys.readouterr().out
+    assert "documents: inputs    24\n" in told
+    assert told.splitlines()[-1].startswith("fuzz: 300 inputs, seed 5: 0 violations, ")
+
+
+def test_the_seed_that_finds_a_fault_finds_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object, data: bytes) -> str:
+        assert b"-" not in data, "a fault"
+        return "moment"
+
+    monkeypatch.setattr(type(TARGETS["datetimes"]), "run", fail)
+    monkeypatch.setattr(fuzz, "SHARES", {"datetimes": 1_000})
+    monkeypatch.setattr(fuzz, "ROUND", 20)
+    monkeypatch.setattr(fuzz, "ProcessPoolExecutor", ThreadPoolExecutor)
+
+    first = fuzz.run(Asked(size=60, seed=3, folder=tmp_path))
+
+    assert first.again == (3, 20)
+    assert "AssertionError" in first.violations[0]
+    assert first.violations[0].endswith("b'-'")
+    assert fuzz.run(Asked(size=20, seed=3, folder=tmp_path)).violations == first.violations[:1]
 
 
 def test_a_campaign_of_subscribers_finds_no_violation(capsys: pytest.CaptureFixture[str]) -> None:
