@@ -3,7 +3,8 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from concurrent.futures import BrokenExecutor
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import pytest
@@ -69,9 +70,16 @@ def test_an_engine_that_is_closed_gives_up_what_is_under_way_and_leaves_no_proce
         pids = engines.children("spawn_main")
         assert begun(unit)[0] in pids
 
+        following = [engine.submit(do_piece, Piece(n, str(tmp_path)), Share()) for n in "abcde"]
+
     assert engines.gone(pids)
-    with pytest.raises(Exception, match=r"terminated|Cancelled"):
+    assert (tmp_path / "long.tidy").exists()
+    with pytest.raises(BrokenExecutor):
         promise.result()
+    for other in following:
+        with suppress(Exception):
+            other.result()
+    assert not (tmp_path / "e.begun").exists()
     with pytest.raises(EngineError):
         engine.submit(do_piece, unit, Share())
 
@@ -108,6 +116,7 @@ def test_processes_end_with_the_one_that_began_them_even_if_that_is_killed(tmp_p
         process.kill()
 
     assert engines.gone([worker])
+    assert (tmp_path / "long.tidy").exists()
 
 
 def test_an_executor_of_others_stays_theirs(tmp_path: Path) -> None:

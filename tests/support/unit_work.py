@@ -40,7 +40,10 @@ def do_piece(piece: Piece, share: Share) -> Outcome:
         case "dies first" if len(begun(piece)) == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         case "lasts":
-            time.sleep(60)
+            try:
+                time.sleep(60)
+            finally:
+                (folder / f"{piece.name}.tidy").touch()
         case _:
             time.sleep(0.02)
     (folder / f"{piece.name}.done").write_text(f"{share.rate} {share.jobs}")

@@ -1,10 +1,15 @@
 """Units on an executor of ``concurrent.futures`` that a program has already."""
 
+from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import Any
 
 from resourcesync.adapters.engines.performing import perform
 from resourcesync.errors import EngineError
-from resourcesync.ports.engines import Promise, Share, Unit, Work
+from resourcesync.ports.engines import Outcome, Promise, Share, Unit, Work
+
+How = Callable[[Work, Any, Share], Outcome]
+"""What a worker does with the work and its unit."""
 
 
 class ExecutorEngine:
@@ -30,7 +35,7 @@ class ExecutorEngine:
         Raises:
             EngineError: The executor was ended, or its workers died.
         """
-        return submit(self._executor, work, unit, share)
+        return submit(self._executor, perform, work, unit, share)
 
     def mend(self) -> bool:
         """Return ``False``: only its owner can make another."""
@@ -40,14 +45,14 @@ class ExecutorEngine:
         """Leave the executor as it is."""
 
 
-def submit(executor: Executor, work: Work, unit: Unit, share: Share) -> Promise:
-    """Begin a unit on an executor.
+def submit(executor: Executor, how: How, work: Work, unit: Unit, share: Share) -> Promise:
+    """Begin a unit on an executor, in the way of its workers.
 
     Raises:
         EngineError: The executor was ended, or its workers died.
     """
     try:
-        return executor.submit(perform, work, unit, share)
+        return executor.submit(how, work, unit, share)
     except RuntimeError as error:  # a broken executor is one, too
         raise EngineError("the executor takes no more work", evidence=(("got", f"{error}"),)) from (
             error
