@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from resourcesync.destination.options import PullMode, PullOptions
 from resourcesync.destination.proving import Rolling
 from resourcesync.destination.reports import AuditReport, Finding, MirrorStatus, RunReport
 from resourcesync.errors import ConfigurationError
-from resourcesync.wiring import machine, mirrors, stores
+from resourcesync.wiring import engines, machine, mirrors, stores
 
 
 class Mirror:
@@ -39,6 +40,9 @@ class Mirror:
         folder: The mirror's folder, made by the first pull; or the address of a store that a
             plug-in is for, such as ``s3://bucket/prefix``.
         state: The folder for the memory of a mirror in a store, which must be named then.
+        engine: Who does the units of a pull into a store that all workers reach, such as
+            ``processes:4``, ``dask://HOST:PORT``, ``spark://HOST:PORT``, or an executor of
+            ``concurrent.futures``; the rows of the copies are a table then.
         **options: See `MirrorOptions`.
 
     Raises:
@@ -51,10 +55,13 @@ class Mirror:
         folder: str | os.PathLike[str],
         *,
         state: str | os.PathLike[str] | None = None,
+        engine: str | Executor | None = None,
         **options: Unpack[MirrorOptions],
     ) -> None:
         self.source = source
         self._home = _home_of(folder, state)
+        if engine is not None:
+            self._home = self._home._replace(workers=engines.Workers(engine=engine))
         self.folder = self._home.folder
         self._options, self._network = mirror_settings(options)
         self._calls = Calls(machine.system_clock())
@@ -81,7 +88,7 @@ class Mirror:
         if self.source is None and not mirrors.is_mirror(self.folder):
             raise mirrors.not_a_mirror(self.folder)
         with mirrors.open_destination(
-            self._home if self._home.store else self.folder,
+            self._home if self._home.store or self._home.workers else self.folder,
             source=self.source,
             network=self._network,
             report=self._calls.report,

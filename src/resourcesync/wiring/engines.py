@@ -1,6 +1,7 @@
 """Which engine does the units of a pull: processes, Dask and Spark are ours, others plug-ins'."""
 
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -17,6 +18,7 @@ _FORMS: Final = (
     "spark://HOST:PORT",
     "spark:local[2]",
 )
+_SLOTS: Final = 8
 _METHODS: Final = ("submit", "mend", "close")
 
 
@@ -25,23 +27,23 @@ class Workers:
     """Who does the units of a pull.
 
     Attributes:
-        engine: Its address.
+        engine: Its address; or an executor that a program has already.
         units: Most units of one host at a time.
         slice_rows: The most rows of a unit that fetches.
     """
 
-    engine: str = "processes"
-    units: int = 8
+    engine: str | Executor = "processes"
+    units: int = _SLOTS
     slice_rows: int = SLICE_ROWS
 
 
 @contextmanager
-def open_engine(address: str, workers: int | None = None) -> Iterator[Engine]:
+def open_engine(address: str | Executor, workers: int | None = None) -> Iterator[Engine]:
     """Open an engine; it is closed after the block.
 
     Args:
         address: Such as ``processes``, ``processes:4``, ``dask://127.0.0.1:8786``,
-            ``spark://master:7077`` or ``spark:local[2]``.
+            ``spark://master:7077`` or ``spark:local[2]``; or an executor, which stays its owner's.
         workers: Most units at a time; ``None`` takes what the address says, or what there is.
 
     Raises:
@@ -50,6 +52,11 @@ def open_engine(address: str, workers: int | None = None) -> Iterator[Engine]:
     """
     if workers is not None and workers < 1:
         raise ConfigurationError(f"the number of workers must be at least 1, not {workers}")
+    if isinstance(address, Executor):
+        from resourcesync.adapters.engines.executors import ExecutorEngine  # noqa: PLC0415 - seldom
+
+        yield ExecutorEngine(address, workers or _SLOTS)
+        return
     name = address.partition(":")[0]
     if name not in plugins.names(plugins.ENGINES):
         raise ConfigurationError(

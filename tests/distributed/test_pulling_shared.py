@@ -1,0 +1,150 @@
+"""A pull by workers into a shared folder, over real HTTP: what users run."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from resourcesync import Mirror
+from resourcesync.cli.main import run
+from tests.support import nginx
+
+pytestmark = pytest.mark.skipif(not nginx.installed(), reason="nginx is not installed")
+
+
+class Site:
+    """A published tree that nginx serves; its lists have five entries each."""
+
+    def __init__(self, root: Path, server: nginx.Nginx) -> None:
+        self.root = root
+        self.server = server
+        self.url = server.url
+
+    def publish(self) -> None:
+        words = ["publish", str(self.root), "--url", self.url, "--max-entries", "5", "-q"]
+        assert run(words) == 0
+
+    def files(self) -> dict[str, bytes]:
+        return _files(self.root / "data", self.root)
+
+    def asked(self) -> list[str]:
+        return [it.target for it in self.server.take() if it.target.startswith("/data/")]
+
+
+def _files(folder: Path, root: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(root)): path.read_bytes() for path in found}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    root = tmp_path / "site"
+    (root / "data").mkdir(parents=True)
+    for number in range(23):
+        (root / "data" / f"{number:02}.txt").write_text(f"text {number}\n")
+    with nginx.serving(root, tmp_path / "nginx") as server:
+        made = Site(root, server)
+        made.publish()
+        yield made
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(3) as executor:
+        yield executor
+
+
+def test_workers_bring_all_once_and_later_what_changed(
+    site: Site, pool: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    mirror = Mirror(site.url, f"file://{store}", state=tmp_path / "home", engine=pool)
+
+    first = mirror.pull()
+    assert (first.state, first.created, first.listed) == ("in sync", 23, 23)
+    assert _files(store / "data", store) == site.files()
+    assert sorted(site.asked()) == [f"/data/{number:02}.txt" for number in range(23)]
+
+    (site.root / "data" / "03.txt").write_text("other\n")
+    (site.root / "data" / "04.txt").unlink()
+    (site.root / "data" / "99.txt").write_text("new\n")
+    site.publish()
+    later = mirror.pull()
+    assert (later.state, later.created, later.updated, later.deleted) == ("in sync", 1, 1, 1)
+    assert _files(store / "data", store) == site.files()
+    again = mirror.pull(mode="baseline")
+    assert (again.state, again.same, again.requests) == ("in sync", 23, again.requests)
+    assert sorted(site.asked()) == ["/data/03.txt", "/data/99.txt"]
+    assert mirror.audit(method="hash").in_sync
+
+    # Another machine begins with what is in the store: rows and copies.
+    shutil.rmtree(tmp_path / "home")
+    moved = Mirror(site.url, f"file://{store}", state=tmp_path / "elsewhere", engine=pool)
+    assert (moved.pull().state, site.asked()) == ("in sync", [])
+
+
+def test_rows_move_into_a_table_and_back(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, home = tmp_path / "store", tmp_path / "home"
+    store.mkdir()
+    pull = ["pull", site.url, f"file://{store}", "--state", str(home)]
+    assert run([*pull, "-q"]) == 0
+    assert run([*pull, "--engine", "processes:1"]) == 2
+    assert f"resourcesync tables make file://{store}" in capsys.readouterr().err
+    before = _told(["audit", str(home), "--method", "hash"], capsys)
+
+    made = _told(["tables", "make", str(home)], capsys)
+    assert (made["copies"], made["parts"]) == (23, 1)
+    told = json.loads((store / ".resourcesync" / "copies" / "copies.json").read_text())
+    assert [part["rows"] for part in told["parts"]] == [23]
+    assert _told(["tables", "show", str(home)], capsys)["copies"] == 23
+    after = _told(["audit", str(home), "--method", "hash"], capsys)
+    varying = {"seconds", "audit", "run", "time"}
+    assert {k: v for k, v in after.items() if k not in varying} == {
+        k: v for k, v in before.items() if k not in varying
+    }
+    assert run([*pull, "-q"]) == 0
+
+    assert _told(["tables", "unmake", str(home)], capsys)["parts"] == 0
+    assert not list((store / ".resourcesync" / "copies").glob("*.parquet"))
+    assert run(["tables", "show", str(home)]) == 2
+    assert run([*pull, "-q"]) == 0
+    assert len(site.asked()) == 23, "nothing was fetched twice"
+
+
+def _told(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    capsys.readouterr()
+    assert run([*words, "--json"]) == 0
+    end: dict[str, object] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return end
+
+
+def test_an_engine_needs_a_place_that_workers_reach(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["pull", site.url, str(tmp_path / "copy"), "--engine", "processes"]
+
+    assert run(words) == 2
+
+    said = capsys.readouterr().err
+    assert "which other workers do not reach" in said
+    assert "file:///PATH" in said
+    assert not (tmp_path / "copy").exists()
+
+
+def test_an_engine_that_does_not_answer_changes_nothing(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    words = ["pull", site.url, f"file://{store}", "--state", str(tmp_path / "home")]
+
+    assert run([*words, "--engine", "no-such-engine:3"]) == 2
+
+    assert "there is no engine" in capsys.readouterr().err
+    assert _files(store / "data", store) == {}
