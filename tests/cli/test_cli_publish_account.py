@@ -230,6 +230,16 @@ def test_the_following_of_standard_input_ends_with_it(tmp_path: Path) -> None:
     assert done.end["exit"] == 0
 
 
+def test_an_empty_pipe_is_no_empty_source(tmp_path: Path) -> None:
+    words = ["publish", "feed:-", "--url", "https://h/", "--out", "out"]
+
+    done = run_program(script("resourcesync"), *words, cwd=tmp_path)
+
+    assert done.code == 2
+    assert "feed:- tells of no resource at all" in done.stderr
+    assert not (tmp_path / "out/resourcesync").exists()
+
+
 def test_the_systems_are_listed_with_the_plug_ins(said: Said) -> None:
     assert run(["plugins"]) == 0
 

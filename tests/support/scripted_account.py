@@ -35,6 +35,8 @@ class ScriptedSystem(TellingSystem):
         self.asked: list[str] = []
         self.options: AccountOptions | None = None
         self.on_lot: Callable[[], None] = lambda: None
+        self.fails: Exception | None = None
+        """What is raised in place of an answer, if anything is."""
         self.lots: list[Told] = []
         """What is told in place of the log, if there is anything."""
 
@@ -50,6 +52,8 @@ class ScriptedAccount(TellingAccount):
 
     def position(self) -> str:
         self.system.asked.append("position")
+        if self.system.fails is not None:
+            raise self.system.fails
         return super().position() if self.system.has_log else ""
 
     def resources(self) -> Iterator[Resource]:

@@ -17,7 +17,7 @@ ConfigurationError
   own-publication    The mirror holds what is published at the same address; see the hint.
   links-unknown      The mirror does not know yet what entries link to; pull a whole list once.
   empty-account      The other system tells of no resource at all; see the hint.
-  many-refused       More than 1 % of a table's rows cannot be published; see the hint.
+  many-refused       Too many rows of a table cannot be published; see the hint.
   many-gone          The other system tells of less than half of what it had; see the hint.
   empty-tree         Nothing is left to publish, though there was something; see the hint.
   glob               A pattern of --include or --exclude cannot be understood.
@@ -123,6 +123,7 @@ warning
   no-time            A list does not tell its time, so each pull takes the whole list.
   change-gap         The Change Lists do not reach back; a newer Resource List makes up for it.
   lists-moved        The Source's lists are not where they were; they are looked for anew.
+  log-lost           The log of another system cannot be gone on with: all is read again.
   memory-restored    A mirror without a memory here begins with the copy in its store.
   set-aside          A file was not what is known here; it is kept in the quarantine.
   rewritten          The Source rewrote its Change List; a baseline was done.

@@ -16,7 +16,8 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import Account, AccountOptions, WritableAccount
 from resourcesync.ports.catalogue import Posted
-from resourcesync.wiring import accounts, catalogues
+from resourcesync.wiring import catalogues
+from resourcesync.wiring.account_opening import opened
 from resourcesync.wiring.account_values import check_address, revealed
 from resourcesync.wiring.exploring import open_fetcher
 from resourcesync.wiring.mirrors import Network
@@ -102,7 +103,7 @@ def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator
             clock=clock,
             fetcher=partial(open_fetcher, network=Network(), clock=clock),
         )
-        with accounts.opened(options) as account:
+        with opened(options) as account:
             if not isinstance(account, WritableAccount):
                 raise ConfigurationError(
                     f"{address} tells of resources, and takes nothing",

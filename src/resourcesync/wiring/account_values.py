@@ -14,6 +14,8 @@ from resourcesync.wiring import catalogues, publishing
 
 VALUES: Final = "account.values"
 """The note of the values that were given the last time."""
+_URL: Final = "account.url"
+_GIVEN: Final = "account.first-values"
 _MOST: Final = 64 * 1024
 # What stands behind a user's colon is no port; a password may have a slash that is not escaped.
 _SECRET: Final = re.compile(r"pass|secret|token|api_?key|credential", re.IGNORECASE)
@@ -73,25 +75,21 @@ def to_remember(values: Mapping[str, str]) -> str:
     return msgspec.json.encode(kept, order="sorted").decode()
 
 
-def known_values(path: Path) -> dict[str, str]:
-    """Return the values that were remembered in a catalogue; none where there is none.
+def first_told(url: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the notes of what was given the first time, before anything is published."""
+    return {_URL: url, _GIVEN: to_remember(values)}
+
+
+def known_by(catalogue: PostedCatalogue) -> tuple[str, dict[str, str]]:
+    """Return what a catalogue remembers: the Source's address, empty for none, and the values.
 
     Raises:
         StateError: The catalogue is damaged.
     """
-    if not path.is_file():
-        return {}
-    with PostedCatalogue(path) as catalogue:
-        text = catalogue.note(VALUES)
+    text = catalogue.note(VALUES) or catalogue.note(_GIVEN) or "{}"
     try:
-        return msgspec.json.decode(text or "{}", type=dict[str, str])
+        values = msgspec.json.decode(text, type=dict[str, str])
     except msgspec.MsgspecError as error:
         raise StateError("the values of --with in the catalogue are damaged") from error
-
-
-def known_url(path: Path) -> str:
-    """Return the address of the Source that a catalogue is published as; empty for none."""
-    if not path.is_file():
-        return ""
-    with PostedCatalogue(path) as catalogue:
-        return publishing.decode_settings(catalogue.note(catalogues.NOTE)).url
+    url = publishing.decode_settings(catalogue.note(catalogues.NOTE)).url
+    return url or catalogue.note(_URL) or "", values

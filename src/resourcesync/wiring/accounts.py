@@ -1,29 +1,31 @@
 """What other systems say of their resources is followed in a catalogue of ours, and published."""
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final
 
-from resourcesync.adapters.catalogue import PostedCatalogue
-from resourcesync.errors import ConfigurationError, DiscontinuityError, ResourceSyncError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.adapters.catalogue import FEW, Loss, PostedCatalogue
+from resourcesync.errors import ConfigurationError, DiscontinuityError
+from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock, Omission
+from resourcesync.ports import Clock
 from resourcesync.ports.accounts import Account, AccountOptions, PublishedAccount, Told
 from resourcesync.ports.catalogue import Posted
-from resourcesync.source.saying import fault_of
+from resourcesync.source.scan import Left
 from resourcesync.wiring import catalogues, plugins, publishing
+from resourcesync.wiring.account_entries import Sayable
+from resourcesync.wiring.account_opening import closing, opened
 from resourcesync.wiring.account_values import (
     VALUES,
     check_address,
-    known_url,
-    known_values,
+    first_told,
+    known_by,
     revealed,
     to_remember,
 )
@@ -31,24 +33,18 @@ from resourcesync.wiring.exploring import open_fetcher
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.publishing import Asked, Published
 
-if TYPE_CHECKING:
-    from resourcesync.ports.accounts import AccountFactory
-
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[^\x00-\x1f\x7f]+")
 _POSITION: Final = "account.position"
 _READ: Final = "account.read"
 _SYSTEM: Final = "account.system"
 _BASE: Final = "account.base"
+_PUBLISHED: Final = "account.published"
 _MOST_GONE: Final = 0.5
-_AT_ONCE: Final = 500
-_MOST_OMITTED: Final = 100
 _SECOND: Final = 1_000_000
 READ_AGAIN: Final = 7 * 86_400.0
 """Seconds after which all is read again where changes are told."""
 LOOK_AGAIN: Final = 4 * 3_600.0
 """Seconds after which all is read again where no changes are told."""
-
-_Entry = TypeVar("_Entry", Resource, Change)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,33 +73,6 @@ def is_address(text: str) -> bool:
     """Whether what is to be published is another system, and no folder."""
     match = _ADDRESS.fullmatch(text)
     return match is not None and match[1] in plugins.names(plugins.ACCOUNTS)
-
-
-@contextmanager
-def opened(options: AccountOptions) -> Iterator[Account]:
-    """Open an account.
-
-    Raises:
-        ConfigurationError: No plug-in is for its address, or it cannot be used.
-    """
-    scheme = options.address.partition(":")[0]
-    factory: AccountFactory = plugins.load(plugins.ACCOUNTS, scheme)
-    try:
-        manager = factory(options)
-        account = manager.__enter__()
-    except ResourceSyncError:
-        raise
-    except Exception as error:
-        raise ConfigurationError(
-            f"the plug-in for {scheme}: cannot be used",
-            evidence=(("got", f"{type(error).__name__}: {error}"[:500]),),
-            hint="resourcesync plugins says which package brings it",
-            code="bad-plugin",
-        ) from error
-    try:
-        yield account
-    finally:
-        manager.__exit__(None, None, None)
 
 
 def publish_account(
@@ -171,22 +140,33 @@ def _following(
     if asked.dry_run:
         raise ConfigurationError("what other systems say is recorded: there is no dry run")
     path = followed.out / publishing.CATALOGUE
-    url = str(chosen.get("url") or known_url(path))
-    if not url:
-        again = f"resourcesync publish {followed.address} --url https://HOST/ --out {followed.out}"
-        raise ConfigurationError("the address of the resources is not known yet", hint=again)
-    publishing.check_address(url)
-    followed = replace(followed, values=followed.values or known_values(path))
-    options = AccountOptions(
-        address=followed.address,
-        base_uri=url if url.endswith("/") else f"{url}/",
-        values=revealed(followed.values),
-        memory=str(path.parent / "account"),
-        out=str(followed.out),
-        clock=clock,
-        fetcher=partial(open_fetcher, network=followed.network, clock=clock),
-    )
-    with opened(options) as account, catalogues.open_catalogue(path) as catalogue:
+    with ExitStack() as held:
+        catalogue = held.enter_context(catalogues.open_catalogue(path)) if path.is_file() else None
+        known_url, known_values = ("", {}) if catalogue is None else known_by(catalogue)
+        url = str(chosen.get("url") or known_url)
+        if not url:
+            again = f"resourcesync publish {followed.address} --url https://HOST/"
+            raise ConfigurationError(
+                "the address of the resources is not known yet",
+                hint=f"{again} --out {followed.out}",
+            )
+        publishing.check_address(url)
+        followed = replace(followed, values=followed.values or known_values)
+        options = AccountOptions(
+            address=followed.address,
+            base_uri=url if url.endswith("/") else f"{url}/",
+            values=revealed(followed.values),
+            memory=str(path.parent / "account"),
+            out=str(followed.out),
+            clock=clock,
+            fetcher=partial(open_fetcher, network=followed.network, clock=clock),
+        )
+        account = held.enter_context(opened(options))
+        if catalogue is None:
+            catalogue = held.enter_context(catalogues.open_catalogue(path))
+        if not known_url:  # a first run that fails has said it all the same
+            catalogue.write_notes(first_told(url, followed.values))
+        chosen = {**chosen, "url": url}
         yield _Follower(followed, chosen, account, catalogue, clock, base_uri=options.base_uri)
 
 
@@ -220,8 +200,9 @@ class _Follower:
         self._kept = {_SYSTEM: followed.address}
         if not is_feed:
             self._kept |= {_BASE: base_uri, VALUES: to_remember(followed.values)}
-        self._omitted = 0
-        self._omissions: list[Omission] = []
+        self._sayable = Sayable()
+        self._warnings: list[Left] = []
+        self._left: int | None = None
         self.is_over = False
 
     def bring(self, *, allow_empty: bool = False, most: float = inf) -> Posted:
@@ -238,10 +219,11 @@ class _Follower:
         if self._account.tells_all and (not position or self._is_due()):
             return self._fill(allow_empty=allow_empty)
         try:
-            return self._listen(position or self._account.position(), 0.0, most)
-        except DiscontinuityError:
-            if not self._account.tells_all:
-                raise
+            return self._listen(
+                position or self._account.position(), 0.0, most, allow_empty=allow_empty
+            )
+        except DiscontinuityError as error:
+            self._read_all_for(error)
         return self._fill(allow_empty=allow_empty)
 
     def follow(self, seconds: float, *, allow_empty: bool = False) -> Posted:
@@ -256,22 +238,38 @@ class _Follower:
         if not position:
             return Posted()
         try:
-            return self._listen(position, seconds, seconds)
-        except DiscontinuityError:
-            if not self._account.tells_all:
-                raise
+            return self._listen(position, seconds, seconds, allow_empty=allow_empty)
+        except DiscontinuityError as error:
+            self._read_all_for(error)
         return self._fill(allow_empty=allow_empty)
 
+    def _read_all_for(self, error: DiscontinuityError) -> None:
+        """Tell why all is read again; a mere feed cannot be."""
+        if not self._account.tells_all:
+            raise error
+        self._warn(f"{error.message}: all is read again")
+
+    def _warn(self, reason: str) -> None:
+        self._warnings.append(Left(code="log-lost", reason=reason))
+
     def publish(self, counts: Posted, asked: Asked) -> Published:
-        """Publish what the catalogue says now."""
+        """Publish what the catalogue says now.
+
+        Raises:
+            ConfigurationError: The feed is closed, and nothing was ever told.
+        """
+        if self.is_over and not (asked.allow_empty or self._catalogue.is_begun()):
+            raise self._nothing()
         out = self._followed.store or self._followed.out
         done = catalogues.publish(self._path, out, self._chosen, clock=self._clock, asked=asked)
         if isinstance(self._account, PublishedAccount):
             self._account.published()
+        self._left = done.scan.files
+        self._note(_PUBLISHED, str(self._left))
         found = replace(done.scan, **{it.name: getattr(counts, it.name) for it in fields(Posted)})
-        omitted, self._omitted = self._omitted, 0
-        omissions, self._omissions = tuple(self._omissions), []
-        return replace(done, scan=replace(found, omitted=omitted), omissions=omissions)
+        omitted, omissions = self._sayable.taken()
+        left, self._warnings = (*found.left, *self._warnings), []
+        return replace(done, scan=replace(found, omitted=omitted, left=left), omissions=omissions)
 
     def _position(self) -> str:
         """Return how far the changes were recorded; empty when they have to be begun anew."""
@@ -287,13 +285,16 @@ class _Follower:
         return not 0 <= age < most * _SECOND
 
     def _fill(self, *, allow_empty: bool) -> Posted:
-        now = self._clock.now()
+        now, position = self._clock.now(), self._account.position()
+        if self._position() and not (position or self._warnings):
+            self._warn(f"{self._followed.address} has no log of changes any more")
         notes = {
-            _POSITION: self._account.position(),
+            _POSITION: position,
             _READ: str(to_microseconds(now)),
             **self._kept,
         }
-        resources = self._sayable(self._account.resources(), self._catalogue.known)
+        resources = self._sayable.of(self._account.resources(), self._catalogue.known)
+        self._left = None
         return self._catalogue.fill(
             self._some(resources, allow_empty=allow_empty),
             now,
@@ -301,28 +302,48 @@ class _Follower:
             most_gone=1.0 if allow_empty else _MOST_GONE,
         )
 
-    def _listen(self, position: str, wait: float, most: float) -> Posted:
+    def _listen(self, position: str, wait: float, most: float, *, allow_empty: bool) -> Posted:
         until = self._clock.monotonic() + most
-        done = Posted() if self._position() else self._record(Told(position, ()))
-        with _closing(self._account.changes(position, wait)) as lots:
+        done = Posted() if self._position() else self._record(Told(position, ()), allow_empty=True)
+        with closing(self._account.changes(position, wait)) as lots:
             for told in lots:
                 if told.changes or told.position != position:
-                    done = _sum(done, self._record(told))
+                    done = _sum(done, self._record(told, allow_empty=allow_empty))
                     position = told.position
                 for omission in told.omissions:
-                    self._omit(omission)
+                    self._sayable.omit(omission)
                 self.is_over = told.is_last
                 if self._clock.monotonic() >= until:
                     break
         return done
 
-    def _record(self, told: Told) -> Posted:
-        return self._catalogue.post(
-            self._sayable(iter(told.changes)),
+    def _record(self, told: Told, *, allow_empty: bool) -> Posted:
+        done = self._catalogue.post(
+            self._sayable.of(iter(told.changes)),
             self._clock.now(),
             notes={self._position_note: told.position, **self._kept},
             keeps_times=True,
+            loss=None if allow_empty or not told.changes else self._loss(),
         )
+        if self._left is not None:
+            self._left += done.created - done.deleted
+        return done
+
+    def _loss(self) -> Loss | None:
+        """Return how much is gone of what was published last, half of which may be.
+
+        A mere feed tells of each deletion, and cannot be asked what there is: it is believed.
+        """
+        if not self._account.tells_all:
+            return None
+        if self._left is None:
+            self._left = self._catalogue.count()
+        known = int(self._catalogue.note(_PUBLISHED) or self._left)
+        return Loss(known, known - self._left, max(FEW, int(known * _MOST_GONE)))
+
+    def _note(self, key: str, value: str) -> None:
+        if self._catalogue.note(key) != value:
+            self._catalogue.write_notes({key: value})
 
     def _some(self, told: Iterator[Resource], *, allow_empty: bool) -> Iterable[Resource]:
         first = next(told, None)
@@ -330,60 +351,15 @@ class _Follower:
             return chain((first,), told)
         if allow_empty:
             return ()
-        raise ConfigurationError(
+        raise self._nothing()
+
+    def _nothing(self) -> ConfigurationError:
+        return ConfigurationError(
             f"{self._followed.address} tells of no resource at all",
             evidence=(("kept", "what was known before"),),
             hint="if there are none indeed: --allow-empty",
             code="empty-account",
         )
-
-    def _sayable(
-        self, told: Iterator[_Entry], known: Callable[[str], _Entry | None] = lambda _: None
-    ) -> Iterator[_Entry]:
-        """Yield what can be published; what cannot is counted, and does not stop the rest.
-
-        Args:
-            told: What is told.
-            known: What stands in its place: who is not understood has not gone.
-        """
-        while some := list(islice(told, _AT_ONCE)):
-            if not _fault(some):
-                yield from some
-                continue
-            for one in some:
-                fault = _fault([one])
-                if not fault:
-                    yield one
-                    continue
-                self._omit(Omission(name=one.uri[:300], reason=fault))
-                before = known(one.uri)
-                if before is not None:
-                    yield before
-
-    def _omit(self, omission: Omission) -> None:
-        self._omitted += 1
-        if len(self._omissions) < _MOST_OMITTED:
-            self._omissions.append(omission)
-
-
-@contextmanager
-def _closing(lots: Iterator[Told]) -> Iterator[Iterator[Told]]:
-    """Close an iterator when the block ends: it may hold a connection."""
-    try:
-        yield lots
-    finally:
-        if isinstance(lots, Generator):
-            lots.close()
-
-
-def _fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
-    """Return why some entries cannot be published; empty when they can."""
-    try:
-        for entry in entries:
-            catalogues.checked(entry.resource if isinstance(entry, Change) else entry)
-    except ConfigurationError as error:
-        return error.message
-    return fault_of(entries)
 
 
 def _sum(one: Posted, other: Posted) -> Posted:

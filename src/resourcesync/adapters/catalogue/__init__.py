@@ -3,14 +3,16 @@
 from resourcesync.adapters.catalogue.file import FileCatalogue
 from resourcesync.adapters.catalogue.looking import FileChangeLog
 from resourcesync.adapters.catalogue.notes import read_note
-from resourcesync.adapters.catalogue.posting import PostedCatalogue
+from resourcesync.adapters.catalogue.posting import FEW, Loss, PostedCatalogue
 from resourcesync.adapters.catalogue.versions import FilePastVersions, FileVersions
 
 __all__ = [
+    "FEW",
     "FileCatalogue",
     "FileChangeLog",
     "FilePastVersions",
     "FileVersions",
+    "Loss",
     "PostedCatalogue",
     "read_note",
 ]

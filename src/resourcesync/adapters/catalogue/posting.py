@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from resourcesync.adapters.catalogue.database import (
     guarded,
@@ -65,6 +65,20 @@ WHERE uri NOT IN (SELECT uri FROM account)
 """
 
 
+class Loss(NamedTuple):
+    """How much of what was known may be gone, over several lots of changes.
+
+    Attributes:
+        known: How many resources were known.
+        gone: How many fewer there are now.
+        most: How many fewer there may be.
+    """
+
+    known: int
+    gone: int
+    most: int
+
+
 class PostedCatalogue:
     """A catalogue, open for programs that tell what became of their resources.
 
@@ -104,6 +118,32 @@ class PostedCatalogue:
         with guarded(self._path):
             return note_of(self._connection, key)
 
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Store values of the publisher's own bookkeeping, and nothing else.
+
+        Raises:
+            DiskFullError: No space is left; nothing was stored.
+            StateError: The file is damaged.
+        """
+        with guarded(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                write_notes(self._connection, notes)
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    def count(self) -> int:
+        """Return how many resources there are."""
+        found: int = self._connection.execute("SELECT count(*) FROM main.resource").fetchone()[0]
+        return found
+
+    def is_begun(self) -> bool:
+        """Whether anything was ever recorded of a resource."""
+        query = "SELECT EXISTS (SELECT 1 FROM main.resource) OR EXISTS (SELECT 1 FROM main.change)"
+        return bool(self._connection.execute(query).fetchone()[0])
+
     def post(
         self,
         changes: Iterable[Change],
@@ -111,6 +151,7 @@ class PostedCatalogue:
         *,
         notes: Mapping[str, str] | None = None,
         keeps_times: bool = False,
+        loss: Loss | None = None,
     ) -> Posted:
         """Record what became of some resources: the rows and the changes, all or nothing.
 
@@ -124,8 +165,10 @@ class PostedCatalogue:
             notes: Notes to store in the same transaction.
             keeps_times: Whether a change keeps its own time, where that is later than all that
                 was recorded before and not after ``now``.
+            loss: What is gone already, and how much may be; ``None`` for whatever is told.
 
         Raises:
+            ConfigurationError: More are gone; nothing was recorded (code ``many-gone``).
             DiskFullError: No space is left; nothing was recorded.
             StateError: The file is damaged.
         """
@@ -151,6 +194,9 @@ class PostedCatalogue:
                 if len(recent) >= _BATCH:
                     recording.flush()
                     recent.clear()
+            gone = counts["deleted"] - counts["created"]
+            if loss is not None and gone > 0 and loss.gone + gone > loss.most:
+                raise _many_gone(loss.gone + gone, loss.known)
         return Posted(**counts)
 
     def fill(
@@ -236,15 +282,10 @@ class PostedCatalogue:
         """Refuse that most of what is known is gone at once: whoever tells may be half empty."""
         if gone <= FEW:
             return
-        known: int = self._connection.execute("SELECT count(*) FROM main.resource").fetchone()[0]
+        known = self.count()
         if gone <= known * most:
             return
-        raise ConfigurationError(
-            f"{gone:,} of {known:,} resources would be gone",
-            evidence=(("kept", "what was recorded before"),),
-            hint="see that what tells of them is whole; if it is meant: --allow-empty",
-            code="many-gone",
-        )
+        raise _many_gone(gone, known)
 
     @contextmanager
     def _recording(
@@ -290,3 +331,12 @@ class PostedCatalogue:
                 records[kind](resource, "")
             counts[kind] += 1
         return Posted(**counts)
+
+
+def _many_gone(gone: int, known: int) -> ConfigurationError:
+    return ConfigurationError(
+        f"{gone:,} of {known:,} resources would be gone",
+        evidence=(("kept", "what was recorded before"),),
+        hint="see that what tells of them is whole; if it is meant: --allow-empty",
+        code="many-gone",
+    )
