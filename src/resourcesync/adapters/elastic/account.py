@@ -30,7 +30,7 @@ _FIELDS: Final = ("location", "length", "md5", "mime", "lastmod", "ln")
 
 
 class IndexAccount:
-    """An index that another program fills, as seed 001 of this project says it (DIT-ES).
+    """An index that another program fills, laid out as the DIT harvester lays it out (DIT-ES).
 
     Args:
         server: The server.
