@@ -7,16 +7,18 @@ from tests.support.killed import kill_again_and_again
 
 
 def run(asked: Asked) -> Outcome:
-    """Kill each of the two so often as asked."""
+    """Kill so often as asked, each of the two half of the times."""
     outcome = Outcome()
+    each = -(-asked.size // 2)
     try:
-        killed = kill_again_and_again(asked.folder, kills=asked.size, seed=asked.seed)
+        killed = kill_again_and_again(asked.folder, kills=each, seed=asked.seed)
     except AssertionError as error:
         outcome.violations.append(f"seed {asked.seed}: {error}")
         return outcome
+    outcome.require(sum(killed.values()) >= asked.size > 0, "fewer were killed")
     for name, count in killed.items():
         outcome.add(f"kills of {name}", count)
     return outcome
 
 
-CAMPAIGN: Final = Campaign(run=run, size=1_000, unit="kills of each")
+CAMPAIGN: Final = Campaign(run=run, size=1_000, unit="kills")
