@@ -13,6 +13,7 @@ from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.cli.main import run
 from resourcesync.server.running import ServerThread
+from resourcesync.wiring.documents import documents_at
 from resourcesync.wiring.serving import LateApplication, find_tree
 from tests.support.command_line import Said, rows
 from tests.support.commands import environment, files_of, script
@@ -136,6 +137,37 @@ def test_what_does_not_fit_is_refused(said: Said, words: list[str], said_of_it: 
 
     assert said_of_it in said.readouterr().err
     assert not Path("out").exists()
+
+
+def test_the_lists_of_a_table_go_into_a_bucket(bucket: str, said: Said) -> None:
+    told: list[Row] = [(f"{BASE}{number:02}", None, number, "", "") for number in range(30)]
+    write_table(TABLE, told)
+    words = ["publish", "tables:table", "--out", bucket, "--max-entries", "10"]
+    assert run([*words, "--url", BASE]) == 2
+    assert f"with --out {bucket}: --state DIR" in said.readouterr().err
+    words += ["--state", "state"]
+
+    assert run([*words, "--url", BASE]) == 0
+
+    store = documents_at(Path("state"), bucket)
+    names = set(store.names())
+    heads = {"about", "capabilitylist", "changelist", "resourcelist"}
+    lists = {name for name in names if "-sha256-" in name}
+    assert names - lists == {
+        ".well-known/resourcesync", *(f"resourcesync/{head}.xml" for head in heads)
+    }  # fmt: skip
+    assert len(lists) == 3
+    for name in lists:
+        stream = store.open(name)
+        assert stream is not None
+        with stream:
+            assert hashlib.sha256(stream.read()).hexdigest()[:32] in name
+    said.readouterr()
+    assert run([*words, "--json"]) == 0
+    assert rows(said)[-1]["written"] == []
+    write_table(TABLE, told[1:])
+    assert run(words) == 0
+    assert len({name for name in store.names() if "/changelist-" in name}) == 1
 
 
 def test_a_folder_with_a_catalogue_takes_no_table(tree: Path, said: Said) -> None:

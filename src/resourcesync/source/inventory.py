@@ -9,7 +9,7 @@ from typing import Final
 
 from resourcesync.source.ledger import Plan, Recorded, Span, Superseded
 from resourcesync.source.paging import Limits
-from resourcesync.source.policy import Policy, is_rebase_due, retain
+from resourcesync.source.policy import Policy, retain
 
 _MUCH: Final = 2
 """A Resource List is written when more than one in so many resources changed since the last."""
@@ -145,13 +145,10 @@ def policy_of(task: Task) -> Policy:
     return Policy(keep=task.keep)
 
 
-def is_much(inventory: Inventory, rows: int, changed: int) -> bool:
+def is_much(plan: Plan, rows: int, changed: int) -> bool:
     """Whether so much changed since the Resource List that one is better begun from anew."""
-    plan = inventory.plan
-    if plan is None:
-        return True
     since = sum(span.entries for span in plan.closed if span.reached > plan.at)
-    return (since + changed) * _MUCH > rows or is_rebase_due(plan, Policy(), plan.open.reached)
+    return (since + changed) * _MUCH > rows
 
 
 def concluded(

@@ -87,9 +87,10 @@ def write_heads(shelf: Shelf, inventory: Inventory, described_by: str) -> frozen
     """
     plan = inventory.plan
     assert plan is not None
-    if len(inventory.pages) > MAX_ENTRIES:
+    most = max(len(inventory.pages), len(plan.closed))
+    if most > MAX_ENTRIES:
         raise ConfigurationError(
-            f"an index names at most {MAX_ENTRIES:,} lists, not {len(inventory.pages):,}",
+            f"an index names at most {MAX_ENTRIES:,} lists, not {most:,}",
             evidence=(("kept", "what was published before"),),
             hint="publish the table as several Sources, each with a part of the URIs",
         )

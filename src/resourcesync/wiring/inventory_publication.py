@@ -156,7 +156,7 @@ class TablePublication:
         if plan is None or is_rebase_due(plan, self._settings.policy, task.at):
             return True
         changed = 0 if task.changes is None else task.changes.count
-        return changed > 0 and is_much(self._inventory, task.rows, changed)
+        return changed > 0 and is_much(plan, task.rows, changed)
 
     # --- doing ---------------------------------------------------------------------------------
 

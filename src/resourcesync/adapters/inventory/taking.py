@@ -16,6 +16,7 @@ from resourcesync.model.timestamps import from_microseconds
 _BATCH: Final = 100_000
 _FEW: Final = 100
 _SHARE: Final = 100
+_MOST: Final = 100_000
 _SHOWN: Final = 100
 
 Fault = Callable[[Resource], str]
@@ -69,8 +70,8 @@ def take(
         memory: The most memory for sorting, such as ``2GB``.
 
     Raises:
-        ConfigurationError: A column is missing, or more than 1 % of the rows cannot be published
-            (code ``many-refused``).
+        ConfigurationError: A column is missing, or more than 1 % of the rows, or 100,000, cannot
+            be published (code ``many-refused``).
         StorageError: It could not be read or written.
     """
     with opened(spill, memory) as connection:
@@ -103,14 +104,14 @@ class _Taking:
         query = (
             "SELECT file, place, uri, lastmod, length, hash, type, fault FROM told WHERE NOT sure"
         )
-        most = max(_FEW, self._count // _SHARE)
+        most = max(_FEW, min(_MOST, self._count // _SHARE))
         for batch in self._connection.sql(query).to_arrow_reader(_BATCH):
             for row in batch.to_pylist():
                 fault = row["fault"] or self._fault_of(row)
                 if fault:
                     self._refuse(row, fault)
             if len(self._refused) > most:
-                raise self._too_many()
+                raise self._too_many(most)
 
     def write(self, before: Path | None, into: Path) -> Taken:
         """Write the others, sorted, each URI once."""
@@ -150,10 +151,10 @@ class _Taking:
         if len(self._faults) < _SHOWN:
             self._faults.append((row["uri"], fault))
 
-    def _too_many(self) -> ConfigurationError:
+    def _too_many(self, most: int) -> ConfigurationError:
         uri, fault = self._faults[0]
         return ConfigurationError(
-            f"more than 1 % of the {self._count:,} rows cannot be published",
+            f"more than {most:,} of {self._count:,} rows cannot be published",
             evidence=(
                 ("first", f"{uri[:200]}: {fault}"),
                 ("kept", "what was published before"),
