@@ -311,8 +311,8 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> tuple[Line, 
         "held": report.held,
     }
     counts += [f"{words.count(number)} {name}" for name, number in names.items() if number]
-    wanted = report.resources + report.failed
-    right = max(report.resources - report.held, 0)
+    wanted = report.listed + report.held
+    right = report.unchanged + report.applied
     text = f"{words.count(right)} of {words.count(wanted)} ({', '.join(counts)})"
     label = "Stopped" if code is ExitCode.STOPPED else "Not in sync"
     lines = [Line(f"{text}  exit {int(code)}", label, QUIET)]
