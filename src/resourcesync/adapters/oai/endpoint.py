@@ -39,6 +39,14 @@ NOTHING: Final = frozenset({"noRecordsMatch", "noSetHierarchy", "noMetadataForma
 """Errors of OAI-PMH that say that there is nothing, which is no error."""
 BAD_TOKEN: Final = "badResumptionToken"  # noqa: S105 - a word of OAI-PMH
 BAD_ARGUMENT: Final = "badArgument"
+KEPT: Final = ("kept", "what was published before")
+_LOOK: Final = "open that address in a browser; if it says the same there, tell the repository"
+_AGAIN: Final = "run the same command again: it goes on from there"
+
+
+def sent(uri: str) -> tuple[str, str]:
+    """Return what was asked, as evidence."""
+    return "sent", f"GET {uri}"[:500]
 
 
 class ProviderError(BadResponseError):
@@ -56,7 +64,8 @@ class ProviderError(BadResponseError):
             f"the provider refuses with {fault.code or 'an error'}",
             uri=uri,
             status=200,
-            evidence=(("got", said[:500]), ("sent", f"GET {uri}"[:500])),
+            evidence=(("got", said[:500]), sent(uri), KEPT),
+            hint=_LOOK,
         )
         self.fault = fault
 
@@ -71,7 +80,11 @@ class _Spool:
         try:
             self.stream.write(chunk)
         except OSError as error:
-            raise StorageError(f"an answer cannot be kept for now: {error.strerror}") from error
+            raise StorageError(
+                f"an answer cannot be kept for now: {error.strerror}",
+                evidence=(KEPT,),
+                hint="make room where temporary files are, then run the same command",
+            ) from error
 
     def restart(self) -> None:
         self.stream.seek(0)
@@ -100,7 +113,12 @@ class Reply:
             yield from answer.records()
         except TruncatedDocumentError as error:
             raise SourceUnavailableError(
-                error.message, uri=self._uri, status=200, code="truncated"
+                error.message,
+                uri=self._uri,
+                status=200,
+                evidence=(sent(self._uri), KEPT),
+                hint=_AGAIN,
+                code="truncated",
             ) from error
         except DocumentError as error:
             place = (("line", str(error.line)),) if error.line else ()
@@ -108,8 +126,8 @@ class Reply:
                 error.message,
                 uri=self._uri,
                 status=200,
-                evidence=(*error.evidence, *place),
-                hint=error.hint,
+                evidence=(*error.evidence, *place, sent(self._uri), KEPT),
+                hint=error.hint or _LOOK,
                 code=error.code,
             ) from error
         for fault in answer.faults:
@@ -118,7 +136,13 @@ class Reply:
             if goes_on:
                 raise ProviderError(Fault(code=BAD_TOKEN, text=fault.code), self._uri)
         if not answer.verb and not answer.faults:
-            raise BadResponseError("the answer says nothing", uri=self._uri, status=200)
+            raise BadResponseError(
+                "the answer says nothing",
+                uri=self._uri,
+                status=200,
+                evidence=(sent(self._uri), KEPT),
+                hint=_LOOK,
+            )
 
     @property
     def token(self) -> ListToken | None:
@@ -253,7 +277,12 @@ def open_provider(endpoint: Endpoint, choice: Choice, *, has_sets: bool) -> Prov
     """
     identity = endpoint.identify()
     if not (identity.name or identity.earliest or identity.granularity):
-        raise BadResponseError("the provider does not say what it is", uri=endpoint.address)
+        raise BadResponseError(
+            "the provider does not say what it is",
+            uri=endpoint.address,
+            evidence=(sent(f"{endpoint.address}: Identify"), KEPT),
+            hint="give the base URL of its OAI-PMH, such as oai:https://HOST/oai/request",
+        )
     formats = {it.prefix: it.namespace or it.schema for it in endpoint.formats()}
     prefixes = choice.prefixes or tuple(
         prefix for prefix in sorted(formats) if prefix not in choice.files_from
@@ -262,7 +291,10 @@ def open_provider(endpoint: Endpoint, choice: Choice, *, has_sets: bool) -> Prov
         if prefix not in formats:
             raise ConfigurationError(
                 f"the repository has no metadata in the format {prefix}",
-                evidence=(("it has", ", ".join(sorted(formats))[:500]),),
+                evidence=(
+                    ("it has", ", ".join(sorted(formats))[:500]),
+                    ("asked", f"{endpoint.address}: ListMetadataFormats"),
+                ),
                 hint=f"--with prefixes={','.join(sorted(formats)[:3])}",
             )
     _check_sets(endpoint, () if has_sets else choice.sets)

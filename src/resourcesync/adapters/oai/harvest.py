@@ -14,6 +14,7 @@ from resourcesync.adapters.oai.endpoint import (
     Provider,
     ProviderError,
     Reply,
+    sent,
 )
 from resourcesync.adapters.oai.memory import Memory, write_note
 from resourcesync.adapters.oai.options import Choice
@@ -154,7 +155,10 @@ class Harvest:
                     f"{lost:,} of {known:,} records in {prefix} are listed no more",
                     uri=self._endpoint.address,
                     status=200,
-                    evidence=(("kept", "nothing is taken for withdrawn"),),
+                    evidence=(
+                        sent(self._endpoint.address),
+                        ("kept", "nothing is taken for withdrawn"),
+                    ),
                     hint=f"run it again when the repository is whole; if it is meant, remove"
                     f" {self._memory.path} and add --allow-empty",
                     code="oai-many-gone",
@@ -272,7 +276,11 @@ class Harvest:
             "the list of records goes round in circles",
             uri=self._endpoint.address,
             status=200,
-            evidence=(("got", got), ("kept", "nothing is taken for withdrawn")),
+            evidence=(
+                ("got", got),
+                sent(self._endpoint.address),
+                ("kept", "nothing is taken for withdrawn"),
+            ),
             hint="try shorter lists: --with window=30d",
             code="oai-endless",
         )

@@ -165,4 +165,8 @@ def _sync(folder: Path) -> None:
 def _failed(place: Path, error: OSError) -> StorageError:
     kind = DiskFullError if error.errno in _FULL else StorageError
     name = error.filename if isinstance(error.filename, str) else str(place)
-    return kind(f"cannot write {name}: {error.strerror}")
+    return kind(
+        f"cannot write {name}: {error.strerror}",
+        evidence=(("kept", "the files that were written before"),),
+        hint="make room, or let this user write there; then run the same command",
+    )
