@@ -148,3 +148,27 @@ def test_an_engine_that_does_not_answer_changes_nothing(
 
     assert "there is no engine" in capsys.readouterr().err
     assert _files(store / "data", store) == {}
+
+
+def test_packages_of_a_dump_are_units_where_most_is_wanted(
+    site: Site, pool: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    assert run(["dump", str(site.root), "--max-package", "150", "-q"]) == 0
+    (site.root / "data" / "07.txt").write_text("newer than the dump\n")
+    site.publish()
+    store = tmp_path / "store"
+    store.mkdir()
+    mirror = Mirror(
+        site.url, f"file://{store}", state=tmp_path / "home", engine=pool, dumps="always"
+    )
+
+    pulled = mirror.pull()
+
+    assert (pulled.state, pulled.created) == ("in sync", 23)
+    assert _files(store / "data", store) == site.files()
+    asked = [it.target for it in site.server.take()]
+    packages = [target for target in asked if target.endswith(".zip")]
+    assert len(packages) == len(set(packages)) > 3, "several packages, each once"
+    assert [target for target in asked if target.startswith("/data/")] == ["/data/07.txt"]
+    assert mirror.audit(method="hash").in_sync
+    assert not list((store / ".resourcesync" / "units").rglob("*.parquet"))

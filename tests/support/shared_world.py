@@ -14,7 +14,7 @@ from resourcesync.adapters.mirror.tabled import TabledState
 from resourcesync.adapters.tables import ParquetTables
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Equipment
-from resourcesync.distributed import work
+from resourcesync.distributed import package_work, work
 from resourcesync.distributed.crew import Crew
 from resourcesync.distributed.slices import Slices
 from resourcesync.ports.engines import Outcome
@@ -79,6 +79,7 @@ class SharedCampaign(Campaign):
             crew = Crew(
                 read=lambda units: self._do(work.read_list, units, dying[0], copies.scratch),
                 bring=lambda units: self._do(work.bring, units, dying[0], copies.scratch),
+                unpack=lambda units: self._do(package_work.unpack, units, dying[0], copies.scratch),
                 exchange=self.exchange,
                 tables=self.tables,
                 state=dying[1],

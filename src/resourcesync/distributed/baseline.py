@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Final
 
 from resourcesync.destination.account import ignore_conflict
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.deletion import sweep
+from resourcesync.destination.dumps import together
 from resourcesync.destination.history import History
 from resourcesync.destination.plan import (
     ABSENT,
@@ -24,6 +26,7 @@ from resourcesync.destination.resource_lists import Snapshot
 from resourcesync.destination.tasks import listed_again
 from resourcesync.distributed.crew import Crew
 from resourcesync.distributed.lists import Lists
+from resourcesync.distributed.packages import PackageUnits
 from resourcesync.distributed.rows import listed_of, row_of
 from resourcesync.distributed.slices import Slices
 from resourcesync.distributed.terms import terms_of
@@ -48,6 +51,7 @@ class SharedBaseline(Baseline):
     def __init__(self, pull: Pull, crew: Crew) -> None:
         super().__init__(pull)
         self._crew = crew
+        self._join_again: Callable[[], Joined]
 
     def run(
         self, *, gap: bool, known: SeenDocument | None = None, newer: bool = False
@@ -71,7 +75,8 @@ class SharedBaseline(Baseline):
             self._check_time(snapshot, gap=gap)
             history = self._since(snapshot, held)
             changed = self._write_changes(history)
-            joined = self._join(lists.files, changed, self._rows(snapshot))
+            self._join_again = partial(self._join, lists.files, changed, self._rows(snapshot))
+            joined = self._join_again()
             return self._carry_out(snapshot, history, joined)
 
     def _write_changes(self, history: History | None) -> list[str]:
@@ -220,7 +225,11 @@ class SharedBaseline(Baseline):
         pull, crew = self._pull, self._crew
         terms = terms_of(pull, crew, at=through, listed_at=self._listed_at)
         slices = Slices(crew, pull.equipment.clock, pull.equipment.report)
+        packed = PackageUnits(pull, crew, slices).bring(joined, terms)
+        if packed is not None:
+            joined = self._join_again()
         ended = slices.bring(joined.slices, terms, pull.budget)
-        pulled.tally = ended.tally
+        tally = ended.tally if packed is None else together(packed.tally, ended.tally)
+        pulled.tally = tally
         pulled.complete = pulled.is_swept = ended.complete
         pulled.spent = pull.budget.spent

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from resourcesync.distributed.units import Bringing, Reading
+from resourcesync.distributed.units import Bringing, Reading, Unpacking
 from resourcesync.ports.engines import Outcome
 from resourcesync.ports.exchanging import Exchange
 from resourcesync.ports.mirror import Copy, MirrorState
@@ -42,6 +42,7 @@ class Crew:
     Attributes:
         read: Has lists read; yields each outcome as it comes.
         bring: Has slices brought.
+        unpack: Has packages of dumps unpacked.
         exchange: Where units and outcomes are handed over.
         tables: Reads, writes and joins files of rows.
         state: The mirror's memory.
@@ -53,6 +54,7 @@ class Crew:
 
     read: Callable[[Iterable[Reading]], Iterator[Outcome]]
     bring: Callable[[Iterable[Bringing]], Iterator[Outcome]]
+    unpack: Callable[[Iterable[Unpacking]], Iterator[Outcome]]
     exchange: Exchange
     tables: Tables
     state: TableState

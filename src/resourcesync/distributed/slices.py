@@ -14,6 +14,7 @@ from resourcesync.destination.plan import forgotten
 from resourcesync.destination.tasks import next_try
 from resourcesync.distributed.crew import Crew
 from resourcesync.distributed.lists import host_of
+from resourcesync.distributed.package_work import MATCHED, PAIRS, PERMIT, WANTED
 from resourcesync.distributed.units import Bringing, Brought, Terms
 from resourcesync.distributed.work import BEGUN, TOLD
 from resourcesync.errors import BudgetError, StateError
@@ -25,6 +26,8 @@ from resourcesync.ports.tables import DoneRow, Slice, WorkRow
 
 _WORK: Final = "work/"
 _DONE: Final = "done/"
+PACKAGE: Final = "package/"
+"""What the names of packages that are units begin with."""
 _CHUNK: Final = 1_000
 _SAMPLE: Final = 100
 _KEPT_FAILURES: Final = 1_000
@@ -40,9 +43,37 @@ class Ended(NamedTuple):
     """
 
     tally: Tally
-    complete: bool
-    requests: int
-    received: int
+    complete: bool = True
+    requests: int = 0
+    received: int = 0
+
+    def plus(self, outcome: Outcome) -> "Ended":
+        """Return it with what one more unit did."""
+        told = msgspec.json.decode(outcome.told, type=Brought)
+        return Ended(
+            _sum(self.tally, told.tally),
+            self.complete,
+            self.requests + told.requests,
+            self.received + told.received,
+        )
+
+
+class _Left(NamedTuple):
+    """What a unit that is given up has in the exchange.
+
+    Attributes:
+        rows: The file of the rows that it may have brought.
+        token: The file without which it puts nothing in place.
+        sign: The file that it wrote when it began to.
+    """
+
+    rows: str
+    token: str
+    sign: str
+
+
+def _of_slice(work: str) -> _Left:
+    return _Left(work, work, f"{_DONE}{work.removeprefix(_WORK)}{BEGUN}")
 
 
 class Slices:
@@ -67,25 +98,59 @@ class Slices:
         What they are still about to put in place, they cannot: their slices are gone.
         """
         exchange = self._crew.exchange
-        left = sorted(exchange.names(_WORK))
         done = set(exchange.names(_DONE))
-        for name in left:
+        for name in sorted(exchange.names(_WORK)):
             outcome = f"{_DONE}{name.removeprefix(_WORK)}"
             if outcome in done:
-                self._take(name, outcome)
+                self.take(name, outcome)
             else:
-                self._doubt(name)
+                self._forget(_of_slice(name))
+        packages = sorted(exchange.names(PACKAGE))
+        for base in dict.fromkeys(name.partition(".")[0] for name in packages):
+            if base in packages:
+                self.take_package(base)
+            else:
+                self.forget_package(base)
+        for prefix in (_DONE, WANTED):
+            for name in list(exchange.names(prefix)):
                 exchange.remove(name)
-        for name in exchange.names(_DONE):
-            exchange.remove(name)
 
-    def _doubt(self, work: str) -> None:
-        """Hold nothing for known of what a slice has, if it was begun: some may be there by now."""
+    def take_package(self, base: str) -> None:
+        """Remember what a package brought."""
+        self.take(f"{base}{PAIRS}", base)
+        self._drop_package(base)
+
+    def forget_package(self, base: str) -> None:
+        """Hold nothing for known of what a package may have brought; it brings no more."""
+        matched = f"{base}{MATCHED}"
+        self._forget(_Left(matched, f"{base}{PERMIT}", matched))
+        self._drop_package(base)
+
+    def _drop_package(self, base: str) -> None:
+        for name in list(self._crew.exchange.names(f"{base}.")):
+            self._crew.exchange.remove(name)
+
+    def _forget(self, left: "_Left") -> None:
+        """Hold nothing for known of what a unit may have put in place, and let it do no more.
+
+        It may be at it: it says that it begins, then looks whether it still may. So it is asked
+        for both before it may no more, and after.
+        """
         exchange = self._crew.exchange
-        begun = f"{_DONE}{work.removeprefix(_WORK)}{BEGUN}"
-        file = exchange.receive(work)
-        if file is None or next(exchange.names(begun), None) is None:
-            return
+        file = exchange.receive(left.rows)
+        was_begun = self._is_there(left.sign)
+        if was_begun and file is not None:
+            self._doubt(file)
+        exchange.remove(left.token)
+        if not was_begun and self._is_there(left.sign):
+            file = file or exchange.receive(left.rows)
+            if file is not None:
+                self._doubt(file)
+
+    def _is_there(self, name: str) -> bool:
+        return name in self._crew.exchange.names(name)
+
+    def _doubt(self, file: str) -> None:
         rows = self._crew.tables.read_work(file)
         while group := list(islice(rows, _CHUNK)):
             copies = [row.copy for row in group if row.copy is not None]
@@ -107,20 +172,19 @@ class Slices:
             StorageError: The mirror cannot be written; the same holds.
         """
         waiting: dict[str, Bringing] = {}
-        ended = Ended(Tally(), complete=True, requests=0, received=0)
+        ended = Ended(Tally())
         total = _Total()
         units = self._units(slices, terms, budget, waiting, total)
         try:
-            with closing(_closable(self._crew.bring(units))) as outcomes:
+            with closing(closable(self._crew.bring(units))) as outcomes:
                 for outcome in outcomes:
                     unit = waiting.pop(outcome.name)
                     ended = self._took(unit, outcome, ended)
                     self._tell_progress(ended, total)
         except BudgetError:
             budget.end_of_time()
-        for unit in waiting.values():  # a worker may be at it still, and must not go on
-            self._doubt(unit.work)
-            self._crew.exchange.remove(unit.work)
+        for unit in waiting.values():
+            self._forget(_of_slice(unit.work))
         return ended._replace(complete=ended.complete and not waiting and not budget.spent)
 
     def _units(
@@ -157,23 +221,16 @@ class Slices:
 
     def _took(self, unit: Bringing, outcome: Outcome, before: Ended) -> Ended:
         if outcome.failed is not None:
-            self._doubt(unit.work)
-            self._crew.exchange.remove(unit.work)
+            self._forget(_of_slice(unit.work))
             code, reason = outcome.failed
             message = f"{unit.rows} resources were not fetched: {reason}"
             self._report("warning", {"code": code, "message": message})
             return before._replace(complete=False)
-        told = msgspec.json.decode(outcome.told, type=Brought)
-        self._take(unit.work, unit.name)
-        return Ended(
-            _sum(before.tally, told.tally),
-            complete=before.complete,
-            requests=before.requests + told.requests,
-            received=before.received + told.received,
-        )
+        self.take(unit.work, unit.name)
+        return before.plus(outcome)
 
-    def _take(self, work: str, done: str) -> None:
-        """Remember what became of a slice; then its files are not needed any more."""
+    def take(self, work: str, done: str) -> None:
+        """Remember what became of rows; then their files are not needed any more."""
         exchange, tables = self._crew.exchange, self._crew.tables
         slice_, outcome = exchange.receive(work), exchange.receive(done)
         if slice_ is None or outcome is None:
@@ -281,7 +338,8 @@ def _unknown(row: WorkRow) -> Copy:
     return forgotten(copy)
 
 
-def _closable(outcomes: Iterator[Outcome]) -> Generator[Outcome, None, None]:
+def closable(outcomes: Iterator[Outcome]) -> Generator[Outcome, None, None]:
+    """Return outcomes such that what yields them can be closed."""
     yield from outcomes
 
 

@@ -9,6 +9,8 @@ from resourcesync import errors
 from resourcesync.destination.landing import Tally
 from resourcesync.destination.memory import Identity
 from resourcesync.destination.options import Filters
+from resourcesync.destination.packages import Offered
+from resourcesync.discovery import Discovered
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
@@ -86,6 +88,25 @@ class Bringing:
     work: str
     rows: int
     size: int
+    terms: Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpacking:
+    """A package of a dump to take things from.
+
+    Attributes:
+        name: The file of what became of it, in the exchange.
+        host: Who is asked.
+        offered: The package.
+        found: What the Source offers.
+        terms: Of the pull.
+    """
+
+    name: str
+    host: str
+    offered: Offered
+    found: Discovered
     terms: Terms
 
 

@@ -90,7 +90,7 @@ def read_list(unit: Reading, tools: Tools) -> Outcome:
     try:
         return _read_list(unit, tools)
     except ResourceSyncError as error:
-        return _failed(unit.name, error, tools)
+        return failed(unit.name, error, tools)
 
 
 def _read_list(unit: Reading, tools: Tools) -> Outcome:
@@ -134,20 +134,20 @@ def bring(unit: Bringing, tools: Tools) -> Outcome:
             return Outcome(unit.name, unit.rows, told=_read(known))
         return _bring(unit, tools)
     except ResourceSyncError as error:
-        return _failed(unit.name, error, tools)
+        return failed(unit.name, error, tools)
 
 
 def _bring(unit: Bringing, tools: Tools) -> Outcome:
     work = tools.exchange.receive(unit.work)
     if work is None:
-        raise _over(unit)
+        raise run_over(unit.work)
     rows = list(tools.tables.read_work(work))
     slice_ = _Slice(unit, tools, rows)
     told = slice_.carry_out()
     done, words = tools.file(unit.name), tools.file(f"{unit.name}{TOLD}")
     count = tools.tables.write_done(done, slice_.done())
     encoded = msgspec.json.encode(told)
-    _write(words, encoded)
+    write(words, encoded)
     tools.exchange.send(f"{unit.name}{TOLD}", words)
     tools.exchange.send(unit.name, done)
     return Outcome(unit.name, count, wait=tools.wait(), told=encoded)
@@ -176,7 +176,7 @@ class _Slice:
         )
         transfer = Transfer(
             fetcher=tools.fetcher,
-            copies=_Fenced(tools.copies, unit, tools.exchange, is_begun=self._is_begun()),
+            copies=Fenced(tools.copies, unit.work, tools.exchange, is_begun=self._is_begun()),
             state=self._state,
             clock=tools.clock,
             policy=policy,
@@ -193,7 +193,7 @@ class _Slice:
         if self._tools.exchange.receive(name) is not None:
             return True
         mark = self._tools.file(name)
-        _write(mark, b"begun")
+        write(mark, b"begun")
         self._tools.exchange.send(name, mark)
         return False
 
@@ -228,18 +228,16 @@ class _Slice:
             yield DoneRow(uri, state.copy(uri), state.pending_of(uri))
 
 
-class _Fenced:
-    """The copies, closed to a unit that is no part of any run any more.
+class Fenced:
+    """The copies, closed to a unit that is no part of any run any more: its token is gone.
 
     A coordinator that was killed may leave workers behind. What they would still put in place,
     another run may have put there meanwhile, and newer.
     """
 
-    def __init__(
-        self, copies: Copies, unit: Bringing, exchange: Exchange, *, is_begun: bool
-    ) -> None:
+    def __init__(self, copies: Copies, token: str, exchange: Exchange, *, is_begun: bool) -> None:
         self._copies = copies
-        self._unit = unit
+        self._token = token
         self._exchange = exchange
         self._is_begun = is_begun
 
@@ -249,14 +247,14 @@ class _Fenced:
     def paths(self) -> Iterator[str]:
         """Yield a path where something may be taken over; a store has too many to list them."""
         if self._is_begun:
-            yield self._unit.work
+            yield self._token
 
     def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
         """Put a batch in place, while the unit is wanted."""
-        if batch and next(self._exchange.names(self._unit.work), None) is None:
+        if batch and next(self._exchange.names(self._token), None) is None:
             for one in batch:
                 one.staged.discard()
-            raise _over(self._unit)
+            raise run_over(self._token)
         return self._copies.install(batch)
 
     def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
@@ -264,22 +262,25 @@ class _Fenced:
         raise NotImplementedError
 
 
-def _over(unit: Bringing) -> StorageError:
+def run_over(token: str) -> StorageError:
+    """Return the error of a unit whose run is over."""
     return StorageError(
-        f"the run that unit {unit.name} is of is over",
+        f"the run that {token} is of is over",
         evidence=(("kept", "what was in place before"),),
         code="run-over",
     )
 
 
-def _failed(name: str, error: ResourceSyncError, tools: Tools) -> Outcome:
+def failed(name: str, error: ResourceSyncError, tools: Tools) -> Outcome:
+    """Return the outcome of a unit that had an error."""
     fault = fault_of(error)
     wait = fault.wait if fault.wait is not None else tools.wait()
     told = msgspec.json.encode(fault)
     return Outcome(name, 0, wait=wait, failed=(error.code, error.message), told=told)
 
 
-def _write(file: str, data: bytes) -> None:
+def write(file: str, data: bytes) -> None:
+    """Write a file of this machine."""
     with open(file, "wb") as stream:  # noqa: PTH123 - paths are plain text here
         stream.write(data)
 

@@ -181,6 +181,7 @@ def working(
         crew = Crew(
             read=lambda some: hands.do(units.read_list, some),
             bring=lambda some: hands.do(units.bring, some),
+            unpack=lambda some: hands.do(units.unpack, some),
             exchange=StoredExchange(store, units.EXCHANGE, Path(folder) / "exchange"),
             tables=states.tables_of(own),
             state=state,

@@ -13,8 +13,8 @@ from resourcesync.adapters.http.robots import Forgetful
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoredCopies
-from resourcesync.distributed import work
-from resourcesync.distributed.units import Bringing, Reading, Terms
+from resourcesync.distributed import package_work, work
+from resourcesync.distributed.units import Bringing, Reading, Terms, Unpacking
 from resourcesync.ports.engines import Outcome, Share
 from resourcesync.wiring import machine, plugins, states, stores, transports
 
@@ -72,6 +72,12 @@ def bring(unit: Bringing, share: Share) -> Outcome:
     """Fetch a slice into the store."""
     with _tools(unit.terms, share) as tools:
         return work.bring(unit, tools)
+
+
+def unpack(unit: Unpacking, share: Share) -> Outcome:
+    """Take from a package of a dump what is wanted."""
+    with _tools(unit.terms, share) as tools:
+        return package_work.unpack(unit, tools)
 
 
 @contextmanager

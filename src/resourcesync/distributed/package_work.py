@@ -1,0 +1,156 @@
+"""What a worker does with one package of a dump: take from it what is wanted (§11)."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from resourcesync.destination.dumps import Dumps
+from resourcesync.destination.holdings import holdings, new_holdings, new_wanted
+from resourcesync.destination.memory import encode
+from resourcesync.destination.options import Equipment, PullOptions
+from resourcesync.destination.ordering import Spool
+from resourcesync.destination.packages import Offered
+from resourcesync.destination.plan import Fetch, decide
+from resourcesync.destination.pulling import Pull
+from resourcesync.destination.reports import Mode, Plan
+from resourcesync.distributed.rows import listed_of
+from resourcesync.distributed.units import Brought, Unpacking
+from resourcesync.distributed.work import Fenced, Tools, failed, selection_of
+from resourcesync.errors import ResourceSyncError
+from resourcesync.ports.engines import Outcome
+from resourcesync.ports.mirror import Step
+from resourcesync.ports.tables import DoneRow, WorkRow
+
+if TYPE_CHECKING:
+    from resourcesync.documents.packages.reading import PackageReader
+
+WANTED: Final = "wanted/"
+"""What the names of the slices begin with that packages may bring."""
+INDEX: Final = "wanted.json"
+"""The slices' names, each with its first URI, in order."""
+MATCHED: Final = ".matched"
+"""What the name of the file ends with that has what a package may bring, before it does."""
+PERMIT: Final = ".permit"
+"""The same for the file that lets the unit put things in place, as long as it is there."""
+PAIRS: Final = ".pairs"
+"""The same for what it brought: the rows that these were."""
+_GROUP: Final = 1_000
+
+
+def unpack(unit: Unpacking, tools: Tools) -> Outcome:
+    """Take from a package what is wanted, and say in a file what became of it."""
+    try:
+        return _unpack(unit, tools)
+    except ResourceSyncError as error:
+        return failed(unit.name, error, tools)
+
+
+def _unpack(unit: Unpacking, tools: Tools) -> Outcome:
+    pull = _pull(unit, tools)
+    package = _OnePackage(pull, unit, tools)
+    package.take()
+    work, done = tools.file(f"{unit.name}{PAIRS}"), tools.file(unit.name)
+    count = tools.tables.write_work(work, (row for row, _ in package.brought()))
+    tools.tables.write_done(done, (row for _, row in package.brought()))
+    tools.exchange.send(f"{unit.name}{PAIRS}", work)
+    tools.exchange.send(unit.name, done)
+    requests, received = tools.traffic()
+    told = Brought(tally=package.tally, requests=requests, received=received)
+    return Outcome(unit.name, count, wait=tools.wait(), told=msgspec.json.encode(told))
+
+
+def _pull(unit: Unpacking, tools: Tools) -> Pull:
+    """Return a pull whose mirror is as large as what the package may bring."""
+    terms, state = unit.terms, tools.memory()
+    state.commit(Step(notes=encode(generation=terms.generation - 1)))
+    equipment = Equipment(
+        folder=unit.name,
+        fetcher=tools.fetcher,
+        copies=Fenced(tools.copies, f"{unit.name}{PERMIT}", tools.exchange, is_begun=True),
+        state=state,
+        clock=tools.clock,
+        report=lambda _event, _fields: None,
+        scratch=tools.scratch,
+        check_folder=lambda: None,
+        purge=lambda _: None,
+        traffic=tools.traffic,
+    )
+    options = PullOptions(
+        dumps="always",
+        verify="lenient" if terms.lenient else "strict",
+        own_algorithm=terms.own_algorithm,
+    )
+    return Pull(equipment, options, unit.found, selection_of(terms, tools.mappers))
+
+
+class _OnePackage(Dumps):
+    """One package, and what is wanted of it."""
+
+    def __init__(self, pull: Pull, unit: Unpacking, tools: Tools) -> None:
+        super().__init__(pull, Plan(mode=Mode.BASELINE), lambda: (), unit.terms.at)
+        self._unit = unit
+        self._tools = tools
+        self._matched: list[WorkRow] = []
+
+    def take(self) -> None:
+        """Fetch the package and install what is wanted of it; whatever is wrong with it, is."""
+        with new_wanted(self._spill) as nothing:
+            self._take_one(self._unit.offered, None, nothing)
+        self.tally = self._landing.tally
+
+    def _unpack(self, offered: Offered, reader: "PackageReader", wanted: Spool[Fetch]) -> None:
+        """Find out what is wanted of it, then take it."""
+        del wanted
+        self._match(offered, reader)
+        with new_wanted(self._spill) as found:
+            for row in self._matched:
+                copies = () if row.copy is None else (row.copy,)
+                for decision in decide(
+                    copies, (listed_of(row.listed),), sweeping=False, obeying=False
+                ):
+                    if isinstance(decision, Fetch):
+                        found.add(decision)
+            super()._unpack(offered, reader, found)
+
+    def _match(self, offered: Offered, reader: "PackageReader") -> None:
+        """Note the wanted rows that the manifest lists; the coordinator may have to doubt them."""
+        manifest = reader.manifest()
+        with new_holdings(self._spill) as listing:
+            for held in holdings(manifest, 0, self._terms(offered, manifest.header)):
+                listing.add(held)
+            uris = dict.fromkeys(held.uri for held in listing)
+        ordered = list(uris)
+        if ordered:
+            rows = self._wanted_between(ordered[0], ordered[-1])
+            self._matched = [row for row in rows if row.listed.uri in uris]
+        copies = [row.copy for row in self._matched if row.copy is not None]
+        for start in range(0, len(copies), _GROUP):
+            self._pull.state.commit(Step(doubted=copies[start : start + _GROUP]))
+        name = f"{self._unit.name}{MATCHED}"
+        file = self._tools.file(name)
+        self._tools.tables.write_work(file, self._matched)
+        self._tools.exchange.send(name, file)
+
+    def _wanted_between(self, first: str, last: str) -> Iterator[WorkRow]:
+        exchange = self._tools.exchange
+        file = exchange.receive(INDEX)
+        if file is None:
+            return
+        with open(file, "rb") as stream:  # noqa: PTH123 - paths are plain text here
+            slices = msgspec.json.decode(stream.read(), type=list[tuple[str, str]])
+        ends = [begins for _, begins in slices[1:]]
+        for (name, begins), end in zip(slices, [*ends, None], strict=True):
+            if begins > last or (end is not None and end <= first):
+                continue
+            slice_ = exchange.receive(name)
+            if slice_ is not None:
+                yield from self._tools.tables.read_work(slice_)
+
+    def brought(self) -> Iterator[tuple[WorkRow, DoneRow]]:
+        """Yield what was wanted and is in place now, with the rows that it was."""
+        state = self._pull.state
+        for row in self._matched:
+            copy = state.copy(row.listed.uri)
+            if copy is not None and copy != row.copy:
+                yield row, DoneRow(row.listed.uri, copy, None)

@@ -1,0 +1,107 @@
+"""The packages of a Resource Dump as units: before slices, where much is wanted (§11)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+
+import msgspec
+
+from resourcesync.destination.choosing import Need, is_worth_asking
+from resourcesync.destination.landing import Tally
+from resourcesync.destination.packages import Offered
+from resourcesync.destination.pulling import Pull
+from resourcesync.distributed.crew import Crew
+from resourcesync.distributed.lists import host_of
+from resourcesync.distributed.package_work import INDEX, PERMIT, WANTED
+from resourcesync.distributed.slices import PACKAGE, Ended, Slices, closable
+from resourcesync.distributed.units import Terms, Unpacking
+from resourcesync.distributed.work import write
+from resourcesync.errors import BudgetError, DocumentError, SourceError
+from resourcesync.ports.tables import Joined, Slice
+
+
+class PackageUnits:
+    """The packages of the Resource Dump of a pull.
+
+    Args:
+        pull: What the pull works with.
+        crew: Workers and tables.
+        slices: Takes what workers did.
+    """
+
+    def __init__(self, pull: Pull, crew: Crew, slices: Slices) -> None:
+        self._pull = pull
+        self._crew = crew
+        self._slices = slices
+
+    def bring(self, joined: Joined, terms: Terms) -> Ended | None:
+        """Have packages unpacked; ``None`` when that is not worth it, or nothing offers any.
+
+        All packages are taken or none: their manifests are not looked at before. So it is worth
+        it when most of what the Source has is wanted, or the operator says so.
+
+        Args:
+            joined: What is wanted.
+            terms: Of the pull.
+        """
+        uri, policy = self._pull.found.resource_dump, self._pull.options.dumps
+        wanted = joined.create + joined.update
+        is_most = policy == "always" or wanted > joined.same
+        if uri is None or not is_most or not is_worth_asking(Need(count=wanted), policy):
+            return None
+        try:
+            packages = self._pull.packages.at(uri)
+        except (SourceError, DocumentError) as error:
+            self._pull.warn("bad-dump", f"the dump at {uri} is of no use: {error.message}")
+            return None
+        self._tell_wanted(joined.slices)
+        try:
+            return self._unpacked(packages, terms)
+        finally:
+            for name in (INDEX, *self._crew.exchange.names(WANTED)):
+                self._crew.exchange.remove(name)
+
+    def _tell_wanted(self, slices: Sequence[Slice]) -> None:
+        """Let workers see what is wanted."""
+        index: list[tuple[str, str]] = []
+        for number, one in enumerate(slices):
+            name = f"{WANTED}{number:06}"
+            first = next(iter(self._crew.tables.read_work(one.file)))
+            self._crew.exchange.send(name, one.file)
+            index.append((name, first.listed.uri))
+        file = f"{self._crew.folder()}/index"
+        write(file, msgspec.json.encode(index))
+        self._crew.exchange.send(INDEX, file)
+
+    def _unpacked(self, packages: Iterable[Offered], terms: Terms) -> Ended:
+        ended, waiting = Ended(Tally()), set[str]()
+        units = self._units(packages, terms, waiting)
+        try:
+            with closing(closable(self._crew.unpack(units))) as outcomes:
+                for outcome in outcomes:
+                    if outcome.failed is None:
+                        self._slices.take_package(outcome.name)
+                        ended = ended.plus(outcome)
+                    else:
+                        message = f"a package is of no use: {outcome.failed[1]}"
+                        self._pull.warn("bad-package", message)
+                        self._slices.forget_package(outcome.name)
+                    waiting.discard(outcome.name)
+        except BudgetError:
+            self._pull.budget.end_of_time()
+        for name in waiting:
+            self._slices.forget_package(name)
+        return ended
+
+    def _units(
+        self, packages: Iterable[Offered], terms: Terms, waiting: set[str]
+    ) -> Iterator[Unpacking]:
+        token = f"{self._crew.folder()}/token"
+        write(token, b"wanted")
+        for number, offered in enumerate(packages):
+            if not self._pull.budget.begin(offered.entry.length):
+                return
+            name = f"{PACKAGE}{terms.generation}-{number:06}"
+            self._crew.exchange.send(f"{name}{PERMIT}", token)
+            waiting.add(name)
+            host, found = host_of(offered.uri), self._pull.discovered
+            yield Unpacking(name=name, host=host, offered=offered, found=found, terms=terms)
