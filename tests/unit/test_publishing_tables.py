@@ -308,13 +308,13 @@ def test_a_publication_that_breaks_off_is_ended_as_it_was_begun(
 def test_change_lists_go_on_without_a_gap_over_new_resource_lists(world: TableWorld) -> None:
     world.tell(rows("a"))
     world.publish()
-    for names in ("ab", "ab", "abc"):
-        world.clock.advance(hours=1)
+    for names in ("ab", "ab", "abc", "abc", "abcd"):
+        world.clock.advance(hours=25)
         world.tell(rows(*names))
         world.publish(Asked(step=Step.REBASE))
 
-    assert [it.uri.removeprefix(BASE) for it in world.changes()] == ["b", "c"]
-    assert world.followed() == rows(*"abc")
+    assert [it.uri.removeprefix(BASE) for it in world.changes()] == ["b", "c", "d"]
+    assert world.followed() == rows(*"abcd")
 
 
 def test_two_runs_at_a_time_are_refused(world: TableWorld) -> None:
