@@ -24,7 +24,11 @@ from resourcesync.destination.plan import (
 from resourcesync.ports.mirror import Copy, Pending
 from resourcesync.ports.tables import DoneRow, Joined, ListedRow, Part, WorkRow
 
-URIS = ["", "a", "a\x00", "é", "\uffff", "\U0001f600", "b'c", 'd"e', "z"]
+URIS = [
+    first + last
+    for first in ("", "a", "a\x00", "\xe9", "\uffff", "\U0001f600", "b'c", 'd"e', "z")
+    for last in ("", "/", "1", "\U0001f600")
+]
 HASHES = [f"md5:{digit * 32}" for digit in "12"] + [f"sha-256:{digit * 64}" for digit in "34"]
 ODD = ["", *HASHES, f"{HASHES[0]} {HASHES[2]}", "md5:short", "own:1"]
 
@@ -62,13 +66,13 @@ copies = st.builds(
     installed=st.just(3),
 )
 here = st.lists(copies, unique_by=lambda copy: copy.uri).map(sorted)
-lists = st.lists(_listed(["", "", "", "", "filtered"]), max_size=14)
-changes = st.lists(_listed(["created", "updated", "deleted", "filtered"]), max_size=8)
+lists = st.lists(_listed(["", "", "", "", "filtered"]), max_size=40)
+changes = st.lists(_listed(["created", "updated", "deleted", "filtered"]), max_size=20)
 resting = st.lists(_listed([""]), max_size=4)
 
 
 @settings(max_examples=10)
-@given(lists, changes, here, resting, st.integers(1, 4), st.data())
+@given(lists, changes, here, resting, st.integers(1, 6), st.data())
 def test_a_join_says_what_the_plan_says(
     listed: list[ListedRow],
     changed: list[ListedRow],
@@ -99,10 +103,10 @@ def test_a_join_says_what_the_plan_says(
 
 def _files(tables: ParquetTables, folder: Path, stem: str, rows: Sequence[ListedRow]) -> list[str]:
     made = []
-    for number, start in enumerate(range(0, len(rows), 3)):
-        made.append(str(folder / f"{stem}-{9 - number}.parquet"))  # names tell no order
-        assert tables.write_listed(made[-1], rows[start : start + 3]) <= 3
-        assert list(tables.read_listed(made[-1])) == rows[start : start + 3]
+    for number, start in enumerate(range(0, len(rows), 9)):
+        made.append(str(folder / f"{stem}-{99 - number}.parquet"))  # names tell no order
+        assert tables.write_listed(made[-1], rows[start : start + 9]) <= 9
+        assert list(tables.read_listed(made[-1])) == rows[start : start + 9]
     return made
 
 
@@ -156,11 +160,16 @@ def _check(
     assert list(tables.read_copies([joined.filtered])) == filtered
     assert joined.filtered_rows == len(filtered)
     _check_counts(tables, joined, (work, rest, unlisted), rows)
-    ends = {row.uri for row in everything if row.change}
-    pairs = [(first, other) for first, other in conflicts if first.uri not in ends]
-    assert [_as_listed(row) for row in tables.read_listed(joined.conflicts)] == [
-        row for pair in pairs for row in pair
-    ]
+    changed_since = {row.uri for row in everything if row.change}
+    pairs = [both for both in conflicts if both[0].uri not in changed_since]
+    _check_conflicts(tables, joined, pairs)
+
+
+def _check_conflicts(
+    tables: ParquetTables, joined: Joined, pairs: list[tuple[Listed, Listed]]
+) -> None:
+    told = [_as_listed(row) for row in tables.read_listed(joined.conflicts)]
+    assert told == [row for pair in pairs for row in pair]
     assert joined.conflict_rows == 2 * len(pairs)
 
 
@@ -230,7 +239,7 @@ def test_merging_what_is_done_is_updating_a_dictionary(
         for number, run in enumerate(runs):
             files = []
             for start in range(0, len(run), 7):
-                files.append(str(folder / f"done-{number}-{9 - start // 7}"))
+                files.append(str(folder / f"done-{number}-{99 - start // 7}"))
                 done = [_done(uri, length) for uri, length in run[start : start + 7]]
                 assert tables.write_done(files[-1], done) == len(done)
                 assert list(tables.read_done(files[-1])) == done

@@ -14,7 +14,6 @@ from resourcesync.adapters.tables import (
     ParquetTables,
     arrow,
     copies_to_parts,
-    parts_to_copies,
 )
 from resourcesync.adapters.tables.parquet import GROUP
 from resourcesync.errors import (
@@ -119,7 +118,6 @@ def test_a_part_that_is_damaged_is_named(
 
     for work in (
         lambda: list(tables.read_copies(files)),
-        lambda: list(parts_to_copies(files)),
         lambda: tables.find(files, [parts[1][0].last]),
         lambda: tables.merge(parts, [done], into=str(tmp_path / "into"), stem="q", rows=1_000),
         lambda: tables.join([], [], files, [], into=str(tmp_path / "into"), rows=9),

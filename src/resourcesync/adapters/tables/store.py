@@ -1,6 +1,7 @@
 """``ParquetTables``: the tables of a mirror as Parquet files, joined by DuckDB."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -73,8 +74,9 @@ class ParquetTables:
     ) -> Iterator[Copy]:
         """Yield copies in rising URI order, those after a URI."""
         wanted = list(columns or Copy._fields)
+        made = partial(copies_of, columns=wanted) if columns else partial(rows_of, OF_COPIES)
         for file in files:
-            yield from copies_of(parquet.batches(file, wanted, after=after), wanted)
+            yield from made(parquet.batches(file, wanted, after=after))
 
     def find(self, files: Sequence[str], uris: Sequence[str]) -> list[Copy]:
         """Return the copies of some URIs (a few thousand at most), in URI order."""
@@ -150,16 +152,6 @@ def copies_to_parts(
         return cut.end()
     finally:
         cut.abandon()
-
-
-def parts_to_copies(files: Sequence[str]) -> Iterator[Copy]:
-    """Yield the copies of a table's parts, in rising URI order.
-
-    Raises:
-        StateError: A file is damaged; it is named.
-    """
-    for file in files:
-        yield from _read(file, OF_COPIES)
 
 
 def _write(file: str, kind: Kind, rows: Iterable[Any]) -> int:
