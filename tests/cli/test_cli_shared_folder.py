@@ -1,5 +1,6 @@
 """A mirror whose copies are in a folder that several machines share."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from resourcesync.adapters.shared_folder import FolderStore
 from resourcesync.cli.main import run
+from resourcesync.wiring import store_memory
 from tests.support.command_line import FILES, MIRRORED, Said
 from tests.support.tiny_source import TinySource
 
@@ -105,3 +107,20 @@ def test_documents_go_into_such_a_folder_too(tree: Path, here: Path) -> None:
     assert run([*words, f"file://{here}/documents"]) == 0
     assert (here / "documents/.well-known/resourcesync").is_file()
     assert run([*words, f"file://{here}/documents"]) == 0
+
+
+def test_a_memory_that_would_fill_the_disk_is_not_begun_with(
+    source: TinySource, here: Path, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["pull", source.url, f"file://{here}/copies", "--state"]
+    assert run([*words, "first"]) == 0
+    monkeypatch.setattr(store_memory, "_LEAST", 100_000)
+    memory = here / "copies" / store_memory.KEY
+    memory.write_bytes(gzip.compress(b"\0" * 50_000_000))
+
+    assert run([*words, "second"]) == 8
+    assert "damaged: it grows to more than" in said.readouterr().err
+    assert not any((here / "second").rglob("*restored*"))
+
+    memory.unlink()
+    assert run([*words, "second"]) == 0

@@ -31,6 +31,9 @@ KEY: Final = ".resourcesync/memory.db.gz"
 _NOTE: Final = "store-memory"
 _OFTEN: Final = timedelta(days=1)
 _BLOCK: Final = 1 << 20
+_LEAST: Final = 64 << 20
+_MOST_GROWTH: Final = 100
+"""Times; memories grow by 5 to 20."""
 
 
 def keep(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
@@ -99,15 +102,16 @@ def restore(store: Store, folder: Path) -> bool:
         return False
     own = folder / OWN_FOLDER
     with ExitStack() as held, asking("reading the mirror's memory there"):
-        stream = store.open(KEY)
+        there, stream = store.look(KEY), store.open(KEY)
         if stream is None:
             return False
         held.enter_context(stream)
+        most = _LEAST + _MOST_GROWTH * (0 if there is None else there.length)
         own.mkdir(mode=0o700, parents=True, exist_ok=True)
         place = own / f"restored-{secrets.token_hex(8)}"
         try:
             with place.open("xb") as out:
-                _unpack(stream, out)
+                _unpack(stream, out, most)
             make_own(place)
             with suppress(FileExistsError):  # another run was quicker
                 os.link(place, own / STATE_FILE)
@@ -116,13 +120,27 @@ def restore(store: Store, folder: Path) -> bool:
     return True
 
 
-def _unpack(stream: BinaryIO, out: BinaryIO) -> None:
+def _unpack(stream: BinaryIO, out: BinaryIO, most: int) -> None:
+    """Unpack a memory; what grows as no memory does would only fill the disk.
+
+    Raises:
+        StateError: It is damaged, or grows to more than ``most`` bytes.
+    """
     try:
         with gzip.open(stream) as unpacked:
-            shutil.copyfileobj(cast("BinaryIO", unpacked), out, _BLOCK)
+            left = most
+            while block := cast("BinaryIO", unpacked).read(_BLOCK):
+                left -= len(block)
+                if left < 0:
+                    raise _damaged(f"it grows to more than {most:,} bytes")
+                out.write(block)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise StateError(
-            f"the mirror's memory in the store is damaged: {error}",
-            evidence=(("key", KEY), ("kept", "all copies")),
-            hint="remove that key from the store and pull again: good copies are kept",
-        ) from error
+        raise _damaged(f"{error}") from error
+
+
+def _damaged(why: str) -> StateError:
+    return StateError(
+        f"the mirror's memory in the store is damaged: {why}",
+        evidence=(("key", KEY), ("kept", "all copies")),
+        hint="remove that key from the store and pull again: good copies are kept",
+    )
