@@ -351,6 +351,25 @@ def test_a_clock_that_is_far_behind_is_not_believed(world: TableWorld) -> None:
     assert listed == rows("a", "b")
 
 
+def test_times_rise_though_the_clock_steps_back(world: TableWorld) -> None:
+    world.tell(rows("a"))
+    world.publish()
+    first = world.listed()[0].at
+    assert first is not None
+    world.clock.set(world.clock.now() - timedelta(hours=1))
+
+    world.publish(Asked(step=Step.REBASE))
+    second = world.listed()[0].at
+    assert second == first + timedelta(microseconds=1)
+    world.tell(rows("a", "b", "c"))
+    world.publish(Asked(step=Step.UPDATE))
+
+    assert [it.time for it in world.changes()] == [
+        second + timedelta(microseconds=number) for number in (1, 2)
+    ]
+    assert world.followed() == rows("a", "b", "c")
+
+
 def test_another_address_starts_the_lists_over(world: TableWorld) -> None:
     world.tell(rows("a", "b"))
     world.publish()
