@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ from resourcesync.ports.engines import Engine
 from resourcesync.ports.engines import Outcome as Became
 from resourcesync.wiring.engines import open_engine
 from tests.support import engines
+from tests.support.commands import free_port
 from tests.support.nginx import installed, serving
 from tests.support.polite_work import Batch, busiest, fetch_batch
 from tests.support.unit_work import do_a_little, do_nothing, pieces
@@ -43,6 +44,7 @@ def run(asked: Asked) -> Outcome:
                 _hold_the_rate(name, engine, asked.folder, outcome)
         left = engines.children("java") + engines.children("spawn_main")
         outcome.require(engines.gone(left), f"{name}: processes are left: {left}")
+    _restart(asked, outcome)
     _misfits(asked.folder, outcome)
     return outcome
 
@@ -122,6 +124,26 @@ def _hold_the_rate(name: str, engine: Engine, folder: Path, outcome: Outcome) ->
     outcome.require(rows == BATCHES * BATCH, f"{name}: {rows} rows")
     outcome.require(worst.asked <= worst.allowed, f"{name}: asked {worst}")
     outcome.require(mean <= RATE * 1.1, f"{name}: {mean} requests per second")
+
+
+def _restart(asked: Asked, outcome: Outcome) -> None:
+    """Have the scheduler and all workers of Dask die, and others begin in their place."""
+    folder, port = asked.folder / "restart", free_port()
+    folder.mkdir()
+    found = list[Became]()
+    began = time.monotonic()
+    with ExitStack() as first, ExitStack() as second:
+        address = first.enter_context(engines.dask_cluster(folder, port=port))
+        engine = second.enter_context(open_engine(address))
+        units = pieces(folder, asked.size)
+        for became in run_units(engine, do_a_little, units, manners=Manners(), clock=SystemClock()):
+            found.append(became)
+            if len(found) == asked.size // 2:
+                first.close()
+                second.enter_context(engines.dask_cluster(folder, port=port))
+    outcome.add("Dask begun anew: seconds", time.monotonic() - began)
+    names = sorted(it.name for it in found if not it.failed)
+    outcome.require(names == sorted(unit.name for unit in units), "Dask begun anew: not each once")
 
 
 def _misfits(folder: Path, outcome: Outcome) -> None:

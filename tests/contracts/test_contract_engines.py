@@ -31,7 +31,13 @@ def opened(name: str, request: pytest.FixtureRequest) -> AbstractContextManager[
     return open_engine(request.getfixturevalue("dask") if name == "dask" else "processes:2")
 
 
-@pytest.mark.parametrize("name", ["threads", "processes", "dask", "spark"])
+SLOW = pytest.mark.timeout(600)  # Java takes a minute where others keep the processors busy
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["threads", "processes", pytest.param("dask", marks=SLOW), pytest.param("spark", marks=SLOW)],
+)
 def test_every_unit_is_done_once_and_what_goes_wrong_is_told_in_one_line(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

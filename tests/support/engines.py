@@ -32,15 +32,18 @@ def done(engine: Engine, units: list[Piece], manners: Manners | None = None) -> 
 
 
 @contextlib.contextmanager
-def dask_cluster(folder: Path, workers: int = 2, *, path: Path = ROOT) -> Iterator[str]:
+def dask_cluster(
+    folder: Path, workers: int = 2, *, path: Path = ROOT, port: int = 0
+) -> Iterator[str]:
     """Start a scheduler and workers as an operator does; yield the engine's address.
 
     Args:
         folder: Where their log and their files are.
         workers: How many, of one thread each.
         path: Where they import from, before all else.
+        port: The scheduler's; 0 takes a free one.
     """
-    port = free_port()
+    port = port or free_port()
     here = f"tcp://127.0.0.1:{port}"
     quiet = ("--no-dashboard", "--local-directory", folder)
     scheduler = ("scheduler", "--host", "127.0.0.1", "--port", f"{port}", "--no-dashboard")

@@ -204,7 +204,7 @@ class Turns:
             return True
         if now < lane.quiet_until or len(lane.running) >= min(self._parts, lane.limit):
             return False
-        # Where workers came, parts are smaller now, but the larger ones of before may fill the whole.
+        # Where workers came, parts are smaller now; larger ones of before may fill the whole.
         manners, share = self._manners, self._manners.share(self._parts)
         rate = sum(other.rate or 0 for other in lane.running.values()) + (share.rate or 0)
         jobs = sum(other.jobs or 0 for other in lane.running.values()) + (share.jobs or 0)

@@ -165,7 +165,7 @@ class _Run:
     def _did(self, task: _Task, outcome: Outcome) -> None:
         self._over(task, outcome)
         self._in_vain = 0
-        self._forget(outcome.name)
+        self._forget(task.turn.unit.name)
         self._ready.append(outcome)
 
     def _over(self, task: _Task, outcome: Outcome | None) -> None:
