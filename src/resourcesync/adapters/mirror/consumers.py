@@ -11,8 +11,8 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.mirror.folders import sync_folder
 from resourcesync.adapters.mirror.staged import storage_error
+from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import ConfigurationError, StateError
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO, Final
 
 from resourcesync.adapters.mirror import quarantine
-from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, HeldFolders, sync_folder
+from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, HeldFolders
 from resourcesync.adapters.mirror.looking import READ_FLAGS, Look
 from resourcesync.adapters.mirror.parts import Parts
 from resourcesync.adapters.mirror.scratch import open_scratch
@@ -28,6 +28,7 @@ from resourcesync.adapters.mirror.staged import (
     storage_error,
 )
 from resourcesync.adapters.mirror.syncing import Syncer
+from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.ports import Installation, Removal

@@ -13,9 +13,10 @@ from types import TracebackType
 from typing import Final, Self
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
-from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, make_folder, sync_folder
+from resourcesync.adapters.mirror.folders import FOLDER_FLAGS
 from resourcesync.adapters.mirror.staged import is_regular, storage_error
 from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.durable_folders import make_folder, sync_folder
 from resourcesync.errors import LockedError, MirrorChangedError, StateError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock

@@ -3,45 +3,16 @@
 import errno
 import os
 from contextlib import suppress
-from itertools import takewhile
-from pathlib import Path
 from typing import Final
 
 from resourcesync.adapters.mirror.staged import storage_error
+from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.ports.copies import is_place
 
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HELD: Final = 128
 _IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.ELOOP})
-# Some file systems have no way to sync a folder; they say so with one of these.
-_NO_FOLDER_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
-
-
-def sync_folder(folder: int) -> None:
-    """Make the names in a folder durable."""
-    try:
-        os.fsync(folder)
-    except OSError as error:
-        if error.errno not in _NO_FOLDER_SYNC:
-            raise
-
-
-def make_folder(path: Path, mode: int = 0o777) -> None:
-    """Make a folder durably, with those above it; it is no error when it is there.
-
-    Raises:
-        OSError: It could not be made.
-    """
-    missing = list(takewhile(lambda folder: not folder.exists(), (path, *path.parents)))
-    path.mkdir(mode, parents=True, exist_ok=True)
-    for made in reversed(missing):
-        with suppress(PermissionError):  # who may write there need not be allowed to read
-            above = os.open(made.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                sync_folder(above)
-            finally:
-                os.close(above)
 
 
 class HeldFolders:

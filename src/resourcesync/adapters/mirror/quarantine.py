@@ -5,7 +5,7 @@ import secrets
 from contextlib import suppress
 from typing import Final
 
-from resourcesync.adapters.mirror.folders import sync_folder
+from resourcesync.durable_folders import sync_folder
 
 _LEAF: Final = 100
 _NOTE: Final = ".note"

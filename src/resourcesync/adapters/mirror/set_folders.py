@@ -10,8 +10,9 @@ from typing import Annotated, Final
 import msgspec
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, make_folder, sync_folder
+from resourcesync.adapters.mirror.folders import FOLDER_FLAGS
 from resourcesync.adapters.mirror.staged import storage_error
+from resourcesync.durable_folders import make_folder, sync_folder
 from resourcesync.errors import StateError
 
 SETS_FILE: Final = "sets.json"

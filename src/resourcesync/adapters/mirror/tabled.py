@@ -28,6 +28,9 @@ _PAGE: Final = 2_000
 _PART_ROWS: Final = 1_000_000
 _MOST_RECALLED: Final = 100_000
 _PUT_COPY: Final = "INSERT OR REPLACE INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+_CLAIM: Final = (
+    "INSERT OR IGNORE INTO tabled SELECT ? WHERE NOT EXISTS (SELECT 1 FROM copy WHERE uri = ?)"
+)
 _by_uri = attrgetter("uri")
 
 
@@ -179,7 +182,8 @@ class TabledState(SqliteMirrorState):
 
     @staticmethod
     def _claim(db: sqlite3.Connection, uri: str) -> bool:
-        return db.execute("INSERT OR IGNORE INTO tabled VALUES (?)", (uri,)).rowcount == 1
+        """Take the say on a copy of the table; what is here already is not the table's any more."""
+        return db.execute(_CLAIM, (uri, uri)).rowcount == 1
 
     @property
     def changed(self) -> int:
