@@ -17,16 +17,28 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from types import ModuleType
 
 MOST = 1 << 20
+_SELDOM = ("textual", "pyarrow", "duckdb")
+"""What is large, and seldom needed: each child would have to take it over."""
+_LATER = ("encodings.utf_8_sig", "platformdirs.unix", "protego")
+"""What is imported only when it is used, by almost each child."""
 
 
 def import_all(package: str) -> None:
     """Import all of a package, and with it what it needs, so that no child has to."""
-    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
-        if "tui" not in module.name:  # it is large, and seldom run
-            with suppress(Exception):  # who needs it will say so
-                importlib.import_module(module.name)
+    hidden: dict[str, ModuleType | None] = dict.fromkeys(_SELDOM)
+    sys.modules.update(hidden)  # type: ignore[arg-type]  # none of that name can be imported
+    path = importlib.import_module(package).__path__
+    for module in pkgutil.walk_packages(path, f"{package}.", onerror=lambda _: None):
+        with suppress(Exception):  # who needs it will say so
+            importlib.import_module(module.name)
+    for name in _LATER:
+        with suppress(ImportError):
+            importlib.import_module(name)
+    for name in _SELDOM:
+        del sys.modules[name]
 
 
 def _take_on(asked: bytes, streams: list[int]) -> None:

@@ -20,7 +20,7 @@ from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
 from tests.support.commands import environment
 
 ROOT = Path(__file__).parents[2]
-FILES = 60
+FILES = 30
 
 
 class Killable:
