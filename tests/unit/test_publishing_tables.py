@@ -109,6 +109,7 @@ def test_a_moment_is_read_in_each_of_its_forms(
         "lastmod": pa.array(told, kind),
         "sha256": pa.array([b"\xab" * 32, None, b"\x01" * 32], pa.binary()),
         "length": [1, None, 3],
+        "filename": ["one.warc", "two.warc", ""],
     }
     parquet.write_table(pa.table(columns), world.table)
     world.values = {"uri": "page", "memory": "500MB"}
@@ -197,6 +198,22 @@ def test_a_small_change_writes_a_change_list_and_no_page(world: TableWorld) -> N
         1, 1, 1,
     )  # fmt: skip
     assert world.followed() == sorted(changed)
+
+
+def test_another_type_of_the_same_bytes_comes_with_the_next_resource_list(
+    world: TableWorld,
+) -> None:
+    world.tell(many())
+    world.publish()
+    world.clock.advance(hours=1)
+    typed = [(*row[:4], "text/html") for row in many()]
+    world.tell(typed)
+
+    assert world.publish().publication.written == ()
+    world.publish(Asked(step=Step.REBASE))
+
+    assert world.changes() == []
+    assert world.listed()[1] == typed
 
 
 def test_when_most_changed_a_resource_list_is_written_too(world: TableWorld) -> None:

@@ -16,6 +16,9 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "type": ("type", "media_type"),
 }
 """What a column can say, and the names by which it is known without being told."""
+FILE: Final = "resourcesync file"
+PLACE: Final = "file_row_number"
+"""The columns that DuckDB adds: where a row stands. Archives have columns called ``filename``."""
 
 _HOST: Final = r"(?:[a-z0-9-]{1,30}\.){0,6}[a-z][a-z0-9-]{0,30}"
 _PATH: Final = r"/(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[2-9A-Fa-f][0-9A-Fa-f])*"
@@ -51,7 +54,7 @@ def query(found: Mapping[str, str], given: Mapping[str, str], source: str) -> st
         AND NOT contains(lower(uri), '%2e') AND regexp_full_match(uri, {_quoted(_URI)})
         AND regexp_full_match(hash, '{_HASH}') AND regexp_full_match(type, '{_TYPE}') AS sure
     FROM (
-        SELECT filename AS file, file_row_number AS place, {uri} AS uri, {moment} AS lastmod,
+        SELECT "{FILE}" AS file, {PLACE} AS place, {uri} AS uri, {moment} AS lastmod,
             {length} AS length, {_hash(chosen, found)} AS hash, {media} AS type,
             CASE WHEN {wrong_moment} THEN 'its lastmod is no time'
                 WHEN {wrong_length} THEN 'its length is none' ELSE '' END AS fault

@@ -88,12 +88,12 @@ class _Taking:
         self._faults: list[tuple[str, str]] = []
         names = ", ".join(text(str(file)) for file in told.files)
         source = (
-            f"read_parquet([{names}], filename = true, file_row_number = true,"
+            f"read_parquet([{names}], filename = '{columns.FILE}', file_row_number = true,"
             " hive_partitioning = false, union_by_name = true)"
         )
         described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()  # noqa: S608
         found = {row[0]: row[1] for row in described}
-        for own in ("filename", "file_row_number"):
+        for own in (columns.FILE, columns.PLACE):
             found.pop(own, None)
         query = columns.query(found, told.columns, source)
         connection.execute(f"CREATE TEMP VIEW told AS {query}")
