@@ -259,9 +259,10 @@ class SimulatedSource:
             for _, change in snapshot.changes(after=last):
                 name = change.resource.uri.removeprefix(BASE)
                 digest = change.resource.digests[0].value if change.resource.digests else ""
-                self._listed[name] = digest
-                if not digest:
-                    del self._listed[name]
+                if digest:
+                    self._listed[name] = digest
+                else:
+                    self._listed.pop(name, None)
                 self._on_listed(name, digest)
 
     def _dumps(self) -> DumpPublisher:
