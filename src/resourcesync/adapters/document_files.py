@@ -5,10 +5,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import BufferedReader, FileIO
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from resourcesync.durable_folders import make_folder
 from resourcesync.errors import DiskFullError, StorageError
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class FolderDocuments:
         try:
             return self._opened(name)
         except FileNotFoundError:
-            _make_folder(self._root / name)
+            make_folder(self._root / name)
             return self._opened(name)
 
     def _replace(
@@ -226,19 +226,6 @@ def _document(descriptor: int, path: Path) -> _Document:
     except OSError:  # it is a folder
         os.close(descriptor)
         raise
-
-
-def _make_folder(path: Path) -> None:
-    """Make a folder durably, with those above it."""
-    missing = list(takewhile(lambda folder: not folder.exists(), (path, *path.parents)))
-    path.mkdir(parents=True, exist_ok=True)
-    for made in reversed(missing):
-        with suppress(PermissionError):  # who may write there need not be allowed to read
-            above = os.open(made.parent, _FOLDER)
-            try:
-                os.fsync(above)
-            finally:
-                os.close(above)
 
 
 def _remove_leftovers(folder: int) -> None:

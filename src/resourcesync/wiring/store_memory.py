@@ -19,6 +19,7 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
 from resourcesync.adapters.mirror.snapshot import copy_memory, make_own
 from resourcesync.adapters.stored_copies import asking
+from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import LockedError, StateError
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
@@ -107,7 +108,7 @@ def restore(store: Store, folder: Path) -> bool:
             return False
         held.enter_context(stream)
         most = _LEAST + _MOST_GROWTH * (0 if there is None else there.length)
-        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(own, 0o700)
         place = own / f"restored-{secrets.token_hex(8)}"
         try:
             with place.open("xb") as out:
@@ -115,6 +116,7 @@ def restore(store: Store, folder: Path) -> bool:
             make_own(place)
             with suppress(FileExistsError):  # another run was quicker
                 os.link(place, own / STATE_FILE)
+            sync_name(own / STATE_FILE)
         finally:
             place.unlink(missing_ok=True)
     return True

@@ -17,6 +17,7 @@ from resourcesync import config
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.folder import MirrorFolder, is_mirror
 from resourcesync.adapters.mirror.looking import Look
+from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.ports import Clock
 from resourcesync.ports.storing import Store, StoreFactory
@@ -132,8 +133,12 @@ def bind(home: Home) -> None:
     _check_apart(home)
     own = home.folder / OWN_FOLDER
     try:
-        own.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (own / _FILE).write_text(f"{home.store}\n", encoding="ascii")
+        make_folder(own, 0o700)
+        with (own / _FILE).open("w", encoding="ascii") as stream:
+            stream.write(f"{home.store}\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        sync_name(own / _FILE)
     except OSError as error:
         raise ConfigurationError(f"{home.folder} cannot be used: {error.strerror}") from error
 

@@ -16,21 +16,19 @@ Tables, for those who read it with other tools (open it read-only):
 Times are microseconds since 1970-01-01T00:00:00Z; ``hash`` is as in ``rs:md/@hash``.
 """
 
-import errno
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from itertools import takewhile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from resourcesync import durable_folders
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
 from resourcesync.ports.catalogue import BAD_ROW
 
 # Some file systems have no way to sync a folder; they say so with one of these.
-_NO_FOLDER_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
 _APPLICATION_ID: Final = 0x52534331  # "RSC1"
 _COLUMNS: Final = """
     lastmod_us INTEGER, length INTEGER, hash TEXT NOT NULL,
@@ -132,18 +130,7 @@ def make_folder(path: Path) -> None:
         StorageError: It could not be made.
     """
     try:
-        missing = list(takewhile(lambda folder: not folder.exists(), (path, *path.parents)))
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for made in reversed(missing):
-            with suppress(PermissionError):  # who may write there need not be allowed to read
-                above = os.open(made.parent, os.O_RDONLY | os.O_DIRECTORY)
-                try:
-                    os.fsync(above)
-                except OSError as error:
-                    if error.errno not in _NO_FOLDER_SYNC:
-                        raise
-                finally:
-                    os.close(above)
+        durable_folders.make_folder(path, 0o700)
     except OSError as error:
         raise StorageError(f"cannot make the folder {path}: {error}") from error
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
 
 _BUSY_MS: Final = 5_000
@@ -33,8 +34,9 @@ class Database:
         self._lock = threading.Lock()
         with self._guarded():
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(path.parent)
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600))
+                sync_name(path)
             except OSError as error:
                 raise StorageError(f"cannot open {path}: {error.strerror}") from error
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from resourcesync.durable_folders import make_folder
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
 
 FILE: Final = "oai.db"
@@ -80,7 +81,7 @@ class Memory:
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(folder, 0o700)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600))
         except OSError as error:
             raise StorageError(

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from resourcesync.durable_folders import sync_folder, sync_name
 from resourcesync.errors import ConfigurationError
 
 OWN: Final = ".resourcesync/shared"
@@ -26,8 +27,6 @@ _NO_FILE: Final = frozenset({errno.ENOENT, errno.ELOOP, errno.ENXIO})
 # What a client of NFS makes of a file that is removed while somebody here still reads it.
 _LEFT_BY_NFS: Final = re.compile(r"(?:.*/)?\.nfs[0-9a-f]{24}")
 _MOST_NOTED: Final = 10_000
-# Some file systems have no way to sync a folder; they say so with one of these.
-_NO_FOLDER_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
 
 
 def is_key(text: str) -> bool:
@@ -47,15 +46,6 @@ def is_key(text: str) -> bool:
         and _LEFT_BY_NFS.fullmatch(text) is None
         and unicodedata.is_normalized("NFC", text)
     )
-
-
-def sync_folder(folder: int) -> None:
-    """Make the names in a folder durable."""
-    try:
-        os.fsync(folder)
-    except OSError as error:
-        if error.errno not in _NO_FOLDER_SYNC:
-            raise
 
 
 class Places:
@@ -115,12 +105,7 @@ class Places:
                 evidence=(("kept", "nothing was changed"),),
                 hint="mount the file system, or make that folder; then run the same command",
             ) from error
-        with suppress(PermissionError):  # who may write there need not be allowed to read
-            above = os.open(self.root.parent, FOLDER_FLAGS)
-            try:
-                sync_folder(above)
-            finally:
-                os.close(above)
+        sync_name(self.root)
 
     def _step(self, folder: int, name: str, *, create: bool) -> int:
         if create:

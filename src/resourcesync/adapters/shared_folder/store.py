@@ -17,8 +17,8 @@ from resourcesync.adapters.shared_folder.places import (
     Places,
     is_key,
     opened,
-    sync_folder,
 )
+from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import ConfigurationError, DiskFullError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.storing import Content, Stored

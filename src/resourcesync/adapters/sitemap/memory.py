@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+from resourcesync.durable_folders import make_folder
 from resourcesync.errors import StateError, StorageError
 
 _VERSION: Final = 1
@@ -59,7 +60,7 @@ class Memory:
     def __init__(self, folder: Path) -> None:
         self._path = folder / "measured.db"
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(folder, 0o700)
         except OSError as error:
             raise StorageError(f"cannot make the folder {folder}: {error.strerror}") from error
         with self._guarded():

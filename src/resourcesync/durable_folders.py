@@ -1,0 +1,54 @@
+"""Folders whose names outlive a power cut: what is in them is no use when they are gone."""
+
+import errno
+import os
+from contextlib import suppress
+from itertools import takewhile
+from pathlib import Path
+from typing import Final
+
+_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# Some file systems have no way to sync a folder; they say so with one of these.
+_NO_FOLDER_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
+
+
+def sync_folder(folder: int) -> None:
+    """Make the names in a folder durable.
+
+    Args:
+        folder: Its descriptor.
+
+    Raises:
+        OSError: It could not be done.
+    """
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
+
+
+def make_folder(path: Path, mode: int = 0o777) -> None:
+    """Make a folder durably, with those above it; it is no error when it is there.
+
+    Raises:
+        OSError: It could not be made.
+    """
+    missing = list(takewhile(lambda folder: not folder.exists(), (path, *path.parents)))
+    path.mkdir(mode, parents=True, exist_ok=True)
+    for made in reversed(missing):
+        sync_name(made)
+
+
+def sync_name(path: Path) -> None:
+    """Make the name of something durable: sync the folder that it is in.
+
+    Raises:
+        OSError: It could not be done.
+    """
+    with suppress(PermissionError):  # who may write there need not be allowed to read
+        above = os.open(path.parent, _FLAGS)
+        try:
+            sync_folder(above)
+        finally:
+            os.close(above)

@@ -1,0 +1,66 @@
+"""What is made in a folder that was not there outlives a power cut: each name is synced."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.hub.database import Database
+from resourcesync.adapters.oai import memory as oai
+from resourcesync.adapters.sitemap import memory as sitemap
+from resourcesync.durable_folders import make_folder, sync_folder
+from resourcesync.wiring import stores
+from resourcesync.wiring.stores import Home
+
+
+def hub(folder: Path) -> None:
+    Database(folder / "hub.db", 1, ("CREATE TABLE a (b);",)).close()
+
+
+def harvest(folder: Path) -> None:
+    with oai.Memory(folder):
+        pass
+
+
+def measured(folder: Path) -> None:
+    with sitemap.Memory(folder):
+        pass
+
+
+def home(folder: Path) -> None:
+    stores.bind(Home(folder, f"file://{folder.parent.parent}/copies"))
+
+
+@pytest.mark.parametrize("make", [make_folder, hub, harvest, measured, home])
+def test_the_names_of_all_folders_that_were_made_are_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
+) -> None:
+    synced: set[int] = set()
+    real = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    make(tmp_path / "a/b")
+    assert {tmp_path.stat().st_ino, (tmp_path / "a").stat().st_ino} <= synced
+    if make is home:
+        assert (tmp_path / "a/b/.resourcesync/store").stat().st_ino in synced
+
+
+def test_a_file_system_that_cannot_sync_a_folder_is_used_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = 22
+
+    def refuses(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", refuses)
+    make_folder(tmp_path / "a/b")
+    assert (tmp_path / "a/b").is_dir()
+    number = 5
+    with pytest.raises(OSError, match="Input/output"):
+        sync_folder(0)
