@@ -1,13 +1,14 @@
 """What is fuzzed, and what must hold for every input."""
 
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 from typing import Final
 
 from fuzz.campaign import Target
 from fuzz.documents import generate
+from fuzz.kept import SEEDS, WrongAnswerError, hold, kept
 from fuzz.long_lists import LongLists
+from fuzz.others import OTHERS
 from fuzz.packages import Files, files, read_package, tarred, zipped
 from fuzz.randomness import chance
 from fuzz.xml_target import judge, read_twice
@@ -20,28 +21,6 @@ from resourcesync.documents.packages.naming import (
 )
 from resourcesync.model.digests import agree, disagree, format_digests, parse_digests, usable
 from resourcesync.model.timestamps import format_w3c, parse_w3c, to_microseconds
-
-SEEDS: Final = Path(__file__).parent / "seeds"
-
-
-class WrongAnswerError(Exception):
-    """An answer that breaks a law: worse than an exception, for nobody would notice."""
-
-
-def hold(law: bool, sentence: str) -> None:  # noqa: FBT001 - it reads like an assertion
-    """Check a law.
-
-    Raises:
-        WrongAnswerError: It is broken.
-    """
-    if not law:
-        raise WrongAnswerError(sentence)
-
-
-def kept(name: str) -> tuple[bytes, ...]:
-    """Return the inputs of a target that once showed a fault."""
-    folder = SEEDS / name
-    return tuple(path.read_bytes() for path in sorted(folder.glob("*"))) if folder.is_dir() else ()
 
 
 class Documents:
@@ -271,8 +250,9 @@ _ALL: Final[tuple[Target, ...]] = (
     Packages("zips", zipped),
     Packages("tars", tarred),
     Paths(),
+    *OTHERS,
 )
 TARGETS: Final[dict[str, Target]] = {target.name: target for target in _ALL}
 """All targets by their names."""
 
-__all__ = ["TARGETS", "WrongAnswerError", "hold", "kept"]
+__all__ = ["SEEDS", "TARGETS", "WrongAnswerError", "hold", "kept"]

@@ -23,6 +23,13 @@ COUNTS = {
     "zips": 3000,
     "tars": 600,
     "paths": 4000,
+    "feeds": 300,
+    "oai": 200,
+    "lines": 500,
+    "json-patches": 500,
+    "xml-patches": 500,
+    "forms": 500,
+    "http-fields": 1000,
 }
 OPEN: dict[str, str] = {}
 """Faults that are known and not yet mended."""
@@ -51,6 +58,8 @@ def test_a_good_part_of_the_inputs_is_understood(name: str) -> None:
         "hashes": "digests",
     }
     good |= {"link-fields": "link", "zips": "read", "tars": "read", "paths": "names"}
+    good |= {"feeds": "read", "oai": "records", "lines": "lines", "forms": "form"}
+    good |= {"json-patches": "patched", "xml-patches": "patched", "http-fields": "field"}
 
     outcome = campaign(TARGETS[name], count=200, seed="understood")
 

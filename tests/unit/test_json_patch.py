@@ -73,6 +73,8 @@ def test_an_operation_does_what_the_standard_says(
     [
         {"op": "remove", "path": "/gone"},
         {"op": "remove", "path": ""},
+        {"op": "remove", "path": "/text/0"},
+        {"op": "move", "from": "/one/a", "path": "/list/0"},
         {"op": "replace", "path": "/gone", "value": 1},
         {"op": "add", "path": "/list/3", "value": 1},
         {"op": "add", "path": "/list/01", "value": 1},

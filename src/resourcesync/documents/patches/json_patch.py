@@ -169,7 +169,8 @@ class _Work:
             raise PatchError("the whole document cannot be removed")
         holder, token = self._holder(tokens)
         self._spend(len(holder) >> 10 if isinstance(holder, list) else 0)
-        return holder.pop(_key(holder, token))
+        key = _key(holder, token)  # what is neither an object nor an array has no pop
+        return holder.pop(key)
 
     def _replace(self, tokens: list[str], value: Json) -> None:
         if not tokens:
