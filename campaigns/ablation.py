@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from io import BytesIO
 from typing import Any, Final
 
 from campaigns.cursor import scenario_of
@@ -23,11 +24,16 @@ from resourcesync.destination import (
     seen_lists,
     transfer,
 )
+from resourcesync.discovery import FetchedDocument
+from resourcesync.documents.writing import closing, opening
+from resourcesync.errors import DocumentError, SourceError
+from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Purpose
-from resourcesync.ports.mirror import Fixity, SeenDocument
-from resourcesync.simulator import network
+from resourcesync.ports.mirror import Fixity, SeenDocument, Step, Task
+from resourcesync.simulator import follower, network
 from resourcesync.simulator.world import simulate
 
 Patch = tuple[object, str, Any]
@@ -122,6 +128,56 @@ def _order_tells_nothing() -> Iterator[Patch]:
     yield new_changes, "old_entries", lambda *_: 0
 
 
+def _mixed_copies_accepted() -> Iterator[Patch]:
+    yield change_lists, "check_announced", lambda *_: None
+
+
+def _unreadable_lists_skipped() -> Iterator[Patch]:
+    read_chain = change_lists.ChangeListReader._read_chain  # noqa: SLF001 - a part is replaced
+
+    def skipping(
+        self: change_lists.ChangeListReader, spans: Any, get: Any, history: Any, state: Any
+    ) -> None:
+        known = {span.uri: span for span in spans}
+
+        def get_or_skip(uri: str) -> FetchedDocument:
+            try:
+                fetched: FetchedDocument = get(uri)
+                for _ in fetched.open().entries():
+                    pass
+            except (SourceError, DocumentError):
+                return _without_changes(known[uri])
+            return fetched
+
+        read_chain(self, spans, get_or_skip, history, state)
+
+    yield change_lists.ChangeListReader, "_read_chain", skipping
+
+
+def _without_changes(span: cursor.Span) -> FetchedDocument:
+    header = Header(
+        capability=Capability.CHANGE_LIST,
+        from_=from_microseconds(span.from_ or 0),
+        until=None if span.until is None else from_microseconds(span.until),
+    )
+    stream = BytesIO(opening(header) + closing(header))
+    uri = span.uri
+    told = {"etag": "", "last_modified": "", "links": "", "media_type": ""}
+    return FetchedDocument(uri=uri, final_uri=uri, stream=stream, **told)
+
+
+def _tasks_forgotten() -> Iterator[Patch]:
+    begin_anew = follower.Follower._begin_anew  # noqa: SLF001 - the same
+
+    def forgetful(self: follower.Follower) -> None:
+        begin_anew(self)
+        state = self._mirror.state
+        assert state is not None
+        state.commit(Step(settled=[row.uri for row in state.pending(Task.FETCH)]))
+
+    yield follower.Follower, "_begin_anew", forgetful
+
+
 RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
     "gaps are looked for": _no_gap_test,
     "a mismatch stays pending": _mismatches_dropped,
@@ -132,6 +188,9 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
     "older lists are refused": _old_lists_accepted,
     "shorter lists are refused": _shorter_lists_accepted,
     "lists that are cut short are refused": _cut_lists_accepted,
+    "a list is the one that its index tells of": _mixed_copies_accepted,
+    "a list that cannot be read is not left out": _unreadable_lists_skipped,
+    "what is to be done is written down before T moves": _tasks_forgotten,
     "an old lastmod hides no change": _old_lastmod_believed,
     "a rewritten list leads to a baseline": _rewritten_lists_believed,
     "what was taken back is put right at once": _once_a_day,

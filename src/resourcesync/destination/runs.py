@@ -1,7 +1,7 @@
 """A run, from its beginning to what the mirror remembers of it."""
 
 import secrets
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -43,7 +43,7 @@ class Run:
         A mirror that is in sync is so up to the moment when the run began to ask: what the Source
         published later is not known here.
         """
-        counts = msgspec.json.encode(asdict(report) | {"failures": []}).decode()
+        counts = msgspec.json.encode(replace(report, failures=())).decode()
         word = report.state
         outcome = "ok" if word is Word.IN_SYNC else report.spent or word.value
         is_proven = word is Word.IN_SYNC and not report.spent
@@ -52,7 +52,7 @@ class Run:
     def remember_failure(self, error: BaseException) -> None:
         """Write down that it could not go on, and why."""
         failed = failed_run(error)
-        counts = msgspec.json.encode(asdict(failed)).decode()
+        counts = msgspec.json.encode(failed).decode()
         self._close("", failed.code, counts, Word.FAILING)
 
     def _close(

@@ -5,10 +5,11 @@ documents after them. So a run that was killed anywhere leaves a plan, which the
 out: the same changes go into the same lists.
 """
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from resourcesync.errors import StateError
 from resourcesync.model.vocabulary import Capability
@@ -218,8 +219,7 @@ def write_record(catalogue: Catalogue, record: Record) -> None:
 
 
 def _told(value: object) -> str:
-    """Return one of these values as JSON; ``asdict`` would copy all of it first, which is slow."""
-    return json.dumps(value, default=lambda it: {name: getattr(it, name) for name in it.__slots__})
+    return msgspec.json.encode(value).decode()
 
 
 def _plan(fields: dict[str, Any]) -> Plan:
@@ -270,9 +270,9 @@ def _read(catalogue: Catalogue, key: str, make: Callable[[Any], T]) -> T | None:
     if text is None:
         return None
     try:
-        found = json.loads(text)
+        found = msgspec.json.decode(text)
         return None if found is None else make(found)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise StateError(
             f"the publisher's note {key!r} in the catalogue is damaged: {error}",
             hint="delete the catalogue: the next publish starts a new Resource List",

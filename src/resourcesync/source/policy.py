@@ -141,7 +141,7 @@ def retain(plan: Plan, policy: Policy, offered: Iterable[int], now: int) -> Plan
     """
     longest = max(GRACE, policy.archive)
     superseded = tuple(
-        one if policy.archive else replace(one, name="", parts=())
+        one if policy.archive or not (one.name or one.parts) else replace(one, name="", parts=())
         for one in plan.superseded
         if now - one.since <= longest
     )
