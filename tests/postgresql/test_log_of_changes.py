@@ -163,6 +163,19 @@ def test_a_column_that_is_mistyped_or_was_renamed_is_told_as_that(
         list(found.changes(position, 0))
 
 
+@pytest.mark.parametrize("time", ["infinity", "-infinity", "294276-01-01"])
+def test_a_change_without_a_time_that_others_know_is_told_without_one(
+    records: Records, opened: Account, time: str
+) -> None:
+    position = opened.position()
+    records.put("b", b"b")
+    records.run(f"UPDATE {LOG} SET log_at = '{time}' WHERE id = 'b'")
+
+    (told,) = list(opened.changes(position, 0))
+
+    assert [(it.uri, it.time) for it in told.changes] == [(f"{BASE}objects/b", None)]
+
+
 def test_one_without_a_log_is_only_read(address: str) -> None:
     records = Records(address)
     records.put("a", b"a")

@@ -124,6 +124,52 @@ def test_what_says_nothing_is_left_out(address: str, client: "Redis") -> None:
     assert len(omissions(told)) == 3
 
 
+def test_an_entry_that_is_too_long_is_left_out_and_never_fetched(
+    address: str, client: "Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_streams, "_MOST_BYTES", 10_000)
+    monkeypatch.setattr(redis_streams, "_MUCH_BYTES", 20_000)
+    add(client, "a")
+    client.xadd(STREAM, {"json": "x" * 3_000_000})
+    for name in "bcdefg":
+        client.xadd(STREAM, {"json": line(name), "more": "x" * 9_000})
+    before = int(client.info("stats")["total_net_output_bytes"])
+
+    told = read(address)
+
+    assert names(told) == list("abcdefg")
+    assert [reason for _, reason in omissions(told)] == ["longer than 10,000 bytes"]
+    assert len(told) > 1, "not all at once"
+    assert int(client.info("stats")["total_net_output_bytes"]) - before < 200_000
+
+
+def test_who_may_run_no_scripts_there_reads_all_the_same(
+    address: str, client: "Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_streams, "_MOST_BYTES", 10_000)
+    add(client, "a")
+    client.xadd(STREAM, {"json": "x" * 30_000})
+    add(client, "b")
+    rules = ("reset", "on", ">secret", "~*", "+@read", "+@connection", "+xinfo")
+    client.execute_command("ACL", "SETUSER", "reader", *rules)  # type: ignore[no-untyped-call]
+    try:
+        told = read(address, user="reader", password="secret")
+    finally:
+        client.execute_command("ACL", "DELUSER", "reader")  # type: ignore[no-untyped-call]
+    assert names(told) == ["a", "b"]
+    assert len(omissions(told)) == 1
+
+
+def test_a_server_that_does_not_say_enough_is_told(
+    address: str, client: "Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(client, "a")
+    monkeypatch.setattr(redis.Redis, "xinfo_stream", lambda *_: {"length": 1})
+
+    with pytest.raises(BadResponseError, match="does not say enough"):
+        read(address)
+
+
 def test_news_are_told_while_it_waits(address: str, client: "Redis") -> None:
     add(client, "a")
     position = read(address)[-1].position

@@ -25,6 +25,7 @@ from resourcesync.adapters.feeds.telling import (
     entry_of,
     lost,
 )
+from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
@@ -45,6 +46,21 @@ _KEYS: Final = frozenset({GAPS, "stream", "user", "password", "ca_file"})
 _FIELDS: Final = frozenset({"uri", "change", "lastmod", "datetime", "hash", "type", "encoding"})
 _ID: Final = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
 _AT_ONCE: Final = 200
+_MOST_BYTES: Final = MAX_LINE
+"""Of one entry; a longer one is left out."""
+_MUCH_BYTES: Final = 8 << 20
+"""After which no more entries are asked for at once."""
+_BOUNDED: Final = """
+local told, size = {}, 0
+for _, entry in ipairs(redis.call('XRANGE', KEYS[1], ARGV[1], '+', 'COUNT', ARGV[2])) do
+    local long = 0
+    for _, part in ipairs(entry[2]) do long = long + #part end
+    if long > tonumber(ARGV[3]) then entry, long = {entry[1], {}}, 0 end
+    told[#told + 1], size = entry, size + long
+    if size > tonumber(ARGV[4]) then break end
+end
+return told
+"""
 _LOOK: Final = 0.25
 _TIMEOUT: Final = 30.0
 _BEGINNING: Final = "0-0"
@@ -190,9 +206,23 @@ class RedisStream(MereFeed):
                 self._clock.sleep(_LOOK)
 
     def _entries(self, place: _Place) -> Sequence[_Entry]:
+        """Return the next entries, those that are too long without what they say.
+
+        How long they are is counted there, where they are in memory already: a client that asks
+        for an entry gets all of it. Who may not run scripts there gets them as they are.
+        """
+        from redis.exceptions import NoPermissionError  # noqa: PLC0415 - an extra
+
+        start = f"({place.id}"
         with _telling(self._name):
-            found: Any = self._client.xrange(self._name, min=f"({place.id}", count=_AT_ONCE)
-        return found or ()
+            try:
+                found: Any = self._client.eval(
+                    _BOUNDED, 1, self._name, start, _AT_ONCE, _MOST_BYTES, _MUCH_BYTES
+                )
+            except NoPermissionError:
+                told: Any = self._client.xrange(self._name, min=start, count=_AT_ONCE)
+                return told or ()
+        return [(number, _paired(parts)) for number, parts in found]
 
     def _checked(self, place: _Place) -> _Place:
         """Return the place, counted as the stream counts, if nothing after it was lost.
@@ -223,13 +253,23 @@ class RedisStream(MereFeed):
             if not self._client.exists(self._name):
                 return _BEGINNING, 0, ""
             told: Any = self._client.xinfo_stream(self._name)
-        first = told["first-entry"]
-        added = int(told.get("entries-added", 0))  # Redis before 7 does not count
-        last = told["last-generated-id"].decode("ascii", "replace")
-        gone = added - int(told["length"])
-        return last, gone, "" if first is None else first[0].decode("ascii", "replace")
+        try:
+            first = told["first-entry"]
+            added = int(told.get("entries-added", 0))  # Redis before 7 does not count
+            last = told["last-generated-id"].decode("ascii", "replace")
+            gone = added - int(told["length"])
+            return last, gone, "" if first is None else first[0].decode("ascii", "replace")
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            raise BadResponseError(
+                f"the server does not say enough of the stream {self._name} of Redis",
+                evidence=(("got", f"XINFO STREAM: {told!r}"[:300]),),
+                hint="Redis tells it from version 5 on; what only looks like Redis may not",
+            ) from error
 
     def _said(self, number: str, fields: Mapping[bytes, bytes]) -> Change | Omission:
+        if not fields or sum(map(len, fields.values())) > _MOST_BYTES:
+            name = f"{self._name} {number}"
+            return Omission(name=name, reason=f"longer than {_MOST_BYTES:,} bytes")
         if b"json" in fields:
             return _timed(entry_of(fields[b"json"], self._name), number)
         texts = {key.decode("utf-8", "replace"): value for key, value in fields.items()}
@@ -240,6 +280,10 @@ class RedisStream(MereFeed):
         if length.isdigit():
             line["length"] = int(length[:20])
         return _timed(entry_of(msgspec.json.encode(line), self._name), number)
+
+
+def _paired(parts: Sequence[bytes]) -> dict[bytes, bytes]:
+    return dict(zip(parts[::2], parts[1::2], strict=False))
 
 
 def _timed(entry: Change | Omission, number: str) -> Change | Omission:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from typing import Final
 
 from resourcesync.adapters.postgres import layout as layouts
@@ -11,7 +10,7 @@ from resourcesync.adapters.postgres import log, statements
 from resourcesync.adapters.postgres.connecting import Reading, Session
 from resourcesync.adapters.postgres.layout import Layout
 from resourcesync.adapters.postgres.positions import Position
-from resourcesync.adapters.postgres.rows import Row, Rows
+from resourcesync.adapters.postgres.rows import Row, Rows, moment_of
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
@@ -131,7 +130,7 @@ class PostgresAccount:
         present = [row[keys + 2 :] for row in page if row[keys + 1] is not None]
         found = iter(rows.resources(present) if present else ())
         for row, uri in zip(page, rows.uris(len(page), columns), strict=True):
-            time = datetime.fromisoformat(str(row[0]))
+            time = moment_of(row[0] or "")
             if row[keys + 1] is None:
                 yield Change(kind=ChangeKind.DELETED, time=time, resource=Resource(uri=uri))
             else:

@@ -67,7 +67,7 @@ class Rows:
             "uri": self.uris(count, [columns[at] for at in self.uri_at])
         }
         if self._lastmod is not None:
-            found["lastmod"] = self._read("lastmod", columns[self._lastmod], _moment)
+            found["lastmod"] = self._read("lastmod", columns[self._lastmod], moment_of)
         if self._length is not None:
             found["length"] = self._read("length", columns[self._length], _length)
         if self._digests or self._hash is not None:
@@ -164,7 +164,7 @@ class Rows:
             _log.warning("PostgreSQL: %r is no %s and is left out; more may be", value[:100], what)
 
 
-def _moment(text: str) -> datetime | None:
+def moment_of(text: str) -> datetime | None:
     """Return a moment; there is none for infinity and for years that only PostgreSQL knows."""
     try:
         return datetime.fromisoformat(text)
