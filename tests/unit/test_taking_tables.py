@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from resourcesync.errors import ConfigurationError
+from resourcesync.adapters.memory import ManualClock
+from resourcesync.errors import ConfigurationError, StorageError
 from tests.support.table_world import BASE, Row, TableWorld
 
 
@@ -55,6 +56,22 @@ def test_what_is_not_understood_has_not_gone(world: TableWorld) -> None:
 
     assert world.followed() == [*rows("a"), *rows("b", length=2)]
     assert [(it.kind, it.uri) for it in world.changes()] == [("updated", f"{BASE}b")]
+
+
+def test_a_table_that_is_written_while_it_is_read_is_not_published(world: TableWorld) -> None:
+    class Busy(ManualClock):
+        def now(self) -> datetime:
+            world.tell(rows("a"))
+            return super().now()
+
+    world.clock = Busy()
+    with pytest.raises(StorageError, match="written while it was read"):
+        world.publish()
+    assert world.files() == {}
+
+    world.clock = ManualClock()
+    world.publish()
+    assert world.followed() == rows("a")
 
 
 def test_a_table_that_is_mostly_wrong_is_refused_and_changes_nothing(world: TableWorld) -> None:
