@@ -64,6 +64,7 @@ def test_a_table_that_is_written_while_it_is_read_is_not_published(world: TableW
             world.tell(rows("a"))
             return super().now()
 
+    world.tell(rows("b"))
     world.clock = Busy()
     with pytest.raises(StorageError, match="written while it was read"):
         world.publish()
