@@ -108,14 +108,14 @@ def plain(text: str, number: int = 0) -> str:
 @pytest.mark.parametrize("text", [text for text in BAD if text == text.strip() != ""])
 def test_a_bad_datetime_among_many_good_ones_costs_one_entry(text: str) -> None:
     good = "2013-02-03T04:05:06Z" if len(text) != 27 else "2013-02-03T04:05:06.123456Z"
-    before = [plain(good, number) for number in range(1500)]
-    data = document(*before, plain(text, 9999), *before)
+    before = [plain(good, number) for number in range(1000)]
+    data = document(*before, plain(text, 9999), *before[:200])
 
     told = tell(data)
 
-    assert len(told.entries) == 3000
+    assert len(told.entries) == 1200
     assert [(r.code, r.uri, r.line) for r in told.refusals] == [
-        ("time-invalid", "http://a/9999", 1504)
+        ("time-invalid", "http://a/9999", 1004)
     ]
 
 
