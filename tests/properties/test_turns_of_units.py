@@ -170,6 +170,19 @@ def test_a_host_that_says_to_wait_is_asked_half_as_much_and_grows_back_one_by_on
     assert sizes == [4, 5, 6, 7, 8, 8, 8, 8]
 
 
+def test_what_was_under_way_when_a_host_said_to_wait_tells_nothing_of_what_it_bears_now() -> None:
+    driver = Driver([Named(f"{number}", "a:1") for number in range(99)], Manners(units=8))
+    driver.give(100)
+    first, *others = list(driver.under_way)
+    driver.end(first, wait=1.0, lost=False)
+    for turn in others:
+        driver.end(turn, wait=None, lost=False)
+    driver.now += 1
+    driver.give(100)
+
+    assert len(driver.under_way) == 4
+
+
 def test_each_new_no_halves_again_down_to_one() -> None:
     driver = Driver([Named(f"{number}", "a:1") for number in range(99)], Manners(units=8))
     sizes = []

@@ -79,10 +79,14 @@ class _Run:
 
     def outcomes(self, stop: Callable[[], bool]) -> Iterator[Outcome]:
         try:
-            while not stop():
-                self._submit()
+            while True:
                 while self._ready:
                     yield self._ready.pop()
+                if stop():
+                    return
+                self._submit()
+                if self._ready:
+                    continue
                 if not self._under_way and not self._suspects and self._turns.done:
                     return
                 self._wait()
