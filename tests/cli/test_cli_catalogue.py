@@ -92,10 +92,13 @@ def test_a_bad_line_is_named_and_nothing_is_imported(said: Said) -> None:
     begin()
     told({"uri": BASE + "new"}, {"uri": BASE + "bad", "length": -1})
 
-    assert run(["catalogue", "import", "c.db", str(LINES)]) == 5
+    assert run(["catalogue", "import", "c.db", str(LINES)]) == 2
 
     assert "error[ndjson]: all.ndjson, line 2: length is out of range" in said.readouterr().err
     assert [it.uri for it in Catalogue("c.db").resources()] == [BASE + "a", BASE + "b"]
+    LINES.write_text("{]")
+    assert run(["catalogue", "post", "c.db", str(LINES)]) == 2
+    assert run(["publish", f"ndjson:{LINES}", "--url", BASE, "--out", "out"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,20 @@ def test_a_bad_resource_stays_listed_by_its_address_alone(catalogue: Catalogue, 
     assert newest == dict.fromkeys("acef", 2) | dict.fromkeys("bd")
 
 
+@pytest.mark.parametrize("digest", ["md5:0", "sha-256:" + "g" * 64, f"md5:{'0' * 32} sha-1:"])
+def test_a_digest_that_nobody_can_check_is_found_and_left_out(
+    catalogue: Catalogue, said: Said, digest: str
+) -> None:
+    sql(f"UPDATE resource SET hash = '{digest}' WHERE uri = '{BASE}b'")
+    sql(f"UPDATE resource SET hash = 'crc32:0' WHERE uri = '{BASE}c'")  # of no known algorithm
+
+    assert run(["catalogue", "check", "c.db"]) == 1
+    assert "! resource" in said.readouterr().out.replace("  ", " ")
+    assert run(["catalogue", "check", "c.db", "--set-aside"]) == 0
+    assert run(["catalogue", "check", "c.db"]) == 0
+    assert sql("SELECT uri FROM set_aside") == [(BASE + "b",)]
+
+
 def test_what_could_never_be_listed_is_set_aside_whole(catalogue: Catalogue, said: Said) -> None:
     sql(
         "INSERT INTO resource VALUES (x'686900', NULL, 1, '', '', '', '')",

@@ -166,6 +166,19 @@ def test_a_configured_mirror_is_looked_at_by_its_name(source: TinySource, said: 
     assert "THE_TOKEN" in said.readouterr().out
 
 
+def test_a_name_that_the_configuration_does_not_have_is_a_problem(
+    source: TinySource, said: Said
+) -> None:
+    put(museum(source))
+
+    assert run(["doctor", "museun", "--json"]) == 1
+    found = verdicts(said)["name"]
+    assert (found["level"], found["next"][:18]) == ("problem", "name one of museum")
+    assert run(["doctor", "./museun"]) == 0
+    Path("museun").mkdir()
+    assert run(["doctor", "museun"]) == 0
+
+
 def test_a_mistake_in_the_configuration_is_a_problem(said: Said) -> None:
     put("[defaults]\njbs = 1\n")
 

@@ -183,7 +183,7 @@ def _check(values: dict[str, Any], screen: Screen) -> Outcome:
     return Outcome(
         exit=ExitCode.FINDINGS,
         closing=(
-            Line(f"{said} cannot be published", "Found"),
+            Line(f"{said} cannot be published, or not be checked by who reads it", "Found"),
             Line(f"correct them, or: resourcesync catalogue check {file} --set-aside", "Next"),
         ),
         fields=fields,

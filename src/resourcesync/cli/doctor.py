@@ -80,6 +80,8 @@ def _verdicts(
     )
     yield from judge_machine(found)
     address = asked.address
+    if asked.known:
+        yield _unknown(target or "", asked.known)
     if asked.folder is not None:
         place = examining.examine_place(asked.folder, clock)
         yield from judge_place(place)
@@ -88,12 +90,29 @@ def _verdicts(
         yield from judge_reach(examining.examine_source(address, asked.network, clock))
 
 
+def _unknown(target: str, known: tuple[str, ...]) -> "Verdict":
+    from resourcesync.wiring.diagnosis import Verdict  # noqa: PLC0415 - as above
+
+    return Verdict(
+        "name",
+        "problem",
+        f"no mirror of the configuration is called {target}, and there is no such folder",
+        f"name one of {', '.join(known)[:500]}; a folder that is to be: ./{target}",
+    )
+
+
 class _Asked(NamedTuple):
-    """What is looked at besides the machine: a folder, an address, or a folder and its Source."""
+    """What is looked at besides the machine: a folder, an address, or a folder and its Source.
+
+    Attributes:
+        known: The names of the configuration, where the target is a name that it does not have,
+            and no folder either; it is mistyped then.
+    """
 
     network: "Network"
     folder: Path | None = None
     address: str = ""
+    known: tuple[str, ...] = ()
 
 
 def _asked(target: str | None, configuration: Configuration, way: Mapping[str, Any]) -> _Asked:
@@ -106,7 +125,9 @@ def _asked(target: str | None, configuration: Configuration, way: Mapping[str, A
         mirror = configuration.mirror(target)
         settings, address = mirror.settings, mirror.source
     network = configured.network_of(configured_values.on_the_way(settings, way))
-    return _Asked(network, folder, address)
+    is_name = folder is not None and target not in configuration.names and "/" not in f"{target}"
+    known = tuple(configuration.names) if is_name and folder and not folder.exists() else ()
+    return _Asked(network, folder, address, known)
 
 
 def _configuration(

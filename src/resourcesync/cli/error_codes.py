@@ -17,6 +17,7 @@ ConfigurationError
   own-publication    The mirror holds what is published at the same address; see the hint.
   links-unknown      The mirror does not know yet what entries link to; pull a whole list once.
   empty-account      The other system tells of no resource at all; see the hint.
+  ndjson             A line of JSON cannot be understood.
   many-refused       Too many rows of a table cannot be published; see the hint.
   many-gone          The other system tells of less than half of what it had; see the hint.
   empty-tree         Nothing is left to publish, though there was something; see the hint.
@@ -87,7 +88,6 @@ OutOfScopeError
   mapper             The mapper gives the resource a place that cannot be used.
 DocumentError
   no-address         What should be an address is none.
-  ndjson             A line of JSON cannot be understood.
   change-unknown     A change is of a kind that the standard does not know.
   entry-invalid      An entry has no address that can be used; ask the Source.
   time-invalid       A time is not written as the standard asks.

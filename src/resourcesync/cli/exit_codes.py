@@ -79,6 +79,7 @@ def worst(codes: Iterable[ExitCode]) -> ExitCode:
     return min(codes, key=_WORST_FIRST.index, default=ExitCode.OK)
 
 
+_BAD_LINE: Final = "ndjson"  # what a program of the operator's said, and no Source
 _BY_ERROR: Final[dict[type[errors.ResourceSyncError], ExitCode]] = {
     errors.ResourceSyncError: ExitCode.BUG,
     errors.ConfigurationError: ExitCode.USAGE,
@@ -105,6 +106,8 @@ def exit_code_for(error: errors.ResourceSyncError) -> ExitCode:
     """Return how a command ends that this error has ended."""
     if is_cut_here(error):
         return ExitCode.UNUSABLE
+    if isinstance(error, errors.DocumentError) and getattr(error, "code", "") == _BAD_LINE:
+        return ExitCode.USAGE
     return next(_BY_ERROR[kind] for kind in type(error).__mro__ if kind in _BY_ERROR)
 
 

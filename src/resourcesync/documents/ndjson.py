@@ -21,6 +21,8 @@ from resourcesync.model.timestamps import format_w3c, parse_w3c
 from resourcesync.model.vocabulary import ChangeKind
 
 MAX_LINE: Final = 1 << 20
+BAD_LINE: Final = "ndjson"
+"""The code of a line that says nothing: it is the operator's, not a Source's."""
 """The most bytes of one line."""
 _HASHES: Final = re.compile(r"(?:[!-9;-~]+:[!-~]+(?: [!-9;-~]+:[!-~]+)*)?")
 _MAX_LENGTH: Final = (1 << 63) - 1
@@ -92,7 +94,9 @@ def read_line(line: bytes, *, name: str, number: int = 0) -> Resource | Change:
     """
     place = f"{name}, line {number}" if number else name
     if len(line) > MAX_LINE:
-        raise DocumentLimitError(f"{place}: longer than {MAX_LINE:,} bytes", uri=name, line=number)
+        raise DocumentLimitError(
+            f"{place}: longer than {MAX_LINE:,} bytes", uri=name, line=number, code=BAD_LINE
+        )
     try:
         return _value(_decode(line))
     except (msgspec.MsgspecError, ValueError) as error:
@@ -102,7 +106,7 @@ def read_line(line: bytes, *, name: str, number: int = 0) -> Resource | Change:
             line=number,
             evidence=(("line", line[:200].decode("utf-8", "replace").strip()),),
             hint='a line is such as {"uri": "https://example.org/a", "length": 12}',
-            code="ndjson",
+            code=BAD_LINE,
         ) from error
 
 

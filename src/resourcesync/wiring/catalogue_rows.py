@@ -1,6 +1,6 @@
 """Rows of a catalogue that cannot be published: found, named, set aside."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -9,12 +9,27 @@ from typing import Final
 from resourcesync.adapters.catalogue import FileCatalogue, aside
 from resourcesync.adapters.catalogue.aside import BadRow
 from resourcesync.errors import ConfigurationError, StateError
+from resourcesync.model.digests import ALGORITHMS
+from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import BAD_ROW
 from resourcesync.source.saying import fault_of
 
 AT_ONCE: Final = 10_000
 """Rows of one transaction."""
+
+
+def _fault_of(entries: Sequence[Resource] | Sequence[Change]) -> str:
+    """Return why some entries cannot be published, or proven by who reads of them."""
+    return fault_of(entries) or next(filter(None, map(_bad_digest, entries)), "")
+
+
+def _bad_digest(entry: Resource | Change) -> str:
+    resource = entry.resource if isinstance(entry, Change) else entry
+    for digest in resource.digests:
+        if digest.algorithm in ALGORITHMS and not digest.is_usable:
+            return f"its digest is none of {digest.algorithm}: {digest.value[:200]!r}"
+    return ""
 
 
 @contextmanager
@@ -37,7 +52,7 @@ def bad_rows(path: Path) -> Iterator[BadRow]:
     """
     if not path.is_file():
         raise ConfigurationError(f"there is no catalogue {path}")
-    yield from aside.bad_rows(path, fault_of)
+    yield from aside.bad_rows(path, _fault_of)
 
 
 def set_aside(path: Path, clock: Clock) -> Iterator[BadRow]:
@@ -54,5 +69,5 @@ def set_aside(path: Path, clock: Clock) -> Iterator[BadRow]:
         raise ConfigurationError(f"there is no catalogue {path}")
     with closing(FileCatalogue(path, clock)):  # nobody publishes meanwhile
         while rows := list(islice(bad_rows(path), AT_ONCE)):
-            aside.set_aside(path, rows, clock.now(), fault_of)
+            aside.set_aside(path, rows, clock.now(), _fault_of)
             yield from rows
