@@ -12,7 +12,7 @@ from resourcesync.destination import change_lists, cursor
 from tests.support.lives import born, live
 
 STEPS = 30
-LIVES = 90
+LIVES = 60
 
 
 @pytest.fixture(autouse=True)
