@@ -6,6 +6,7 @@ the first violation again.
 
 import argparse
 import importlib
+import resource
 import sys
 import tempfile
 import time
@@ -42,6 +43,8 @@ NAMES: Final = (
     "wikipedia",
 )
 
+_WHO: Final = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+
 
 def load(name: str) -> Campaign:
     """Return a campaign; only its own module is imported."""
@@ -76,6 +79,8 @@ def main(words: list[str] | None = None) -> int:
         )
         outcome = campaign.run(work)
     seconds = time.monotonic() - began
+    spent = sum(sum(resource.getrusage(who)[:2]) for who in _WHO)
+    outcome.add("seconds of processors", spent)
     outcome.add("seconds in all", seconds)
     print("\n".join(table(asked.name, outcome)))
     print(line(asked.name, campaign.unit, work, outcome, seconds), flush=True)
