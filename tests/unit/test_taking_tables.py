@@ -1,5 +1,6 @@
 """What a table says, row by row: in which forms it is read, and what is left out."""
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from resourcesync.adapters.inventory import files
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.errors import ConfigurationError, StorageError
 from tests.support.table_world import BASE, Row, TableWorld
@@ -56,6 +58,20 @@ def test_what_is_not_understood_has_not_gone(world: TableWorld) -> None:
 
     assert world.followed() == [*rows("a"), *rows("b", length=2)]
     assert [(it.kind, it.uri) for it in world.changes()] == [("updated", f"{BASE}b")]
+
+
+def test_of_the_copies_of_a_mirror_those_of_now_are_read(world: TableWorld) -> None:
+    folder = world.table.parent
+    folder.mkdir(parents=True)
+    for name, uri in (("old", "a"), ("new", "b")):
+        columns = {"uri": [f"{BASE}{uri}"], "digests": ["md5:" + "0" * 32], "length": [1]}
+        parquet.write_table(pa.table(columns), folder / f"{name}.parquet")
+    told = {"format": "parquet", "parts": [{"name": "new.parquet", "rows": 1}]}
+    (folder / "copies.json").write_text(json.dumps(told))
+
+    world.publish()
+
+    assert world.listed()[1] == [(f"{BASE}b", None, 1, "md5:" + "0" * 32, "")]
 
 
 def test_a_table_that_is_written_while_it_is_read_is_not_published(world: TableWorld) -> None:
@@ -146,3 +162,22 @@ def test_a_text_that_is_no_moment_is_a_fault_of_its_row(world: TableWorld) -> No
     assert uri == f"{BASE}b"
     assert moment == int(midnight.timestamp() * 1_000_000)
     assert [it.reason for it in done.omissions] == ["its lastmod is no time"]
+
+
+def test_rows_are_written_in_groups_of_one_size_whatever_pieces_they_come_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "GROUP", 4)
+    monkeypatch.setattr(files, "_AHEAD", 8)
+    batches = pa.table({"number": range(23)}).to_batches(max_chunksize=3)
+
+    with files.writing(tmp_path / "rows.parquet") as stream:
+        writer = files.GroupWriter(stream, batches[0].schema)
+        for batch in batches:
+            writer.add(batch)
+        writer.close()
+
+    with parquet.ParquetFile(tmp_path / "rows.parquet") as found:
+        sizes = [found.metadata.row_group(it).num_rows for it in range(found.num_row_groups)]
+        assert sizes == [4, 4, 4, 4, 4, 3]
+        assert found.read().column("number").to_pylist() == list(range(23))

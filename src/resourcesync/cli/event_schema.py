@@ -113,7 +113,7 @@ EVENTS: Final = {
             "evidence:text out copies source missing damaged stopped_by verdict uri reason "
             "is_there is_altered asked trouble finding:any set_aside runs:count via here:any "
             "trash:any last_change:any rules plugins others packages:any packages_kept "
-            "packed_entries packed_bytes rows:count versions patches wrong"
+            "packed_entries packed_bytes rows:count versions patches wrong lists"
         ),
     ),
     "error": Event(

@@ -37,6 +37,8 @@ _FIT: Final = frozenset(
 _MEMORY: Final = "memory"
 _USUAL_MEMORY: Final = "2GB"
 _FOR_EVER: Final = 1 << 62
+_COPIES: Final = "copies.json"
+"""What names the files of the copies of a mirror, where these are a table."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -57,6 +59,12 @@ class TableSource:
     root: Path
     out: Path | str
     engine: str = ""
+
+
+class _Copies(msgspec.Struct):
+    """The part of that list that is needed."""
+
+    parts: list[dict[str, object]]
 
 
 def publish_table(
@@ -204,12 +212,16 @@ def _table(address: str, settings: Settings) -> Table:
 def _files(address: str) -> list[Path]:
     """Return the files of a table: of a folder, all Parquet files that are not hidden.
 
+    Where the folder has the copies of a mirror, those that its list names: the others are old.
+
     Raises:
         ConfigurationError: There are none.
     """
     name = address.removeprefix(TABLES)
     path = Path(name)
-    if path.is_dir():
+    if (path / _COPIES).is_file():
+        found = _parts(path)
+    elif path.is_dir():
         found = [it for it in path.rglob("*.parquet") if not _is_hidden(it.relative_to(path))]
     elif path.is_file():
         found = [path]
@@ -222,6 +234,14 @@ def _files(address: str) -> list[Path]:
             hint="name a Parquet file, a folder of them, or a pattern such as 'DIR/*.parquet'",
         )
     return found
+
+
+def _parts(folder: Path) -> list[Path]:
+    try:
+        told = msgspec.json.decode((folder / _COPIES).read_bytes(), type=_Copies)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise StorageError(f"cannot read {folder / _COPIES}: {error}") from error
+    return [folder / Path(str(part["name"])).name for part in told.parts]
 
 
 def _is_hidden(path: Path) -> bool:
