@@ -198,6 +198,9 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
 }
 """What each rule is, and what takes it away."""
 
+RARE: Final = {"the order tells of the time": 20362}
+"""Rules that few worlds need, each with the seed of one that does, which is lived first."""
+
 
 @contextmanager
 def without(rule: str) -> Iterator[None]:
@@ -211,9 +214,11 @@ def without(rule: str) -> Iterator[None]:
 
 def noticed(rule: str, *, first: int, most: int) -> int | None:
     """Return how many worlds it took to notice that a rule is not there; ``None`` for too many."""
+    rare = [seed for name, seed in RARE.items() if rule in ("", name)]
+    seeds = [*rare, *range(first, first + most)]
     with without(rule):
-        for number in range(most):
-            scenario = scenario_of(first + number)
+        for number, seed in enumerate(seeds[:most]):
+            scenario = scenario_of(seed)
             measured = simulate(scenario, scenario.destinations[0])
             if measured.lies or measured.outcome == "silently wrong":
                 return number + 1
