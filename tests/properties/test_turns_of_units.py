@@ -1,8 +1,8 @@
 """Politeness without shared state: whatever comes back when, no host is asked more than it may."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import count, islice
 from typing import Final, NamedTuple
 
 import pytest
@@ -140,6 +140,19 @@ def test_what_may_be_asked_is_divided_among_as_many_as_fit(
     assert [turn.share for turn in driver.under_way] == shares
 
 
+@pytest.mark.parametrize(
+    ("count", "rates"),
+    [(1, [80.0]), (3, [80 / 3] * 3), (4, [20.0] * 4), (5, [20.0] * 4)],
+)
+def test_few_units_are_given_the_whole_of_what_may_be_asked(count: int, rates: list[float]) -> None:
+    units = [Named(f"{number}", "a:1") for number in range(count)]
+    driver = Driver([*units, Named("other", "b:1")], Manners(units=4, rate=80.0))
+    driver.give(99)
+
+    assert [it.share.rate for it in driver.under_way if it.unit.host == "a:1"] == rates
+    assert [it.share.rate for it in driver.under_way if it.unit.host == "b:1"] == [80.0]
+
+
 def test_when_workers_come_larger_parts_of_before_count_until_they_are_over() -> None:
     manners = Manners(units=4, rate=100.0, jobs=8)
     driver = Driver([Named(f"{number}", "a:1") for number in range(9)], manners)
@@ -229,9 +242,11 @@ def test_hosts_take_turns_where_there_is_room_for_one_only() -> None:
 
 
 def test_units_without_end_are_read_as_there_is_room() -> None:
-    read = count()
-    turns = Turns((Named(f"{next(read)}", f"h{i % 3}") for i in count()), Manners(units=2))
-    given = list(islice(iter(lambda: turns.next(0.0, 50), None), 100))
+    read = itertools.count()
+    turns = Turns(
+        (Named(f"{next(read)}", f"h{i % 3}") for i in itertools.count()), Manners(units=2)
+    )
+    given = list(itertools.islice(iter(lambda: turns.next(0.0, 50), None), 100))
 
     assert len(given) == 6  # two for each of the three
     assert next(read) <= 1_006

@@ -131,23 +131,17 @@ class Turns:
         self._parts = self._manners.parts(slots)
         if self._running > slots:
             return None
-        for _ in range(len(self._ring)):
-            host = self._ring.popleft()
-            lane = self._lanes[host]
-            turn = self._give(lane, lane.waiting[0]) if self._may(host, lane, now) else None
-            if turn is not None:
-                self._waiting -= 1
-                lane.waiting.popleft()
-            if lane.waiting:
-                self._ring.append(host)
-            if turn is not None:
-                return turn
-        return self._next_read(now)
+        while self._waiting < min(self._parts + 1, self._ahead) and self._read():
+            pass  # who is alone may ask as much as all together, so look who else comes
+        turn = self._next_kept(now)
+        while turn is None and self._waiting < self._ahead and self._read():
+            turn = self._next_kept(now)
+        return turn
 
     def take(self, unit: Unit, now: float) -> Turn | None:
         """Give this unit its turn, if its host may be asked now; it is not one of those kept."""
         lane = self._lane(unit.host)
-        return self._give(lane, unit) if self._may(unit.host, lane, now) else None
+        return self._give(lane, unit, now, len(lane.waiting) + 1)
 
     def again(self, unit: Unit) -> None:
         """Keep a unit that was lost for another turn, before the others of its host."""
@@ -173,17 +167,28 @@ class Turns:
         lane = self._lanes.get(host)
         return -inf if lane is None else lane.quiet_until
 
-    def _next_read(self, now: float) -> Turn | None:
-        while self._waiting < self._ahead and not self._read_all:
-            unit = next(self._units, None)
-            if unit is None:
-                self._read_all = True
-                return None
-            turn = self.take(unit, now)
+    def _next_kept(self, now: float) -> Turn | None:
+        for _ in range(len(self._ring)):
+            host = self._ring.popleft()
+            lane = self._lanes[host]
+            turn = self._give(lane, lane.waiting[0], now, len(lane.waiting))
+            if turn is not None:
+                self._waiting -= 1
+                lane.waiting.popleft()
+            if lane.waiting:
+                self._ring.append(host)
             if turn is not None:
                 return turn
-            self._keep(unit, first=False)
         return None
+
+    def _read(self) -> bool:
+        """Keep one unit more; whether there was one."""
+        unit = None if self._read_all else next(self._units, None)
+        if unit is None:
+            self._read_all = True
+            return False
+        self._keep(unit, first=False)
+        return True
 
     def _keep(self, unit: Unit, *, first: bool) -> None:
         lane = self._lane(unit.host)
@@ -199,23 +204,27 @@ class Turns:
         self._idle.pop(host, None)
         return self._lanes.setdefault(host, _Lane())
 
-    def _may(self, host: str, lane: _Lane, now: float) -> bool:
-        if not host:
-            return True
-        if now < lane.quiet_until or len(lane.running) >= min(self._parts, lane.limit):
-            return False
-        # Where workers came, parts are smaller now; larger ones of before may fill the whole.
-        manners, share = self._manners, self._manners.share(self._parts)
-        rate = sum(other.rate or 0 for other in lane.running.values()) + (share.rate or 0)
-        jobs = sum(other.jobs or 0 for other in lane.running.values()) + (share.jobs or 0)
-        return rate <= (manners.rate or 0) * _ROUNDING and jobs <= (manners.jobs or 0)
-
-    def _give(self, lane: _Lane, unit: Unit) -> Turn:
-        share = self._manners.share(self._parts) if unit.host else Share()
+    def _give(self, lane: _Lane, unit: Unit, now: float, left: int) -> Turn | None:
+        """Give a unit of a host its turn, if it may be asked now; so many are left to be given."""
+        share = Share()
+        if unit.host:
+            others = len(lane.running)
+            parts = min(self._parts, others + left) if self._read_all else self._parts
+            share = self._manners.share(parts)
+            full = others >= min(parts, lane.limit) or not self._fits(lane, share)
+            if full or now < lane.quiet_until:
+                return None
         self._given += 1
         lane.running[self._given] = share
         self._running += 1
         return Turn(self._given, unit, share)
+
+    def _fits(self, lane: _Lane, share: Share) -> bool:
+        """Whether a part is left: where parts are smaller now, larger ones may have it still."""
+        shares = (share, *lane.running.values())
+        rate = sum(it.rate or 0 for it in shares)
+        jobs = sum(it.jobs or 0 for it in shares)
+        return rate <= (self._manners.rate or 0) * _ROUNDING and jobs <= (self._manners.jobs or 0)
 
     def _learn(self, lane: _Lane, turn: Turn, outcome: Outcome, now: float) -> None:
         if outcome.wait is not None:
