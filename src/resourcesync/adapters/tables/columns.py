@@ -22,9 +22,14 @@ _NUMBERS: Final = frozenset({"length", "tries", "generation"})
 _OPTIONAL: Final = frozenset({"length", "lastmod"})
 
 
+def type_of(column: str) -> Any:
+    """Return the type of a column by its name."""
+    name = column.removeprefix(COPY).removeprefix(PENDING)
+    return _TIME if name in _TIMES else pa.int64() if name in _NUMBERS else pa.string()
+
+
 def _field(name: str, prefix: str = "") -> Any:
-    kind = _TIME if name in _TIMES else pa.int64() if name in _NUMBERS else pa.string()
-    return pa.field(prefix + name, kind, nullable=bool(prefix) or name in _OPTIONAL)
+    return pa.field(prefix + name, type_of(name), nullable=bool(prefix) or name in _OPTIONAL)
 
 
 def _fields(row: type[Any], prefix: str = "") -> list[Any]:

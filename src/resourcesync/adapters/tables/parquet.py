@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from resourcesync.adapters.tables.arrow import pa, pc, pq
+from resourcesync.adapters.tables.columns import type_of
 from resourcesync.errors import DiskFullError, StateError, StorageError
 
 GROUP: Final = 1 << 16
@@ -156,7 +157,7 @@ def reading(file: str | Path) -> Iterator[None]:
             evidence=(("file", str(file)),),
             hint="look at the disk and at the rights of the file, then run the same command",
         ) from error
-    except (pa.ArrowException, KeyError) as error:
+    except (pa.ArrowException, KeyError, UnicodeError) as error:
         raise _damaged(file, str(error)) from error
 
 
@@ -180,7 +181,7 @@ def check(files: Sequence[str]) -> None:
             pq.ParquetFile(file).close()
 
 
-def verify(files: Sequence[str]) -> None:
+def verify(files: Sequence[str], columns: Sequence[str]) -> None:
     """Read all of files, so that the checksums of their pages are compared: DuckDB does not.
 
     Raises:
@@ -188,9 +189,8 @@ def verify(files: Sequence[str]) -> None:
         StorageError: One cannot be read.
     """
     for file in files:
-        with _opened(file, ()) as parquet, reading(file):
-            for _ in parquet.iter_batches(GROUP):
-                pass
+        for _ in batches(file, columns, rows=GROUP):
+            pass
 
 
 @contextmanager
@@ -198,9 +198,11 @@ def _opened(file: str | Path, columns: Sequence[str]) -> Iterator[Any]:
     with reading(file):
         parquet = pq.ParquetFile(file, page_checksum_verification=True)
     try:
-        missing = set(columns) - set(parquet.schema_arrow.names)
-        if missing:
-            raise _damaged(file, f"it has no column {min(missing)}")
+        with reading(file):
+            types = {field.name: field.type for field in parquet.schema_arrow}
+        for name in columns:
+            if types.get(name) != type_of(name):
+                raise _damaged(file, f"it has no column {name}, or one of another type")
         yield parquet
     finally:
         parquet.close()
@@ -224,16 +226,30 @@ def batches(
     with _opened(file, asked) as parquet:
         ranges = enumerate(_ranges(parquet))
         groups = [n for n, (_, last) in ranges if not after or last is None or last > after]
+        for batch in _rows(file, parquet, groups, asked, rows):
+            later = batch.filter(pc.greater(batch.column("uri"), after)) if after else batch
+            yield later.select(list(columns))
+
+
+def _rows(
+    file: str | Path, parquet: Any, groups: Sequence[int], columns: Sequence[str], rows: int
+) -> Iterator[Any]:
+    """Yield the rows of row groups, and see that these are as many as the file says."""
+    left = 0
+    with reading(file):
+        left = sum(parquet.metadata.row_group(number).num_rows for number in groups)
+        found = parquet.iter_batches(
+            rows, row_groups=list(groups), columns=list(columns), use_threads=False
+        )
+    while True:
         with reading(file):
-            found = parquet.iter_batches(rows, row_groups=groups, columns=asked, use_threads=False)
-        while True:
-            with reading(file):
-                batch = next(found, None)
-                if batch is None:
-                    return
-                if after:
-                    batch = batch.filter(pc.greater(batch.column("uri"), after))
-            yield batch.select(list(columns))
+            batch = next(found, None)
+        if batch is None:
+            break
+        left -= batch.num_rows
+        yield batch
+    if left:
+        raise _damaged(file, "it has another number of rows than it says")
 
 
 def chosen(file: str | Path, columns: Sequence[str], uris: Sequence[str]) -> Iterator[Any]:
@@ -243,15 +259,12 @@ def chosen(file: str | Path, columns: Sequence[str], uris: Sequence[str]) -> Ite
             low = bisect_left(uris, first)
             if low == len(uris) or (last is not None and uris[low] > last):
                 continue
-            with reading(file):
-                wanted = pa.array(uris, pa.string())
-                here = parquet.read_row_group(number, columns=["uri"], use_threads=False)
-                mask = pc.is_in(here.column("uri"), value_set=wanted)
-                if not pc.any(mask).as_py():
-                    continue
-                found = parquet.read_row_group(number, columns=list(columns), use_threads=False)
-                found = found.filter(mask).select(list(columns))
-            yield from found.to_batches()
+            here = pa.Table.from_batches(_rows(file, parquet, [number], ["uri"], GROUP))
+            mask = pc.is_in(here.column("uri"), value_set=pa.array(uris, pa.string()))
+            if pc.any(mask).as_py():
+                all_of_it = _rows(file, parquet, [number], columns, GROUP)
+                found = pa.Table.from_batches(all_of_it).filter(mask)
+                yield from found.select(list(columns)).to_batches()
 
 
 def _ranges(parquet: Any) -> Iterator[tuple[str, str | None]]:

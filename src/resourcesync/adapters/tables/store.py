@@ -100,7 +100,7 @@ class ParquetTables:
             StateError: A file is damaged; it is named.
             StorageError: There is too little memory or room.
         """
-        parquet.verify(copies)
+        parquet.verify(copies, Copy._fields)
         told = [*listed, *changed]
         with session(self._folder, [*told, *copies, *resting], self._memory, self._threads) as work:
             return join(work, told, copies, resting, into=Path(into), rows=rows)
