@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError, StateError
+from resourcesync.errors import (
+    ConfigurationError,
+    LockedError,
+    ResourceSyncError,
+    StateError,
+    StorageError,
+)
 from resourcesync.source.policy import Step
 from resourcesync.wiring import inventory_units
 from resourcesync.wiring.inventory_units import ListUnit
@@ -173,6 +179,39 @@ def test_a_page_of_a_table_that_is_gone_leads_to_a_new_resource_list(world: Tabl
     world.publish()
 
     assert world.listed()[1] == many(MANY - 1)
+
+
+def test_what_cannot_be_written_again_as_it_was_is_told_until_the_lists_start_over(
+    world: TableWorld,
+) -> None:
+    world.tell(many())
+    world.publish()
+    world.clock.advance(hours=1)
+    world.tell(many(MANY - 1))
+    world.publish()
+    for path in (world.out / ".resourcesync/tables").glob("*.parquet"):
+        path.write_bytes(b"nothing")
+    changed = min(name for name in world.bytes() if name.startswith("changelist-"))
+    (world.out / "resourcesync" / changed).write_bytes(b"<x/>")
+
+    with pytest.raises(StorageError):
+        world.publish()
+    world.publish(Asked(step=Step.INITIALISE))
+
+    assert world.changes() == []
+    assert world.listed()[1] == many(MANY - 1)
+
+
+def test_settings_are_remembered_though_the_table_did_not_change(world: TableWorld) -> None:
+    world.tell(rows("a"))
+    world.publish()
+    world.publish(described_by="https://data.example/about")
+    before = world.files()
+    assert b"https://data.example/about" in before["capabilitylist.xml"][0]
+
+    assert world.publish().publication.written == ()
+
+    assert world.files() == before
 
 
 def test_a_publication_that_breaks_off_is_ended_as_it_was_begun(

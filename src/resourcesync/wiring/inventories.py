@@ -110,7 +110,7 @@ def publish_table(
             engine=source.engine,
         )
         publication = TablePublication(place, settings, inventory, clock)
-        publication.go_on()
+        publication.go_on(asked.step)
         return publication.publish(_table(source.address, settings), asked)
 
 

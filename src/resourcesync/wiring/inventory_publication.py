@@ -16,6 +16,7 @@ from resourcesync.source import clearing
 from resourcesync.source.believing import check_silence, is_behind
 from resourcesync.source.inventory import Inventory, Rows, Sheet, Task, concluded, is_much, pieces
 from resourcesync.source.inventory_lists import write_heads
+from resourcesync.source.ledger import Plan
 from resourcesync.source.naming import Naming
 from resourcesync.source.paging import Limits
 from resourcesync.source.policy import Step, is_rebase_due
@@ -29,6 +30,7 @@ from resourcesync.wiring.publishing import Asked, Published
 
 _FEW_GONE: Final = 10
 _SECOND: Final = 1_000_000
+_MENDING: Final = "mending"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,23 +65,32 @@ class TablePublication:
     ) -> None:
         self._place = place
         self._settings = settings
-        self._inventory = inventory
+        self._inventory = self._stored = inventory
         self._clock = clock
         self._naming = Naming(base_uri=settings.url)
         self._written: list[Written] = []
         self._counts = Differences()
 
-    def go_on(self) -> None:
+    def go_on(self, step: Step) -> None:
         """Do what was begun, and write again what is not as it was written.
+
+        Where the lists start over, neither counts.
+
+        Args:
+            step: What is to be done after it.
 
         Raises:
             EngineError: Some lists were not written.
             StorageError: Something could not be read or written.
         """
-        if self._inventory.under_way is not None:
+        is_anew = step is Step.INITIALISE
+        if is_anew:
+            self._inventory = replace(self._inventory, under_way=None)
+        elif self._inventory.under_way is not None:
             self._do(self._inventory.under_way)
         self._place.folder.clear(self._inventory.files)
-        self._mend()
+        if self._inventory.plan is not None and not is_anew:
+            self._mend(self._inventory.plan)
 
     def publish(self, table: Table, asked: Asked) -> Published:
         """Publish what the table says now.
@@ -93,8 +104,9 @@ class TablePublication:
         is_first = self._inventory.plan is None
         now = self._clock.now()
         step, floor = self._step(now, asked.step)
-        found = find(table, self._inventory, self._place.folder, to_microseconds(now), asked)
         begins = is_first or step is Step.INITIALISE
+        asked = replace(asked, step=step)
+        found = find(table, self._inventory, self._place.folder, to_microseconds(now), asked)
         task = self._task(found, table, max(to_microseconds(now), floor), begins=begins)
         rebases = begins or step is Step.REBASE or not self._inventory.pages
         task = replace(task, rebases=rebases or (step is Step.DUE and self._is_due(task)))
@@ -201,13 +213,13 @@ class TablePublication:
             heads={name: shelf.known[name] for name in sorted(heads)},
             orphans=clearing.clear(store, found, now),
         )
-        if after != self._inventory:
+        if after != self._stored:
             self._remember(after)
         self._place.folder.clear(after.files)
 
     def _remember(self, inventory: Inventory) -> None:
         self._place.folder.write(msgspec.json.encode(inventory))
-        self._inventory = inventory
+        self._inventory = self._stored = inventory
 
     def _units(self, task: Task) -> list[ListUnit]:
         units = []
@@ -259,68 +271,51 @@ class TablePublication:
 
     # --- mending -------------------------------------------------------------------------------
 
-    def _mend(self) -> None:
-        """Write again what somebody altered or removed, as it was; what cannot be is forgotten.
+    def _mend(self, plan: Plan) -> None:
+        """Write again what somebody altered or removed, as it was.
 
-        A Resource List of another table than the present one cannot: then there is a new one.
+        A page that cannot be, since its table is gone, leads to a new Resource List.
         """
         inventory = self._inventory
-        if inventory.plan is None:
-            return
         shelf = Shelf(self._place.store, self._naming, inventory.documents)
-        harmed = {
-            it.name for it in (*inventory.pages, *inventory.lists) if not shelf.is_unharmed(it.name)
-        }
-        if not harmed:
-            return
-        if any(it.name in harmed and it.file != inventory.table for it in inventory.pages):
-            harmed -= {it.name for it in inventory.pages}
-            inventory = replace(inventory, pages=())
-        mended = {it.name: it for it in self._mended(inventory, harmed)}
-        if not harmed <= mended.keys():
-            raise StorageError(
-                "a Change List cannot be written as it was",
-                evidence=(("kept", "all others"),),
-                hint="resourcesync publish with --initialise starts the lists over",
-                code="read-back",
-            )
+        sheets = (*inventory.pages, *inventory.lists)
+        harmed = [it for it in sheets if not shelf.is_unharmed(it.name)]
+        rows = {it.file: it for it in inventory.changes}
+        ours = {inventory.table, *rows}
+        units = [
+            self._mending(plan, number, it, rows.get(it.file))
+            for number, it in enumerate(harmed)
+            if it.file in ours
+        ]
+        self._place.folder.make(_MENDING if units else "")
+        mended = {it.name: it.known for it in self._sheets(units, inventory.table)}
+        lost = {it.name for it in harmed} - mended.keys()
+        if any(it.name in lost for it in inventory.lists):
+            raise _lost()
+        known = {**shelf.known, **mended}
         self._inventory = replace(
             inventory,
-            pages=tuple(mended.get(it.name, it) for it in inventory.pages),
-            lists=tuple(mended.get(it.name, it) for it in inventory.lists),
+            pages=()
+            if any(it.name in lost for it in inventory.pages)
+            else tuple(replace(it, known=known[it.name]) for it in inventory.pages),
+            lists=tuple(replace(it, known=known[it.name]) for it in inventory.lists),
         )
 
-    def _mended(self, inventory: Inventory, harmed: set[str]) -> list[Sheet]:
-        plan = inventory.plan
-        assert plan is not None
-        rows = {it.file: it for it in inventory.changes}
-        name = "mending"
-        self._place.folder.make(name)
-        like = Task(
+    def _mending(self, plan: Plan, number: int, sheet: Sheet, changes: Rows | None) -> ListUnit:
+        """Return the unit that writes one document again."""
+        folder, name = self._place.folder, f"{number}"
+        return ListUnit(
             name=name,
+            file=str(folder.rows(sheet.file).absolute()),
+            start=sheet.start,
+            stop=sheet.start + sheet.rows,
             at=plan.at,
-            table=inventory.table,
-            rows=inventory.rows,
-            told=inventory.told,
-            changes=None,
-            created=0,
-            updated=0,
-            deleted=0,
-            rebases=False,
-            begins=False,
+            changes=changes,
+            place=self._place.address,
             base_uri=plan.base_uri,
             limits=Limits(),
-            keep=0,
-            described_by="",
+            outcome=str(folder.outcome(_MENDING, name).absolute()),
         )
-        units = [
-            self._unit(
-                like, f"{number}", it.file, (it.start, it.start + it.rows), rows.get(it.file)
-            )
-            for number, it in enumerate((*inventory.pages, *inventory.lists))
-            if it.name in harmed
-        ]
-        return self._sheets(units, inventory.table)
 
     def _report(self, taken: Taken, *, is_first: bool) -> Published:
         created, updated, deleted, _ = self._counts
@@ -340,6 +335,15 @@ class TablePublication:
             ),
             omissions=tuple(omissions),
         )
+
+
+def _lost() -> StorageError:
+    return StorageError(
+        "a Change List that was altered cannot be written as it was",
+        evidence=(("kept", "all others"),),
+        hint="resourcesync publish with --initialise starts the lists over",
+        code="read-back",
+    )
 
 
 def _counts_of(task: Task) -> tuple[int, int, int]:

@@ -10,6 +10,7 @@ from resourcesync.adapters.inventory import Differences, InventoryFolder, Taken,
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.source.inventory import Inventory
+from resourcesync.source.policy import Step
 from resourcesync.source.saying import fault_of
 from resourcesync.wiring import catalogues
 from resourcesync.wiring.publishing import Asked
@@ -72,7 +73,7 @@ def find(
         inventory: What is remembered.
         folder: Takes the files.
         now: The present moment, in microseconds.
-        asked: Whether all may be gone.
+        asked: Whether all may be gone; where the lists start over, nothing is compared.
 
     Raises:
         ConfigurationError: Too many rows cannot be published, or most of what was known is gone.
@@ -80,10 +81,11 @@ def find(
     """
     used = inventory.files
     stamp = next(it for it in count(now) if _table_of(it) not in used)
-    if table.signature == inventory.told and inventory.plan is not None:
+    is_anew = asked.step is Step.INITIALISE
+    if table.signature == inventory.told and inventory.plan is not None and not is_anew:
         return Found(stamp=stamp, table=inventory.table, taken=Taken(rows=inventory.rows))
     into = folder.rows(_table_of(stamp))
-    last = folder.rows(inventory.table) if inventory.table else None
+    last = folder.rows(inventory.table) if inventory.table and not is_anew else None
     taken = _take(table, last, into, spill=folder.spill, allow_empty=asked.allow_empty)
     if last is None:
         return Found(stamp=stamp, table=into.name, taken=taken)
