@@ -38,7 +38,7 @@ from resourcesync.ports.mirror import MirrorState
 from resourcesync.wiring import plugins, states, stores, transports
 from resourcesync.wiring.credentials import Credentials
 from resourcesync.wiring.known_rules import MirrorRules
-from resourcesync.wiring.opening import opened
+from resourcesync.wiring.opening import open_parts, opened
 from resourcesync.wiring.stores import Home
 from resourcesync.wiring.ways import ways_of
 
@@ -216,9 +216,7 @@ def open_destination(
     home = place if isinstance(place, Home) else Home(place)
     folder = home.folder
     with opened(place, source, clock, is_expected=is_expected, report=report) as mirror:
-        state, local = mirror.state, mirror.copies
-        assert state is not None
-        assert local is not None
+        state, local = open_parts(mirror)
         timed, network = Deadline(clock), _as_before(network, Memory(state))
         with (
             stores.copies_of(mirror, clock) as copies,

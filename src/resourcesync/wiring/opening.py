@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.memory import Memory
 from resourcesync.errors import ConfigurationError, StateError, StorageError
 from resourcesync.ports import Clock, Reporter
@@ -61,6 +62,13 @@ def opened(
             is_told = is_expected and state.last_run() is not None
             if not was_mirror and Memory(state).identity is None and not is_told:
                 _forget(folder, had_own=had_own, keep=was_folder)
+
+
+def open_parts(mirror: MirrorFolder) -> tuple[SqliteMirrorState, FileTreeCopies]:
+    """Return the memory and the files of a mirror that is open."""
+    assert mirror.state is not None
+    assert mirror.copies is not None
+    return mirror.state, mirror.copies
 
 
 def _forget(folder: Path, *, had_own: bool, keep: bool) -> None:

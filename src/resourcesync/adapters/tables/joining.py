@@ -141,13 +141,9 @@ def join(
         unsure=slices.unsure,
         slices=tuple(slices.made),
         unlisted=str(into / "unlisted.parquet"),
-        unlisted_rows=_write(
-            work, _COPIES_OF.format(kind=_UNLISTED), into / "unlisted.parquet", COPIES
-        ),
+        unlisted_rows=_write_copies(work, _UNLISTED, into / "unlisted.parquet"),
         filtered=str(into / "filtered.parquet"),
-        filtered_rows=_write(
-            work, _COPIES_OF.format(kind=_LEFT), into / "filtered.parquet", COPIES
-        ),
+        filtered_rows=_write_copies(work, _LEFT, into / "filtered.parquet"),
         resting=str(into / _RESTING),
         resting_rows=resting_rows,
         conflicts=str(into / "conflicts.parquet"),
@@ -166,6 +162,10 @@ def _settle(work: Session) -> None:
     else:
         work.run("CREATE TEMP TABLE won (n BIGINT, conflict VARCHAR)")
         work.run("CREATE TEMP VIEW settled AS FROM told")
+
+
+def _write_copies(work: Session, kind: int, file: Path) -> int:
+    return _write(work, _COPIES_OF.format(kind=kind), file, COPIES)
 
 
 def _write(work: Session, query: str, file: Path, schema: Any) -> int:
