@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Future
 from itertools import count, islice
 
 import pytest
@@ -51,14 +52,62 @@ def test_every_unit_has_one_outcome_and_only_those_fail_that_raise_or_kill_their
             assert "its worker died" in failed[unit.name][1]
 
 
+class Third(Future[Outcome]):
+    """The promise of the unit that breaks an engine, which tells that first."""
+
+    def __init__(self, others: list[tuple[Future[Outcome], Unit]]) -> None:
+        super().__init__()
+        self.others = others
+        self.set_exception(BrokenExecutor("a worker died"))
+
+    def add_done_callback(self, fn: Callable[[Future[Outcome]], object]) -> None:
+        super().add_done_callback(fn)
+        for done, unit in self.others:
+            done.set_result(Outcome(unit.name))
+
+
+class Breaking(MortalEngine):
+    """It does nothing before it has three units, and breaks then; mended, it does each at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[tuple[Future[Outcome], Unit]] = []
+        self.given: list[str] = []
+        self.mended = False
+
+    def submit(self, work: Work, unit: Unit, share: Share) -> Future[Outcome]:
+        self.given.append(unit.name)
+        if len(self.held) == 2 and not self.mended:
+            return Third(self.held)
+        future: Future[Outcome] = Future()
+        if self.mended:
+            future.set_result(Outcome(unit.name))
+        else:
+            self.held.append((future, unit))
+        return future
+
+    def mend(self) -> bool:
+        self.mended = True
+        return True
+
+
 def test_what_was_done_before_the_workers_died_is_not_done_again() -> None:
-    engine = MortalEngine(slots=1)
-    units = [*(Task(f"{number}") for number in range(20)), Task("last", "dies")]
+    engine = Breaking()
+    found = list(outcomes(engine, [Task(f"{number}") for number in range(5)]))
+    engine.close()
+
+    assert sorted(it.name for it in found) == ["0", "1", "2", "3", "4"]
+    assert sorted(engine.given) == ["0", "1", "2", "2", "3", "4"]
+
+
+def test_many_units_that_fail_among_others_do_not_end_the_run() -> None:
+    engine = MortalEngine()
+    units = [Task(f"{number}", "raises" if number % 2 else "well") for number in range(100)]
     found = list(outcomes(engine, units))
     engine.close()
 
-    assert len(found) == 21
-    assert len(engine.done) == len(set(engine.done)) == 20
+    assert len(found) == 100
+    assert sum(it.failed is not None for it in found) == 50
 
 
 def test_a_unit_that_raises_is_tried_three_times_and_the_log_says_why(
