@@ -32,6 +32,7 @@ ConfigurationError
 StoppedError
   interrupted        The run was stopped before its end; run it again, it goes on.
 StorageError
+  run-over           A worker was left from a run that ended; it puts nothing in place.
   unreadable-file    A file of the tree cannot be read; make it readable, or exclude it.
   unreadable-folder  A folder of the tree cannot be read; make it readable, or exclude it.
   read-back          What was written is not what was read back: look at the disk.
