@@ -1,8 +1,9 @@
 """Shares jobs among processes of their own, one for each processor."""
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
@@ -21,7 +22,11 @@ def share(
     jobs: Iterable[Job],
     work: Callable[[Host, Job], Done],
 ) -> Iterator[tuple[Job, Done]]:
-    """Let each job be done by a host that has nothing to do; yield them in their order."""
+    """Let each job be done by a host that has nothing to do; yield them in their order.
+
+    The next job is asked for when one has been yielded: whoever makes them may look at what the
+    others have led to, and be the same every time.
+    """
     idle = SimpleQueue[Host]()
 
     def one(job: Job) -> Done:
@@ -37,5 +42,11 @@ def share(
             host = start(home / f"{number}")
             held.enter_context(host)
             idle.put(host)
-        listed = list(jobs)
-        yield from zip(listed, pool.map(one, listed), strict=True)
+        going: deque[tuple[Job, Future[Done]]] = deque()
+        for job in jobs:
+            going.append((job, pool.submit(one, job)))
+            if len(going) > many:
+                first, done = going.popleft()
+                yield first, done.result()
+        for job, done in going:
+            yield job, done.result()

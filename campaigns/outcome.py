@@ -17,11 +17,13 @@ class Outcome:
         violations: Sentences, one for each thing that must not be.
         again: The seed and the size that do the first violation again, where they are not those
             of the whole run.
+        tried: How much was tried, where that is not what was asked for.
     """
 
     rows: list[tuple[str, object]] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     again: tuple[int, int] | None = None
+    tried: int | None = None
 
     def add(self, label: str, value: object) -> None:
         """Add a row."""
@@ -86,7 +88,8 @@ def table(title: str, outcome: Outcome) -> Sequence[str]:
 def line(name: str, unit: str, asked: Asked, outcome: Outcome, seconds: float) -> str:
     """Return the one line of a campaign: what was tried, what was violated, how to see it again."""
     many = len(outcome.violations)
-    told = f"{name}: {asked.size:,} {unit}, seed {asked.seed}: {many} violations, {seconds:.1f} s"
+    tried = asked.size if outcome.tried is None else outcome.tried
+    told = f"{name}: {tried:,} {unit}, seed {asked.seed}: {many} violations, {seconds:.1f} s"
     if not many:
         return told
     seed, size = outcome.again or (asked.seed, asked.size)
