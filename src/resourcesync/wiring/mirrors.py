@@ -214,7 +214,6 @@ def open_destination(
         ConfigurationError: A setting cannot work.
     """
     home = place if isinstance(place, Home) else Home(place)
-    folder = home.folder
     with opened(place, source, clock, is_expected=is_expected, report=report) as mirror:
         state, local = open_parts(mirror)
         timed, network = Deadline(clock), _as_before(network, Memory(state))
@@ -230,7 +229,7 @@ def open_destination(
         ):
             yield Destination(
                 Equipment(
-                    folder=str(folder),
+                    folder=str(home.folder),
                     fetcher=fetcher,
                     copies=copies,
                     state=state,
@@ -238,7 +237,7 @@ def open_destination(
                     report=report,
                     purge=copies.purge,
                     traffic=traffic,
-                    **_of_the_disk(folder, mirror, local, in_folder=copies is local),
+                    **_of_the_disk(home.folder, mirror, local, in_folder=copies is local),
                     patches=plugins.patch_formats(),
                     mappers=plugins.mapper,
                     is_expected=is_expected,
