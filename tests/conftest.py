@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -38,6 +39,8 @@ ROOM = 2 * 1024**3
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     os.environ.setdefault("TMPDIR", str(MEMORY))
+    if not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC:  # some of what is put there is run
+        tempfile.tempdir = None  # pytest asked before us, and the answer is kept
 
 
 @pytest.hookimpl(optionalhook=True)
