@@ -1,8 +1,13 @@
-"""What Spark says of a failure in two hundred lines is told in one."""
+"""What Spark says of a failure in two hundred lines is told in one, and its silence too."""
+
+import threading
+from collections.abc import Callable
 
 import pytest
 
-from resourcesync.adapters.engines.spark import cause_of
+from resourcesync.adapters.engines import spark
+from resourcesync.adapters.engines.spark import SparkEngine, cause_of
+from resourcesync.errors import EngineError
 
 HEAD = """\
 An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
@@ -40,3 +45,34 @@ JAVA = "\tat org.apache.spark.rdd.RDD.iterator(RDD.scala:338)\n" * 100
 )
 def test_the_cause_is_told_in_one_line(text: str, cause: str) -> None:
     assert cause_of(text) == cause
+
+
+class Busy:
+    """A context of Spark's, as far as we use it, whose workers do the work of others."""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+
+    def setJobGroup(self, group: str, name: str, *, interruptOnCancel: bool) -> None:  # noqa: N803
+        pass
+
+    def cancelJobGroup(self, group: str) -> None:
+        self.cancelled.set()
+
+    def parallelize(self, items: list[object], parts: int) -> "Busy":
+        return self
+
+    def map(self, function: Callable[[object], object]) -> "Busy":
+        return self
+
+    def collect(self) -> list[object]:
+        self.cancelled.wait()
+        raise RuntimeError("it was cancelled")
+
+
+def test_a_cluster_that_begins_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark, "_PATIENCE", 0.05)
+    engine = SparkEngine(Busy())
+    with pytest.raises(EngineError, match=r"began anything within 0.05 s"):
+        engine.check()
+    engine.close()

@@ -16,6 +16,8 @@ from resourcesync.ports.engines import Outcome, Promise, Share, Unit, Work
 
 _MOST: Final = 512
 """The most units at a time: each has a thread here and one of Java's."""
+_PATIENCE: Final = 600
+"""Seconds to wait for the first worker."""
 _NAME: Final = "resourcesync"
 _PYTHON: Final = "python3"
 """What Spark takes for Python where nobody says anything."""
@@ -83,13 +85,22 @@ class SparkEngine:
         Raises:
             EngineError: None or another, or no worker is there that can say it.
         """
+        group = f"{self._groups}-check"
         try:
-            found = self._job(f"{self._groups}-check", "is resourcesync there", _version, None)
+            asked = self._threads.submit(self._job, group, "which version", _version, None)
+            found = asked.result(_PATIENCE)
+        except TimeoutError as error:
+            self._context.cancelJobGroup(group)
+            raise EngineError(
+                f"no worker of this Spark began anything within {_PATIENCE} s",
+                hint="see whether it has workers, and whether others keep them busy",
+            ) from error
         except EngineError as error:
             raise EngineError(
                 "no unit can be done on this Spark",
                 evidence=(("got", error.message),),
-                hint=f"on each worker: pip install resourcesync=={__version__}",
+                hint="see that its master answers; and on each worker: "
+                f"pip install resourcesync=={__version__}",
             ) from error
         if found != __version__:
             raise EngineError(
