@@ -38,7 +38,7 @@ def same_bytes(row: Row) -> tuple[object, ...]:
 
 @given(told=TABLES)
 @settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 def test_who_follows_the_lists_has_what_the_table_says(
     told: list[tuple[dict[str, tuple[int | None, int | None, str, str]], Step, int]],
