@@ -55,6 +55,14 @@ SELECT uri, hash, length, lastmod,
 FROM told JOIN won ON told.n = won.n
 """
 
+# No more than is compared, since all of it may have to be spilled: most copies have the digest
+# that the Source listed.
+_HERE: Final = f"""
+SELECT uri, CASE WHEN signature = '{ALTERED}' THEN -1 ELSE length END AS length,
+    digests, nullif(listed, digests) AS listed, lastmod, n
+FROM copies
+"""  # noqa: S608 - the same
+
 _FOUND: Final = f"""
 CREATE TEMP TABLE found AS
 SELECT t.n AS t, c.n AS c,
@@ -65,9 +73,8 @@ WHERE CASE
     WHEN t.n IS NULL THEN true
     WHEN c.n IS NULL THEN t.change NOT IN ('deleted', 'filtered')
     WHEN t.change IN ('deleted', 'filtered') THEN true
-    WHEN c.length < 0 OR c.signature = '{ALTERED}' THEN true
-    WHEN t.length <> c.length THEN true
-    WHEN t.hash <> '' THEN t.hash <> c.listed AND t.hash <> c.digests
+    WHEN c.length < 0 OR t.length <> c.length THEN true
+    WHEN t.hash <> '' THEN t.hash <> c.digests AND coalesce(t.hash <> c.listed, true)
     ELSE coalesce(t.lastmod <> c.lastmod, true)
 END
 """  # noqa: S608 - our own names
@@ -121,10 +128,7 @@ def join(
     work.run(f"CREATE TEMP VIEW told AS {scan(told, LISTED)}")
     work.run(f"CREATE TEMP VIEW copies AS {scan(copies, COPIES)}")
     work.run(f"CREATE TEMP TABLE resting AS {scan(resting, LISTED)}")
-    work.run(
-        "CREATE TEMP VIEW here AS"
-        " SELECT uri, length, digests, listed, lastmod, signature, n FROM copies"
-    )
+    work.run(f"CREATE TEMP VIEW here AS {_HERE}")
     _settle(work)
     work.run(_FOUND)
     known = work.value("SELECT count(*) FROM copies")
