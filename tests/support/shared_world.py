@@ -73,9 +73,7 @@ class SharedCampaign(Campaign):
             assert copies is not None
             assert isinstance(state, TabledState)
             self._fold(state)
-            dying: tuple[Any, Any] = copies, state
-            if self.fuse is not None:
-                dying = Dying(copies, self.fuse), Dying(state, self.fuse)
+            dying = self._dying(copies, state)
             crew = Crew(
                 read=lambda units: self._do(work.read_list, units, dying[0], copies.scratch),
                 bring=lambda units: self._do(work.bring, units, dying[0], copies.scratch),
@@ -108,6 +106,11 @@ class SharedCampaign(Campaign):
             )
             if self.luck.random() < 0.8:  # else what was changed stays beside the table
                 self._fold(state)
+
+    def _dying(self, copies: Any, state: Any) -> tuple[Any, Any]:
+        if self.fuse is None:
+            return copies, state
+        return Dying(copies, self.fuse), Dying(state, self.fuse)
 
     def _tell(self, event: str, fields: Any) -> None:
         self.events.append((event, fields))

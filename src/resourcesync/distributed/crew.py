@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from resourcesync.distributed.units import Bringing, Reading, Unpacking
 from resourcesync.ports.engines import Outcome
 from resourcesync.ports.exchanging import Exchange
-from resourcesync.ports.mirror import Copy, MirrorState
+from resourcesync.ports.mirror import MirrorState
 from resourcesync.ports.tables import Part, Tables
 
 SLICE_ROWS: Final = 50_000
@@ -28,10 +28,6 @@ class TableState(MirrorState, Protocol):
 
     def recall(self, uris: Sequence[str]) -> None:
         """Look up what the table has of some URIs, at once; they are asked for next."""
-        ...
-
-    def known(self, copies: Iterable[Copy], uris: Iterable[str]) -> None:
-        """Take what the table has of some URIs from who looked: their copies, and no others."""
         ...
 
 

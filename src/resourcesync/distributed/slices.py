@@ -153,8 +153,6 @@ class Slices:
     def _doubt(self, file: str) -> None:
         rows = self._crew.tables.read_work(file)
         while group := list(islice(rows, _CHUNK)):
-            copies = [row.copy for row in group if row.copy is not None]
-            self._crew.state.known(copies, [row.listed.uri for row in group])
             self._crew.state.commit(Step(doubted=[_unknown(row) for row in group]))
 
     # --- bringing ---
@@ -248,7 +246,8 @@ class Slices:
 
     def _remember(self, pairs: list[tuple[WorkRow, DoneRow]]) -> None:
         state = self._crew.state
-        state.known([work.copy for work, _ in pairs if work.copy], [d.uri for _, d in pairs])
+        # Not what the slice says of them: it may be taken again after the table was made anew.
+        state.recall([done.uri for _, done in pairs])
         changed = [(w, d.copy) for w, d in pairs if d.copy is not None and d.copy != w.copy]
         state.commit(
             Step(

@@ -8,7 +8,7 @@ table and cursor are those of one moment.
 
 import sqlite3
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
@@ -125,7 +125,8 @@ class TabledState(SqliteMirrorState):
         Args:
             uris: A few thousand at most.
         """
-        self.known(self._find(uris), uris)
+        self._recalled = dict.fromkeys(uris)
+        self._recalled.update((copy.uri, copy) for copy in self._find(uris))
 
     def _find(self, uris: Sequence[str]) -> list[Copy]:
         """Return what the table has of some URIs; only the parts are opened that may have one."""
@@ -136,11 +137,6 @@ class TabledState(SqliteMirrorState):
             if bisect_left(wanted, part.first) < bisect_right(wanted, part.last)
         ]
         return self._tables.find(files, wanted) if files else []
-
-    def known(self, copies: Iterable[Copy], uris: Iterable[str]) -> None:
-        """Take what the table has of some URIs from who looked: their copies, and no others."""
-        self._recalled = dict.fromkeys(uris)
-        self._recalled.update((copy.uri, copy) for copy in copies)
 
     def count(self) -> int:
         """Return the number of copies."""
