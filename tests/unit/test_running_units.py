@@ -1,6 +1,7 @@
 """Each unit has exactly one outcome, whatever becomes of the workers."""
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future
 from itertools import count, islice
@@ -14,7 +15,7 @@ from resourcesync.distributed.politeness import Manners
 from resourcesync.distributed.running import TRIES, run
 from resourcesync.errors import EngineError
 from resourcesync.ports.engines import Outcome, Promise, Share, Unit, Work
-from tests.support.mortal_engine import MortalEngine, Task, do_task
+from tests.support.mortal_engine import Death, MortalEngine, Task, do_task
 
 
 def outcomes(
@@ -181,6 +182,25 @@ def test_units_without_end_are_read_as_they_are_done() -> None:
 
     assert len({it.name for it in found}) == 50
     assert next(numbers) <= 60
+
+
+def test_nobody_is_asked_again_and_again_while_a_unit_is_done_alone() -> None:
+    begun = count()
+    asked = count()
+
+    def work(task: Task, share: Share) -> Outcome:
+        if next(begun) < TRIES - 1:
+            raise Death
+        threading.Event().wait(0.3)
+        return Outcome(task.name)
+
+    engine = MortalEngine()
+    units = [Task("slow", host="a:1")]
+    found = list(outcomes(engine, units, work=work, stop=lambda: next(asked) < 0))
+    engine.close()
+
+    assert [it.failed for it in found] == [None]
+    assert next(asked) < 20
 
 
 class Endless:
