@@ -3,10 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.inventory import Differences, InventoryFolder, Taken, Told, compare, take
+from resourcesync.adapters.inventory import (
+    Differences,
+    InventoryFolder,
+    Taken,
+    Told,
+    compare,
+    opened,
+    take,
+)
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.source.inventory import Inventory
@@ -86,24 +93,18 @@ def find(
         return Found(stamp=stamp, table=inventory.table, taken=Taken(rows=inventory.rows))
     into = folder.rows(_table_of(stamp))
     last = folder.rows(inventory.table) if inventory.table and not is_anew else None
-    taken = _take(table, last, into, spill=folder.spill, allow_empty=asked.allow_empty)
-    if last is None:
-        return Found(stamp=stamp, table=into.name, taken=taken)
-    found = compare(
-        last, into, folder.rows(_changes_of(stamp)), spill=folder.spill, memory=table.memory
-    )
+    with opened(folder.spill, table.memory) as connection:
+        taken = take(connection, table.told, last, into, fault=_fault)
+        if table.look() != table.signature:
+            raise _written_meanwhile()
+        if not taken.rows and not asked.allow_empty:
+            raise _empty()
+        if last is None:
+            return Found(stamp=stamp, table=into.name, taken=taken)
+        found = compare(connection, last, into, folder.rows(_changes_of(stamp)))
     if not asked.allow_empty and found.deleted > max(_FEW_GONE, inventory.rows // 2):
         raise _too_many_gone(found.deleted, inventory.rows)
     return Found(stamp=stamp, table=into.name, taken=taken, differences=found)
-
-
-def _take(table: Table, last: Path | None, into: Path, *, spill: Path, allow_empty: bool) -> Taken:
-    taken = take(table.told, last, into, fault=_fault, spill=spill, memory=table.memory)
-    if table.look() != table.signature:
-        raise _written_meanwhile()
-    if not taken.rows and not allow_empty:
-        raise _empty()
-    return taken
 
 
 def _table_of(stamp: int) -> str:

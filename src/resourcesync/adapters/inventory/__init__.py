@@ -2,7 +2,7 @@
 
 from resourcesync.adapters.inventory.columns import KEYS
 from resourcesync.adapters.inventory.differences import Differences, compare
-from resourcesync.adapters.inventory.engine import check_installed
+from resourcesync.adapters.inventory.engine import check_installed, opened
 from resourcesync.adapters.inventory.memory import InventoryFolder, read_whole, write_whole
 from resourcesync.adapters.inventory.rows import read_changes, read_resources
 from resourcesync.adapters.inventory.taking import Taken, Told, take
@@ -15,6 +15,7 @@ __all__ = [
     "Told",
     "check_installed",
     "compare",
+    "opened",
     "read_changes",
     "read_resources",
     "read_whole",

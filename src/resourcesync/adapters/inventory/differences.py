@@ -1,9 +1,9 @@
 """What changed from one table to the next: one join, out of core."""
 
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from resourcesync.adapters.inventory.engine import opened, text
+from resourcesync.adapters.inventory.engine import text
 from resourcesync.adapters.inventory.files import GroupWriter, writing
 
 _BATCH: Final = 100_000
@@ -34,32 +34,30 @@ WHERE old.uri IS NULL OR new.uri IS NULL OR old.hash <> new.hash OR old.type <> 
 _CHANGES: Final = "SELECT * FROM difference WHERE kind <> 'touched' ORDER BY uri"
 
 
-def compare(before: Path, after: Path, into: Path, *, spill: Path, memory: str) -> Differences:
+def compare(connection: Any, before: Path, after: Path, into: Path) -> Differences:
     """Compare two tables that ``take`` wrote; write the changes in the order of their URIs.
 
     A resource is updated when its hash or its length differs, or its ``lastmod`` where no hash
     tells. Of a deleted one only the URI is written.
 
     Args:
+        connection: What ``opened`` gives.
         before: The table that was published.
         after: The next one.
         into: The file of the changes; none is written where there are none.
-        spill: A folder for what does not fit into memory.
-        memory: The most memory, such as ``2GB``.
 
     Raises:
         StorageError: It could not be done.
     """
-    with opened(spill, memory) as connection:
-        files = {"before": text(str(before)), "after": text(str(after))}
-        connection.execute(_JOINED.format(**files))
-        rows = connection.execute("SELECT kind, count(*) FROM difference GROUP BY kind").fetchall()
-        found = Differences(**dict(rows))
-        if found.created or found.updated or found.deleted:
-            reader = connection.sql(_CHANGES).to_arrow_reader(_BATCH)
-            with writing(into) as stream:
-                writer = GroupWriter(stream, reader.schema)
-                for batch in reader:
-                    writer.add(batch)
-                writer.close()
+    files = {"before": text(str(before)), "after": text(str(after))}
+    connection.execute(_JOINED.format(**files))
+    rows = connection.execute("SELECT kind, count(*) FROM difference GROUP BY kind").fetchall()
+    found = Differences(**dict(rows))
+    if found.created or found.updated or found.deleted:
+        reader = connection.sql(_CHANGES).to_arrow_reader(_BATCH)
+        with writing(into) as stream:
+            writer = GroupWriter(stream, reader.schema)
+            for batch in reader:
+                writer.add(batch)
+            writer.close()
     return found

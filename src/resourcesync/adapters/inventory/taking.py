@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from resourcesync.adapters.inventory import columns
-from resourcesync.adapters.inventory.engine import opened, text
+from resourcesync.adapters.inventory.engine import text
 from resourcesync.adapters.inventory.files import GroupWriter, writing
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import parse_digests
@@ -54,30 +54,26 @@ class Taken:
     faults: tuple[tuple[str, str], ...] = ()
 
 
-def take(
-    told: Told, before: Path | None, into: Path, *, fault: Fault, spill: Path, memory: str
-) -> Taken:
+def take(connection: Any, told: Told, before: Path | None, into: Path, *, fault: Fault) -> Taken:
     """Write a table in our form, in URI order (by code points).
 
     A row that cannot be published is left out; what the table before says of its URI stays.
 
     Args:
+        connection: What ``opened`` gives.
         told: The table.
         before: The table that was published; ``None`` for none.
         into: The file that is written, whole or not at all.
         fault: Judges the rows that a glance does not clear.
-        spill: A folder for what does not fit into memory.
-        memory: The most memory for sorting, such as ``2GB``.
 
     Raises:
         ConfigurationError: A column is missing, or more than 1 % of the rows, or 100,000, cannot
             be published (code ``many-refused``).
         StorageError: It could not be read or written.
     """
-    with opened(spill, memory) as connection:
-        taking = _Taking(connection, told, fault)
-        taking.judge()
-        return taking.write(before, into)
+    taking = _Taking(connection, told, fault)
+    taking.judge()
+    return taking.write(before, into)
 
 
 class _Taking:
