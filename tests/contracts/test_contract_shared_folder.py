@@ -8,12 +8,13 @@ import sys
 import time
 import unicodedata
 from collections import Counter
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.shared_folder import FolderStore, open_store
+from resourcesync.adapters.shared_folder import FolderStore, locks, open_store
 from resourcesync.errors import (
     ConfigurationError,
     DiskFullError,
@@ -124,6 +125,15 @@ def test_a_process_that_was_forked_by_a_holder_does_not_keep_the_hold(store: Fol
     finally:
         os.kill(orphan, signal.SIGKILL)
         holder.stdout.close()
+
+
+def test_a_forked_process_that_leaves_the_block_closes_nothing_of_its_own(
+    store: FolderStore,
+) -> None:
+    with store.hold("us"):
+        locks._let_go()  # as in a forked process
+        own = os.open(os.devnull, os.O_RDONLY)  # gets the number that was free
+    os.close(own)
 
 
 def test_who_waits_for_a_key_too_long_says_so_and_another_key_is_free(store: FolderStore) -> None:
@@ -330,9 +340,13 @@ def test_a_full_disk_is_told_as_one(store: FolderStore, monkeypatch: pytest.Monk
 
 def test_where_the_file_system_is_not_mounted_nothing_is_made(tmp_path: Path) -> None:
     store = FolderStore(tmp_path / "not-mounted/copies")
-    assert store.look("a.txt") is None
-    assert list(store.keys("")) == []
-    for attempt in (lambda: put(store, "a.txt", b"x"), lambda: store.hold("us").__enter__()):
+    attempts: list[Callable[[], object]] = [
+        lambda: store.look("a.txt"),
+        lambda: list(store.keys("")),
+        lambda: put(store, "a.txt", b"x"),
+        lambda: store.hold("us").__enter__(),
+    ]
+    for attempt in attempts:
         with pytest.raises(ConfigurationError, match="there is no folder"):
             attempt()
     assert list(tmp_path.iterdir()) == []

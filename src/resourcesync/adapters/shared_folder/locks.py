@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import os
 import struct
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -113,8 +114,9 @@ class Locks:
         try:
             yield file
         finally:
-            _open.discard(file)
-            os.close(file)
+            if file in _open:  # in a forked process it is closed already, and may be another's
+                _open.discard(file)
+                os.close(file)
 
 
 def _start(key: str) -> int:
@@ -137,11 +139,11 @@ def _taken(file: int, start: int) -> bool:
 
 
 def _release(file: int, start: int) -> None:
-    _ask(file, fcntl.F_UNLCK, start)
+    if file in _open:
+        _ask(file, fcntl.F_UNLCK, start)
 
 
 def _ask(file: int, what: int, start: int) -> None:
-    command = getattr(fcntl, "F_OFD_SETLK", None)
-    if command is None:
-        raise ConfigurationError("a shared folder needs locks of open files, which Linux has")
-    fcntl.fcntl(file, command, struct.pack("hhqqi0q", what, os.SEEK_SET, start, 1, 0))
+    if sys.platform != "linux":
+        raise ConfigurationError("a shared folder needs locks of open files, as Linux has them")
+    fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi0q", what, os.SEEK_SET, start, 1, 0))

@@ -88,7 +88,12 @@ class Places:
     def _opened_root(self, *, create: bool) -> Iterator[int]:
         if create:
             self._make_root()
-        root = os.open(self.root, FOLDER_FLAGS)
+        try:
+            root = os.open(self.root, FOLDER_FLAGS)
+        except FileNotFoundError:
+            if self.root.parent.is_dir():
+                raise
+            raise self._not_mounted() from None
         try:
             yield root
         finally:
@@ -100,12 +105,15 @@ class Places:
         except FileExistsError:
             return
         except FileNotFoundError as error:
-            raise ConfigurationError(
-                f"there is no folder {self.root.parent}, in which the copies are to be",
-                evidence=(("kept", "nothing was changed"),),
-                hint="mount the file system, or make that folder; then run the same command",
-            ) from error
+            raise self._not_mounted() from error
         sync_name(self.root)
+
+    def _not_mounted(self) -> ConfigurationError:
+        return ConfigurationError(
+            f"there is no folder {self.root.parent}, in which the copies are to be",
+            evidence=(("kept", "nothing was changed"),),
+            hint="mount the file system, or make that folder; then run the same command",
+        )
 
     def _step(self, folder: int, name: str, *, create: bool) -> int:
         if create:

@@ -229,7 +229,7 @@ class FolderStore:
             os.unlink(asked, dir_fd=folder)
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    with suppress(FileNotFoundError):
+                    with suppress(OSError):  # what cannot be removed stays
                         if entry.stat(follow_symlinks=False).st_ctime_ns < oldest:
                             os.unlink(entry.name, dir_fd=folder)
 
