@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 import pytest
@@ -79,10 +80,11 @@ def spark(master: str, patch: pytest.MonkeyPatch, **more: str) -> Iterator[Engin
     # What lives for seconds is not worth the second compiler's work: half of all it costs.
     conf = {
         "spark.ui.enabled": "false",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+        " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
         **more,
     }
-    options = " ".join(f"--conf {key}={value}" for key, value in conf.items())
+    options = " ".join(f"--conf {quote(f'{key}={value}')}" for key, value in conf.items())
     patch.setenv("PYSPARK_SUBMIT_ARGS", f"{options} pyspark-shell")
     patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     patch.setenv("PYTHONPATH", f"{ROOT}")
