@@ -138,6 +138,7 @@ def tried(failing: Failing, folder: Path, job: tuple[str, int, int]) -> list[Any
         scene.do()
         trials = Trials(failing, scene, before, folder / "again")
         points = trials.points()
+        assert points, "nothing could fail"
         luck.shuffle(points)
         for number, point in enumerate(points[:most]):
             faults = [point]
