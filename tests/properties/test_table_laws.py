@@ -86,10 +86,11 @@ def test_a_join_says_what_the_plan_says_of_each_pair_of_values() -> None:
 
 
 def test_a_join_says_what_the_plan_says_of_each_way_to_tell_of_a_uri() -> None:
-    plain = [("", 1, 1), ("x", 1, 1), ("", None, 1), ("", 1, None)]
-    ways = [*((*told, "") for told in plain), *(("", 1, 1, word) for word in WORDS)]
+    plain = [("", 1, 1), ("x", 1, 1), ("", None, 1), ("", 2, 1), ("", 1, None), ("", 1, 2)]
+    ways = [*(("", 1, 1, word) for word in WORDS), *((*told, "") for told in plain)]
+    in_turn = chain(*(product(ways[: (9, 9, 5)[more]], repeat=more + 1) for more in range(3)))
     listed, changed, held, resting = [], [], [], []
-    for number, told in enumerate(chain(*(product(ways, repeat=times) for times in (1, 2, 3)))):
+    for number, told in enumerate(in_turn):
         for uri in (f"{number:03}", f"{number:03}, here", f"{number:03}, rests"):
             rows = [ListedRow(uri, "", "", *way, "") for way in told]
             listed += [row for row in rows if row.change in {"", "filtered"}]
