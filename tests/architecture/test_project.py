@@ -100,6 +100,7 @@ def test_what_the_project_asks_for_is_pinned() -> None:
     wanted = {
         "main": named(project()["project"]["dependencies"]),
         "test": named(groups["test"]),
+        "spark": named(groups["spark"]),
         "dev": named(groups["lint"] + groups["test"] + groups["docs"]),
     }
     pinned = {path.stem: named(path.read_text("utf-8").splitlines()) for path in REQUIREMENTS}

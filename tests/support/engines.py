@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from typing import Final
@@ -74,9 +75,11 @@ def _daemon(path: Path, *words: str | Path, log: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def spark(master: str, patch: pytest.MonkeyPatch, **more: str) -> Iterator[Engine]:
-    """Open Spark on this machine's Java; skip when there is none."""
+    """Open Spark on this machine's Java; skip when there is none of them."""
     if shutil.which("java") is None:
         pytest.skip("there is no Java here")
+    if find_spec("pyspark") is None:
+        pytest.skip("Spark is not installed: pip install -r requirements/spark.txt")
     # What lives for seconds is not worth the second compiler's work: half of all it costs.
     conf = {
         "spark.ui.enabled": "false",
