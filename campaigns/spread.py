@@ -204,7 +204,7 @@ def run(asked: Asked) -> Outcome:
     return outcome
 
 
-def _judge(  # noqa: PLR0913 - what is judged, and against what
+def _judge(
     outcome: Outcome,
     label: str,
     pulled: Pulled,

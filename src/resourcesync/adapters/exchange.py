@@ -1,7 +1,6 @@
 """Files that a coordinator and its workers hand each other through a mirror's store."""
 
 import hashlib
-import os
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -66,7 +65,7 @@ class StoredExchange:
             try:
                 with stream, temporary.open("xb") as out:
                     shutil.copyfileobj(stream, out, _BLOCK)
-                os.replace(temporary, place)
+                temporary.replace(place)
             finally:
                 temporary.unlink(missing_ok=True)
         return str(place)
