@@ -126,7 +126,7 @@ class NewChanges:
             ):
                 continue
             if is_undated(change, history.since):
-                if not is_known and position < self._old_entries():
+                if not (is_known or history.undated) and position < self._old_entries():
                     continue
                 history.undated = True
             history.changes += 1

@@ -1,0 +1,74 @@
+"""What is new in a Change List that was not read before."""
+
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from operator import attrgetter
+
+from resourcesync.destination.cursor import span_of
+from resourcesync.destination.history import History
+from resourcesync.destination.mapping import Profile, TreeMapping
+from resourcesync.destination.new_changes import NewChanges
+from resourcesync.destination.ordering import Spool
+from resourcesync.destination.pulling import _dump, _load
+from resourcesync.destination.scope import Scope
+from resourcesync.destination.selection import Refusals, Selection
+from resourcesync.discovery import FetchedDocument
+from resourcesync.documents.writing import write
+from resourcesync.model.capabilities import Header
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import Capability, ChangeKind
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+BASE = "http://source.example/"
+
+
+def read(*times: datetime | None, undated: bool = False) -> History:
+    header = Header(capability=Capability.CHANGE_LIST, from_=NOON - 9 * HOUR)
+    changes = [
+        Change(kind=ChangeKind.UPDATED, time=time, resource=Resource(uri=f"{BASE}{number}"))
+        for number, time in enumerate(times)
+    ]
+    fetched = FetchedDocument(
+        uri=BASE + "list.xml",
+        final_uri=BASE + "list.xml",
+        stream=BytesIO(b"".join(write(header, changes))),
+        etag="",
+        last_modified="",
+        links="",
+        media_type="",
+    )
+    since = to_microseconds(NOON)
+    spool = Spool(key=attrgetter("uri"), dump=_dump, load=_load, spill=BytesIO)
+    history = History(head=fetched.uri, spool=spool, since=since, through=since, undated=undated)
+    selection = Selection(
+        Scope(origins=frozenset({BASE.rstrip("/")})),
+        TreeMapping(base=BASE, profile=Profile.POSIX),
+        Refusals(lambda _: None),
+    )
+    now = to_microseconds(NOON + HOUR)
+    span = span_of(fetched.uri, header)
+    with fetched:
+        NewChanges(fetched, span, history, selection=selection, now=now).take(None)
+    return history
+
+
+def new(history: History) -> list[str]:
+    with history.spool as spool:
+        return [row.uri.removeprefix(BASE) for row in spool]
+
+
+def test_a_change_without_a_time_is_new_unless_a_later_one_is_older_than_t() -> None:
+    times = (None, NOON - HOUR, None, NOON + HOUR, None)
+
+    assert new(read(*times)) == ["2", "3", "4"]
+    assert new(read(None, None)) == ["0", "1"]
+
+
+def test_after_a_new_change_without_a_time_no_list_keeps_back_the_last_word_on_a_resource() -> None:
+    """Else an older one would have it: what stands in such a list counts, all of it."""
+    times = (NOON - 2 * HOUR, None, NOON - HOUR)
+
+    assert new(read(*times)) == []
+    assert new(read(*times, undated=True)) == ["0", "1", "2"]
