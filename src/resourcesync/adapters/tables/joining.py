@@ -89,14 +89,14 @@ LEFT JOIN before c ON c.n = f.c
 ORDER BY t.uri
 """  # noqa: S608 - the same
 
+# One reading of the wide rows: of copies that are looked at, not listed, or not wanted.
 _BEFORE: Final = f"""
-CREATE TEMP TABLE before AS SELECT {_COPY_COLUMNS}, c.n
-FROM copies c JOIN (FROM found WHERE kind = {_TO_DO}) f ON c.n = f.c
+CREATE TEMP TABLE before AS SELECT {_COPY_COLUMNS}, c.n, f.kind
+FROM copies c JOIN found f ON c.n = f.c
 """  # noqa: S608 - the same
 
 _COPIES_OF: Final = f"""
-SELECT {_COPY_COLUMNS} FROM copies c JOIN (FROM found WHERE kind = {{kind}}) f ON c.n = f.c
-ORDER BY c.uri
+SELECT {_COPY_COLUMNS} FROM before c WHERE kind = {{kind}} ORDER BY uri
 """  # noqa: S608 - the same
 
 _CONFLICTS: Final = f"""
@@ -151,7 +151,7 @@ def join(
         resting=str(into / _RESTING),
         resting_rows=resting_rows,
         conflicts=str(into / "conflicts.parquet"),
-        conflict_rows=_write(work, _CONFLICTS, into / "conflicts.parquet", LISTED),
+        conflict_rows=_write_conflicts(work, into / "conflicts.parquet"),
     )
 
 
@@ -170,6 +170,13 @@ def _settle(work: Session) -> None:
 
 def _write_copies(work: Session, kind: int, file: Path) -> int:
     return _write(work, _COPIES_OF.format(kind=kind), file, COPIES)
+
+
+def _write_conflicts(work: Session, file: Path) -> int:
+    if work.value("SELECT count(conflict) FROM won"):
+        return _write(work, _CONFLICTS, file, LISTED)
+    with Writer(file, LISTED) as writer:  # most lists have none, and are not read again for it
+        return writer.rows
 
 
 def _write(work: Session, query: str, file: Path, schema: Any) -> int:
