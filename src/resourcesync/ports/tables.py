@@ -183,9 +183,9 @@ class Tables(Protocol):
         one counts as not listed, and is in no slice, except that its copy is not *unlisted* but in
         a slice (with ``change`` ``deleted``). A ``filtered`` one is in no slice, and its copy is
         *filtered*, not unlisted. A copy is *surely* what is listed when lengths do not differ and:
-        the listed hash is not empty and equals ``listed`` or ``digests`` of the copy; or it is empty and
-        ``lastmod`` is told and equal. A copy of negative length, or with the signature ``altered``,
-        never is.
+        the listed hash is not empty and equals ``listed`` or ``digests`` of the copy; or it is
+        empty and ``lastmod`` is told and equal. A copy of negative length, or with the signature
+        ``altered``, never is.
 
         Args:
             listed: Files of listed rows of one Resource List, in any order.
