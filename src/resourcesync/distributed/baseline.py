@@ -181,7 +181,7 @@ class SharedBaseline(Baseline):
             pull.options.review(Mode.BASELINE, decide_all, joined.same)
         pulled = Pulled(mode=Mode.BASELINE, plan=plan)
         pulled.unlisted = 0 if sweeping else joined.unlisted_rows
-        pulled.selected = plan.same + plan.create + plan.update
+        pulled.selected = plan.same + plan.create + plan.update + joined.resting_rows
         pulled.refused = pull.selection.refusals.count
         pulled.is_written = not pull.options.dry_run
         return pulled
