@@ -27,7 +27,8 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.engines import Outcome
 from resourcesync.ports.mirror import SeenDocument
 
-_READ: Final = "read/"
+READ: Final = "read/"
+"""What the names of lists begin with that were read."""
 
 
 class Lists:
@@ -98,21 +99,21 @@ class Lists:
         return snapshot
 
     def _read_parts(self, parts: dict[str, Part]) -> Iterator[tuple[str, ListRead]]:
-        names = {f"{_READ}{self._terms.generation}-{n:05}": uri for n, uri in enumerate(parts)}
+        names = {f"{READ}{self._terms.run}-{n:05}": uri for n, uri in enumerate(parts)}
         units = (
             Reading(name=name, host=host_of(uri), uri=uri, terms=self._terms)
             for name, uri in names.items()
         )
         for outcome in self._crew.read(units):
             told = self._told(outcome)
-            file = self._crew.exchange.receive(outcome.name)
+            file = self._crew.exchange.receive(told.file)
             if file is None:
                 raise EngineError(
                     f"a worker read {names[outcome.name]}, and its rows are not there",
                     evidence=(("kept", "nothing was changed"),),
                     hint="see that all workers reach the same store, then run the same command",
                 )
-            self._crew.exchange.remove(outcome.name)
+            self._crew.exchange.remove(told.file)
             self.files.append(file)
             self._refuse(told)
             yield names[outcome.name], told

@@ -100,7 +100,7 @@ class PackageUnits:
         for number, offered in enumerate(packages):
             if not self._pull.budget.begin(offered.entry.length):
                 return
-            name = f"{PACKAGE}{terms.generation}-{number:06}"
+            name = f"{PACKAGE}{terms.run}-{number:06}"
             self._crew.exchange.send(f"{name}{PERMIT}", token)
             waiting.add(name)
             host, found = host_of(offered.uri), self._pull.discovered

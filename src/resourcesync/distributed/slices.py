@@ -13,7 +13,7 @@ from resourcesync.destination.landing import Tally
 from resourcesync.destination.plan import forgotten
 from resourcesync.destination.tasks import next_try
 from resourcesync.distributed.crew import Crew
-from resourcesync.distributed.lists import host_of
+from resourcesync.distributed.lists import READ, host_of
 from resourcesync.distributed.package_work import MATCHED, PAIRS, PERMIT, WANTED
 from resourcesync.distributed.units import Bringing, Brought, Terms
 from resourcesync.distributed.work import BEGUN, TOLD
@@ -107,17 +107,17 @@ class Slices:
                 self._forget(_of_slice(name))
         packages = sorted(exchange.names(PACKAGE))
         for base in dict.fromkeys(name.partition(".")[0] for name in packages):
-            if base in packages:
+            if base in packages and f"{base}{PERMIT}" in packages:
                 self.take_package(base)
             else:
                 self.forget_package(base)
-        for prefix in (_DONE, WANTED):
+        for prefix in (_DONE, WANTED, READ):
             for name in list(exchange.names(prefix)):
                 exchange.remove(name)
 
     def take_package(self, base: str) -> None:
         """Remember what a package brought."""
-        self.take(f"{base}{PAIRS}", base)
+        self.take(f"{base}{PAIRS}", base, f"{base}{PERMIT}")
         self._drop_package(base)
 
     def forget_package(self, base: str) -> None:
@@ -127,7 +127,7 @@ class Slices:
         self._drop_package(base)
 
     def _drop_package(self, base: str) -> None:
-        for name in list(self._crew.exchange.names(f"{base}.")):
+        for name in [*self._crew.exchange.names(f"{base}."), base]:
             self._crew.exchange.remove(name)
 
     def _forget(self, left: "_Left") -> None:
@@ -157,13 +157,16 @@ class Slices:
 
     # --- bringing ---
 
-    def bring(self, slices: Iterable[Slice], terms: Terms, budget: Budget) -> Ended:
+    def bring(
+        self, slices: Iterable[Slice], terms: Terms, budget: Budget, *, is_decided: bool = False
+    ) -> Ended:
         """Have slices brought; what became of each is remembered as it comes.
 
         Args:
             slices: Files of this machine.
             terms: Of the pull.
             budget: What the run may take.
+            is_decided: Whether every row is to be asked for; see ``Bringing``.
 
         Raises:
             EngineError: The engine cannot do it; what was complete is kept.
@@ -172,7 +175,7 @@ class Slices:
         waiting: dict[str, Bringing] = {}
         ended = Ended(Tally())
         total = _Total()
-        units = self._units(slices, terms, budget, waiting, total)
+        units = self._units(slices, terms, budget, waiting, total, is_decided=is_decided)
         try:
             with closing(closable(self._crew.bring(units))) as outcomes:
                 for outcome in outcomes:
@@ -192,11 +195,13 @@ class Slices:
         budget: Budget,
         waiting: dict[str, Bringing],
         total: "_Total",
+        *,
+        is_decided: bool,
     ) -> Iterator[Bringing]:
         for number, one in enumerate(slices):
             if not budget.begin(one.size):
                 return
-            name = f"{terms.generation}-{number:06}"
+            name = f"{terms.run}-{number:06}"
             self._crew.exchange.send(f"{_WORK}{name}", one.file)
             unit = Bringing(
                 name=f"{_DONE}{name}",
@@ -205,6 +210,7 @@ class Slices:
                 rows=one.rows,
                 size=one.size,
                 terms=terms,
+                is_decided=is_decided,
             )
             total.rows += one.rows
             total.size += one.size
@@ -227,8 +233,14 @@ class Slices:
         self.take(unit.work, unit.name)
         return before.plus(outcome)
 
-    def take(self, work: str, done: str) -> None:
-        """Remember what became of rows; then their files are not needed any more."""
+    def take(self, work: str, done: str, token: str = "") -> None:
+        """Remember what became of rows; then their files are not needed any more.
+
+        Args:
+            work: The file of the rows.
+            done: That of what became of them.
+            token: That without which both are nobody's; empty for the first.
+        """
         exchange, tables = self._crew.exchange, self._crew.tables
         slice_, outcome = exchange.receive(work), exchange.receive(done)
         if slice_ is None or outcome is None:
@@ -240,8 +252,8 @@ class Slices:
         pairs = zip(tables.read_work(slice_), tables.read_done(outcome), strict=True)
         while group := list(islice(pairs, _CHUNK)):
             self._remember(group)
-        exchange.remove(work)  # first: without it, the other is nobody's
-        for name in (done, f"{done}{TOLD}", f"{done}{BEGUN}"):
+        exchange.remove(token or work)  # first: without it, the others are nobody's
+        for name in (work, done, f"{done}{TOLD}", f"{done}{BEGUN}"):
             exchange.remove(name)
 
     def _remember(self, pairs: list[tuple[WorkRow, DoneRow]]) -> None:

@@ -2,6 +2,7 @@
 
 from resourcesync.destination.options import Filters
 from resourcesync.destination.pulling import Pull
+from resourcesync.destination.runs import new_run
 from resourcesync.distributed.crew import Crew
 from resourcesync.distributed.units import Terms
 
@@ -21,6 +22,7 @@ def terms_of(pull: Pull, crew: Crew, *, at: int, listed_at: int = 0) -> Terms:
         identity=identity,
         filters=pull.options.filters or pull.memory.filters or Filters(),
         site=crew.site,
+        run=new_run(),
         generation=pull.generation,
         at=at,
         listed_at=listed_at,

@@ -34,6 +34,8 @@ class Terms:
         identity: What the mirror is a mirror of.
         filters: What is wanted of what is listed.
         site: What a worker needs to reach Source and store; whoever opens them knows what it is.
+        run: What the names of the run's units have, and those of no other run: a worker that
+            outlives its coordinator writes nothing that is taken for another's.
         generation: The reading of the Source.
         at: The Source's time that the plan knows it up to, microseconds.
         listed_at: The Source's time of the Resource List, microseconds.
@@ -45,6 +47,7 @@ class Terms:
     identity: Identity
     filters: Filters
     site: Any
+    run: str
     generation: int
     at: int
     listed_at: int
@@ -81,6 +84,8 @@ class Bringing:
         rows: How many rows the slice has.
         size: Bytes to fetch as far as known.
         terms: Of the pull.
+        is_decided: Whether every row is to be asked for, whatever the copy is: the Source told of
+            a change of it. Else what is surely here is left out.
     """
 
     name: str
@@ -89,6 +94,7 @@ class Bringing:
     rows: int
     size: int
     terms: Terms
+    is_decided: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +117,12 @@ class Unpacking:
 
 
 class ListRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What a unit tells of a list that it read: see ``Snapshot``, and what was refused."""
+    """What a unit tells of a list that it read: see ``Snapshot``, and what was refused.
 
+    Its rows are in a file of this very reading: one that was lost and ends late has another.
+    """
+
+    file: str
     at: int | None
     entries: int
     complete: bool

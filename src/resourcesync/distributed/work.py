@@ -13,8 +13,18 @@ from resourcesync.destination.landing import Tally, TransferPolicy
 from resourcesync.destination.mappers import MapperFactory
 from resourcesync.destination.mapping import origin
 from resourcesync.destination.ordering import Spool
-from resourcesync.destination.plan import Fetch, InStep, Keep, Listed, TakeAway, decide
+from resourcesync.destination.plan import (
+    Fetch,
+    InStep,
+    Keep,
+    Listed,
+    Match,
+    TakeAway,
+    decide,
+    match_copy,
+)
 from resourcesync.destination.resource_lists import ResourceListReader
+from resourcesync.destination.runs import new_run
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
 from resourcesync.destination.tasks import pending_delete
@@ -86,7 +96,7 @@ def selection_of(terms: Terms, mappers: Callable[[str], MapperFactory]) -> Selec
 
 
 def read_list(unit: Reading, tools: Tools) -> Outcome:
-    """Read a list into a file of rows; the same list gives the same file."""
+    """Read a list into a file of rows, which has a name of its own."""
     try:
         return _read_list(unit, tools)
     except ResourceSyncError as error:
@@ -106,10 +116,12 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
                 uri=unit.uri,
                 hint="tell the Source; look at its lists with: resourcesync validate URL",
             )
-        file = tools.file(unit.name)
+        name = f"{unit.name}-{new_run()}"
+        file = tools.file(name)
         rows = tools.tables.write_listed(file, map(row_of, spool))
-    tools.exchange.send(unit.name, file)
+    tools.exchange.send(name, file)
     told = ListRead(
+        file=name,
         at=snapshot.at,
         entries=snapshot.entries,
         complete=snapshot.complete,
@@ -198,6 +210,9 @@ class _Slice:
         return False
 
     def _fetches(self) -> Iterator[Fetch]:
+        if self._unit.is_decided:
+            yield from map(_asked, self._rows)
+            return
         listed = (listed_of(row.listed) for row in self._rows)
         copies = (row.copy for row in self._rows if row.copy is not None)
         obeying = self._unit.terms.obeying
@@ -226,6 +241,13 @@ class _Slice:
         for row in self._rows:
             uri = row.listed.uri
             yield DoneRow(uri, state.copy(uri), state.pending_of(uri))
+
+
+def _asked(row: WorkRow) -> Fetch:
+    """Return the fetch of what changed: its copy is asked for again, if it may be the same."""
+    listed, copy = listed_of(row.listed), row.copy
+    ask = copy is not None and match_copy(copy, listed) is not Match.DIFFERENT
+    return Fetch(listed, copy, ask=ask)
 
 
 class Fenced:

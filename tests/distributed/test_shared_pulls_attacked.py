@@ -1,0 +1,95 @@
+"""What a cold look at pulls by workers found: each was a fault once."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.ports.tables import DoneRow, ListedRow, WorkRow
+from tests.support.killing import Killed
+from tests.support.loose_source import Style
+from tests.support.shared_world import SharedCampaign
+
+NAMES = [f"{number}.txt" for number in range(5)]
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What survives a power cut is tried elsewhere."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+def made(folder: Path, **style: Any) -> Iterator[SharedCampaign]:
+    loose = Style(**style) if style else None
+    world = SharedCampaign(folder / "mirror", style=loose, max_entries=50)
+    world.luck.seed(1)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def unhashed(tmp_path: Path) -> Iterator[SharedCampaign]:
+    yield from made(tmp_path, hashes=False, whole_seconds=True)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[SharedCampaign]:
+    yield from made(tmp_path)
+
+
+def put_all(world: SharedCampaign, text: str) -> None:
+    for name in NAMES:
+        world.put(name, f"{name} {text}")
+    world.publish()
+
+
+def test_a_second_change_within_a_second_is_fetched_by_workers_too(
+    unhashed: SharedCampaign,
+) -> None:
+    put_all(unhashed, "first")
+    unhashed.pull(unhashed.address())
+    unhashed.clock.advance(seconds=5)
+    put_all(unhashed, "second")
+    assert unhashed.pull(unhashed.address()).updated == len(NAMES)
+
+    put_all(unhashed, "third, as long")
+    pulled = unhashed.pull(unhashed.address())
+
+    assert pulled.state == "in sync"
+    assert unhashed.contents_here() == unhashed.originals.contents()
+
+
+@pytest.mark.parametrize("removals", [1, 2])
+def test_a_kill_while_the_files_of_a_package_are_removed_is_got_over(
+    world: SharedCampaign, removals: int
+) -> None:
+    put_all(world, "first")
+    world.pull()
+    with world._open(world.folder / ".resourcesync" / "state.db") as state:
+        copies = list(state.copies())
+    rows = [WorkRow(ListedRow(it.uri, it.uri, it.path, "", 1, None, "", ""), None) for it in copies]
+    file, send = f"{world.scratch}/made", world.exchange.send
+    world.tables.write_work(file, rows)
+    for ending in (".permit", ".matched", ".pairs"):
+        send(f"package/one{ending}", file)
+    world.tables.write_done(file, [DoneRow(it.uri, it, None) for it in copies])
+    send("package/one", file)
+    left, remove = removals, world.exchange.remove
+
+    def removing(name: str) -> None:
+        nonlocal left
+        if not left:
+            raise Killed
+        left -= 1
+        remove(name)
+
+    world.exchange.remove = removing  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        world.pull()
+    world.exchange.remove = remove  # type: ignore[method-assign]
+
+    assert world.pull(mode="baseline").state == "in sync"
+    assert world.contents_here() == world.originals.contents()
+    assert not world.exchange.files
