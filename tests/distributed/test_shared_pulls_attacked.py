@@ -10,7 +10,9 @@ import pytest
 from resourcesync.ports.tables import DoneRow, ListedRow, WorkRow
 from tests.support.killing import Killed
 from tests.support.loose_source import Style
+from tests.support.memory_fetcher import Answer
 from tests.support.shared_world import SharedCampaign
+from tests.support.world import BASE
 
 NAMES = [f"{number}.txt" for number in range(5)]
 
@@ -93,3 +95,44 @@ def test_a_kill_while_the_files_of_a_package_are_removed_is_got_over(
     assert world.pull(mode="baseline").state == "in sync"
     assert world.contents_here() == world.originals.contents()
     assert not world.exchange.files
+
+
+def test_what_rests_is_accounted_for(world: SharedCampaign) -> None:
+    world.answers[f"{BASE}3.txt"] = Answer(status=404)
+    put_all(world, "first")
+
+    for _ in range(7):
+        report = world.pull(mode="baseline")
+        parts = report.unchanged + report.applied + report.pending + report.refused
+        assert (report.listed, parts, report.pending) == (len(NAMES), len(NAMES), 1)
+    assert f"{BASE}3.txt" not in world.fetcher.asked, "it rests"
+
+
+def test_workers_are_given_no_more_than_a_run_may_fetch(world: SharedCampaign) -> None:
+    put_all(world, "x" * 99_994)  # more than all lists together
+
+    for count in (2, 4, 5):
+        report = world.pull(max_bytes=250_000)
+        assert (len(world.contents_here()), report.state == "in sync") == (count, count == 5)
+        assert report.spent == ("" if count == 5 else "bytes")
+
+
+def test_after_a_failure_no_more_is_handed_out_if_so_wished(world: SharedCampaign) -> None:
+    world.answers[f"{BASE}0.txt"] = Answer(status=404)
+    put_all(world, "first")
+
+    report = world.pull(fail_fast=True)
+
+    assert (report.state, report.failed, report.created) == ("behind", 1, 2)
+
+
+def test_deletions_that_change_lists_tell_of_are_planned(world: SharedCampaign) -> None:
+    put_all(world, "first")
+    world.pull()
+    world.remove(NAMES[0])
+    world.publish()
+
+    report = world.pull(mode="baseline", dry_run=True)
+
+    assert report.dry_run
+    assert world.told("plan")[0]["delete"] == 1

@@ -166,12 +166,14 @@ class SharedBaseline(Baseline):
 
     def _planned(self, joined: Joined, *, sweeping: bool) -> Pulled:
         pull = self._pull
+        obeying = pull.options.delete != "never"
+        deleted = sum(one.rows for one in joined.slices) - joined.create - joined.update
         plan = Plan(
             mode=Mode.BASELINE,
             same=joined.same,
             create=joined.create,
             update=joined.update,
-            delete=joined.unlisted_rows if sweeping else 0,
+            delete=joined.unlisted_rows * sweeping + deleted * obeying,
             size=joined.size,
             unsized=joined.unsized,
         )
@@ -180,7 +182,7 @@ class SharedBaseline(Baseline):
             decide_all = self._reviewed(joined, sweeping=sweeping)
             pull.options.review(Mode.BASELINE, decide_all, joined.same)
         pulled = Pulled(mode=Mode.BASELINE, plan=plan)
-        pulled.unlisted = 0 if sweeping else joined.unlisted_rows
+        pulled.unlisted = joined.unlisted_rows * (not sweeping) + deleted * (not obeying)
         pulled.selected = plan.same + plan.create + plan.update + joined.resting_rows
         pulled.refused = pull.selection.refusals.count
         pulled.is_written = not pull.options.dry_run
@@ -228,7 +230,7 @@ class SharedBaseline(Baseline):
         packed = PackageUnits(pull, crew, slices).bring(joined, terms)
         if packed is not None:
             joined = self._join_again()
-        ended = slices.bring(joined.slices, terms, pull.budget)
+        ended = slices.bring(joined.slices, terms, pull.budget, fail_fast=pull.options.fail_fast)
         tally = ended.tally if packed is None else together(packed.tally, ended.tally)
         pulled.tally = tally
         pulled.complete = pulled.is_swept = ended.complete

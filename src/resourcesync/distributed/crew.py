@@ -1,7 +1,7 @@
 """What the coordinator of a pull has besides an ordinary one: workers, and tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from resourcesync.distributed.units import Bringing, Reading, Unpacking
@@ -31,6 +31,23 @@ class TableState(MirrorState, Protocol):
         ...
 
 
+class Traffic:
+    """What the network took, all workers together.
+
+    Attributes:
+        requests: How many were sent.
+        received: Bytes.
+    """
+
+    def __init__(self) -> None:
+        self.requests = self.received = 0
+
+    def add(self, requests: int, received: int) -> None:
+        """Take what one unit tells."""
+        self.requests += requests
+        self.received += received
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crew:
     """Workers and tables.
@@ -46,6 +63,7 @@ class Crew:
         folder: Makes a new, empty folder of this machine that lasts as long as the run.
         site: What a worker needs to reach Source and store.
         slice_rows: The most rows of a slice.
+        traffic: What the network took of workers so far.
     """
 
     read: Callable[[Iterable[Reading]], Iterator[Outcome]]
@@ -58,3 +76,4 @@ class Crew:
     folder: Callable[[], str]
     site: Any
     slice_rows: int = SLICE_ROWS
+    traffic: Traffic = field(default_factory=Traffic)

@@ -61,7 +61,13 @@ class SharedIncremental(Incremental):
         pull, crew = self._pull, self._crew
         terms = terms_of(pull, crew, at=through)
         slices = Slices(crew, pull.equipment.clock, pull.equipment.report)
-        ended = slices.bring(self._slices(), terms, pull.budget, is_decided=True)
+        ended = slices.bring(
+            self._slices(),
+            terms,
+            pull.budget,
+            is_decided=True,
+            fail_fast=pull.options.fail_fast,
+        )
         pulled.tally = ended.tally
         pulled.complete = ended.complete
         pulled.spent = pull.budget.spent

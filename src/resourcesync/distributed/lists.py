@@ -120,7 +120,9 @@ class Lists:
 
     def _told(self, outcome: Outcome) -> ListRead:
         if outcome.failed is None:
-            return msgspec.json.decode(outcome.told, type=ListRead)
+            told = msgspec.json.decode(outcome.told, type=ListRead)
+            self._crew.traffic.add(told.requests, told.received)
+            return told
         if outcome.told is not None:
             raise error_of(msgspec.json.decode(outcome.told, type=Fault))
         raise EngineError(

@@ -73,19 +73,19 @@ class PackageUnits:
         self._crew.exchange.send(INDEX, file)
 
     def _unpacked(self, packages: Iterable[Offered], terms: Terms) -> Ended:
-        ended, waiting = Ended(Tally()), set[str]()
+        ended, waiting = Ended(Tally()), dict[str, int | None]()
         units = self._units(packages, terms, waiting)
         try:
             with closing(closable(self._crew.unpack(units))) as outcomes:
                 for outcome in outcomes:
+                    self._pull.budget.end(waiting.pop(outcome.name, None))
                     if outcome.failed is None:
                         self._slices.take_package(outcome.name)
-                        ended = ended.plus(outcome)
+                        ended = ended.plus(self._slices.told(outcome))
                     else:
                         message = f"a package is of no use: {outcome.failed[1]}"
                         self._pull.warn("bad-package", message)
                         self._slices.forget_package(outcome.name)
-                    waiting.discard(outcome.name)
         except BudgetError:
             self._pull.budget.end_of_time()
         for name in waiting:
@@ -93,7 +93,7 @@ class PackageUnits:
         return ended
 
     def _units(
-        self, packages: Iterable[Offered], terms: Terms, waiting: set[str]
+        self, packages: Iterable[Offered], terms: Terms, waiting: dict[str, int | None]
     ) -> Iterator[Unpacking]:
         token = f"{self._crew.folder()}/token"
         write(token, b"wanted")
@@ -102,6 +102,6 @@ class PackageUnits:
                 return
             name = f"{PACKAGE}{terms.run}-{number:06}"
             self._crew.exchange.send(f"{name}{PERMIT}", token)
-            waiting.add(name)
+            waiting[name] = offered.entry.length
             host, found = host_of(offered.uri), self._pull.discovered
             yield Unpacking(name=name, host=host, offered=offered, found=found, terms=terms)

@@ -13,6 +13,7 @@ from resourcesync.destination.landing import Tally
 from resourcesync.destination.plan import forgotten
 from resourcesync.destination.tasks import next_try
 from resourcesync.distributed.crew import Crew
+from resourcesync.distributed.fitting import fitting
 from resourcesync.distributed.lists import READ, host_of
 from resourcesync.distributed.package_work import MATCHED, PAIRS, PERMIT, WANTED
 from resourcesync.distributed.units import Bringing, Brought, Terms
@@ -39,23 +40,14 @@ class Ended(NamedTuple):
     Attributes:
         tally: What was done, all slices together.
         complete: Whether every slice was brought.
-        requests, received: What the network took, all workers together.
     """
 
     tally: Tally
     complete: bool = True
-    requests: int = 0
-    received: int = 0
 
-    def plus(self, outcome: Outcome) -> "Ended":
+    def plus(self, told: Brought) -> "Ended":
         """Return it with what one more unit did."""
-        told = msgspec.json.decode(outcome.told, type=Brought)
-        return Ended(
-            _sum(self.tally, told.tally),
-            self.complete,
-            self.requests + told.requests,
-            self.received + told.received,
-        )
+        return Ended(_sum(self.tally, told.tally), self.complete)
 
 
 class _Left(NamedTuple):
@@ -157,8 +149,20 @@ class Slices:
 
     # --- bringing ---
 
+    def told(self, outcome: Outcome) -> Brought:
+        """Return what a unit tells of what it did; what the network took is counted."""
+        told = msgspec.json.decode(outcome.told, type=Brought)
+        self._crew.traffic.add(told.requests, told.received)
+        return told
+
     def bring(
-        self, slices: Iterable[Slice], terms: Terms, budget: Budget, *, is_decided: bool = False
+        self,
+        slices: Iterable[Slice],
+        terms: Terms,
+        budget: Budget,
+        *,
+        is_decided: bool = False,
+        fail_fast: bool = False,
     ) -> Ended:
         """Have slices brought; what became of each is remembered as it comes.
 
@@ -167,6 +171,7 @@ class Slices:
             terms: Of the pull.
             budget: What the run may take.
             is_decided: Whether every row is to be asked for; see ``Bringing``.
+            fail_fast: Whether no more are handed out once something could not be fetched.
 
         Raises:
             EngineError: The engine cannot do it; what was complete is kept.
@@ -180,8 +185,12 @@ class Slices:
             with closing(closable(self._crew.bring(units))) as outcomes:
                 for outcome in outcomes:
                     unit = waiting.pop(outcome.name)
+                    budget.end(unit.size)
                     ended = self._took(unit, outcome, ended)
                     self._tell_progress(ended, total)
+                    if fail_fast and ended.tally.failed:
+                        ended = ended._replace(complete=False)
+                        break
         except BudgetError:
             budget.end_of_time()
         for unit in waiting.values():
@@ -198,9 +207,12 @@ class Slices:
         *,
         is_decided: bool,
     ) -> Iterator[Bringing]:
-        for number, one in enumerate(slices):
+        for number, whole in enumerate(slices):
+            one = fitting(whole, budget, self._crew.tables)
             if not budget.begin(one.size):
                 return
+            if one is not whole:
+                budget.spent = budget.spent or "bytes"
             name = f"{terms.run}-{number:06}"
             self._crew.exchange.send(f"{_WORK}{name}", one.file)
             unit = Bringing(
@@ -231,7 +243,7 @@ class Slices:
             self._report("warning", {"code": code, "message": message})
             return before._replace(complete=False)
         self.take(unit.work, unit.name)
-        return before.plus(outcome)
+        return before.plus(self.told(outcome))
 
     def take(self, work: str, done: str, token: str = "") -> None:
         """Remember what became of rows; then their files are not needed any more.

@@ -129,6 +129,8 @@ class ListRead(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect
     refused: int
     kept: list[Refused]
+    requests: int
+    received: int
 
 
 class Brought(msgspec.Struct, frozen=True, kw_only=True):

@@ -120,6 +120,7 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
         file = tools.file(name)
         rows = tools.tables.write_listed(file, map(row_of, spool))
     tools.exchange.send(name, file)
+    requests, received = tools.traffic()
     told = ListRead(
         file=name,
         at=snapshot.at,
@@ -128,6 +129,8 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
         dialect=snapshot.dialect,
         refused=selection.refusals.count,
         kept=selection.refusals.kept,
+        requests=requests,
+        received=received,
     )
     return Outcome(unit.name, rows, wait=tools.wait(), told=msgspec.json.encode(told))
 

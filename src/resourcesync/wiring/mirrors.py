@@ -236,7 +236,7 @@ def open_destination(
                     clock=timed,
                     report=report,
                     purge=copies.purge,
-                    traffic=traffic,
+                    traffic=traffic if ways is None else ways.with_workers(traffic),
                     **_of_the_disk(home.folder, mirror, local, in_folder=copies is local),
                     patches=plugins.patch_formats(),
                     mappers=plugins.mapper,

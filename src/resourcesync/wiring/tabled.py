@@ -39,6 +39,16 @@ class TabledWays:
     def __init__(self, crew: Crew) -> None:
         self._crew = crew
 
+    def with_workers(self, own: Callable[[], tuple[int, int]]) -> Callable[[], tuple[int, int]]:
+        """Return what counts requests sent and bytes received, those of workers too."""
+        theirs = self._crew.traffic
+
+        def traffic() -> tuple[int, int]:
+            requests, received = own()
+            return requests + theirs.requests, received + theirs.received
+
+        return traffic
+
     def baseline(self, pull: Pull) -> SharedBaseline:
         """Return what does baseline synchronization for a pull."""
         return SharedBaseline(pull, self._crew)
