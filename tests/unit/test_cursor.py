@@ -296,3 +296,13 @@ def test_a_time_that_may_be_the_one_of_the_resource_says_nothing_of_the_order() 
     borrowed = Change(kind=ChangeKind.UPDATED, time=moment, resource=resource)
 
     assert old_entries([change("v", None), borrowed], NOON) == 0
+
+
+def test_a_list_that_was_open_and_ends_before_a_change_of_it_was_written_anew() -> None:
+    seen = SeenDocument("open", NOON, None, 3, "", "", "")
+    closed = [span("closed", NOON, NOON + HOUR), span("next", NOON + HOUR)]
+
+    assert displaced(closed, [seen], NOON + 2 * HOUR) == "open"
+    assert displaced(closed, [seen], NOON + HOUR + OVERLAP) == ""
+    assert displaced(closed, [seen]) == ""
+    assert displaced([span("open", NOON)], [seen], NOON + 2 * HOUR) == ""

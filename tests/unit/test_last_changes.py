@@ -78,10 +78,10 @@ def test_only_the_newest_are_noted_however_long_the_lists_are() -> None:
     assert known.note() == last.note()
     assert len(last.note()) < KEPT * 40
     newest = [(f"u{number % 1_000}", number) for number in range(3_500 - KEPT, 3_500)]
-    assert read(noted(*newest), []).note() == last.note()
+    assert LastChanges(dict(noted(*newest)), 3_499 * HOUR).note() == last.note()
 
 
-@pytest.mark.parametrize("note", [None, "", "[]", "nonsense", "[1]", '[["a"]]'])
+@pytest.mark.parametrize("note", [None, "", "[]", "nonsense", "[1]", '[null,[["a"]]]'])
 def test_a_note_that_tells_nothing_takes_nothing_back(note: str | None) -> None:
     assert not LastChanges.of_note(note).are_taken_back
 
@@ -102,3 +102,12 @@ def test_a_list_that_only_grew_or_was_merged_takes_nothing_back(
             again.add(Change(kind=ChangeKind.UPDATED, time=time, resource=Resource(uri=uri)))
 
         assert not again.are_taken_back
+
+
+def test_the_newest_time_is_one_that_a_change_has_of_its_own() -> None:
+    last = read([], [("a", 3), ("b", 2)])
+    lastmod = from_microseconds(9 * HOUR)
+    resource = Resource(uri="c", lastmod=lastmod)
+    last.add(Change(kind=ChangeKind.UPDATED, time=lastmod, resource=resource))
+
+    assert last.newest == LastChanges.of_note(last.note()).newest == 3 * HOUR

@@ -158,16 +158,19 @@ class Latest:
         return self._borrowed if self._own is None else self._own
 
 
-def displaced(spans: Sequence[Span], known: Iterable[SeenDocument]) -> str:
+def displaced(
+    spans: Sequence[Span], known: Iterable[SeenDocument], newest: int | None = None
+) -> str:
     """Return a list that was processed and whose time others cover now; empty for none.
 
     Lists that are dropped leave their time to nobody. Where another one begins before it and ends
     after its beginning, or where its end is another one, the past was written anew: it may tell of
-    less than was processed.
+    less than was processed. So it was where a list that was open ends before a change of it.
 
     Args:
         spans: The lists that there are.
         known: Lists that were processed.
+        newest: The time of the newest change that was processed; ``None`` when none had one.
     """
     for seen in known:
         if not seen.from_:
@@ -177,6 +180,12 @@ def displaced(spans: Sequence[Span], known: Iterable[SeenDocument]) -> str:
             return seen.uri
         ends = [it.until for it in same if it.until is not None]
         if seen.until is not None and ends and not any(_is_near(it, seen.until) for it in ends):
+            return seen.uri
+        if (
+            seen.until is None
+            and len(ends) == len(same) > 0
+            and max(ends) < (newest or 0) - OVERLAP
+        ):
             return seen.uri
     return ""
 

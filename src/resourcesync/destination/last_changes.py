@@ -18,7 +18,7 @@ from resourcesync.model.timestamps import to_microseconds
 KEPT: Final = 16
 """How many resources are remembered whose changes were read last."""
 _MOST: Final = 16 * KEPT
-_NOTED: Final = msgspec.json.Decoder(list[tuple[str, int | None]])
+_NOTED: Final = msgspec.json.Decoder(tuple[int | None, list[tuple[str, int | None]]])
 
 
 class LastChanges:
@@ -26,9 +26,12 @@ class LastChanges:
 
     Args:
         known: Those of the reading before, by URI.
+        newest: The latest time that a change had of its own; one that may be that of a resource
+            says nothing of when it was listed.
     """
 
-    def __init__(self, known: Mapping[str, int | None]) -> None:
+    def __init__(self, known: Mapping[str, int | None], newest: int | None = None) -> None:
+        self.newest = newest
         self._known = dict(known)
         self._recent = dict(known)
         self._met: dict[str, int | None] = {}
@@ -38,14 +41,16 @@ class LastChanges:
     def of_note(cls, note: str | None) -> "LastChanges":
         """Return what a note tells; nothing for one that cannot be read."""
         try:
-            return cls(dict(_NOTED.decode(note or "[]")))
+            newest, known = _NOTED.decode(note or "[null,[]]")
+            return cls(dict(known), newest)
         except msgspec.MsgspecError:
             return cls({})
 
     def note(self) -> str:
         """Return the last ones as a note."""
         skipped = max(0, len(self._recent) - KEPT)
-        return msgspec.json.encode(list(islice(self._recent.items(), skipped, None))).decode()
+        kept = list(islice(self._recent.items(), skipped, None))
+        return msgspec.json.encode((self.newest, kept)).decode()
 
     def add(self, change: Change) -> None:
         """Take the next change of the lists, new or not."""
@@ -53,6 +58,8 @@ class LastChanges:
         time = None if change.time is None else to_microseconds(change.time)
         if uri in self._known:
             self._meet(uri, time)
+        if time is not None and change.time != change.resource.lastmod:
+            self.newest = max(time, self.newest or time)
         recent = self._recent
         recent.pop(uri, None)
         recent[uri] = time

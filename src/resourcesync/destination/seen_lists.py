@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from resourcesync.destination.cursor import OLD_COPY, Prefix, Span, displaced
-from resourcesync.destination.history import open_list_key
+from resourcesync.destination.history import LAST_CHANGES, open_list_key
+from resourcesync.destination.last_changes import LastChanges
 from resourcesync.documents.reading import Document
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.resources import Change
@@ -30,7 +31,8 @@ def rewritten(head: str, spans: Sequence[Span], state: MirrorState | None) -> st
     if state is None:
         return ""
     uris = {head, state.note(open_list_key(head)) or head, *(it.uri for it in spans)}
-    return displaced(spans, [*filter(None, map(state.document, uris)), *state.closed_documents(1)])
+    known = [*filter(None, map(state.document, uris)), *state.closed_documents(1)]
+    return displaced(spans, known, LastChanges.of_note(state.note(LAST_CHANGES)).newest)
 
 
 def check_begins_no_earlier(span: Span, newest: SeenDocument | None) -> None:
