@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from resourcesync import Mirror
+from resourcesync.adapters.exchange import StoredExchange
 from resourcesync.cli.main import run
+from resourcesync.destination.memory import Memory
+from resourcesync.destination.plan import forgotten
+from resourcesync.ports.mirror import Step
+from resourcesync.ports.tables import ListedRow, WorkRow
+from resourcesync.wiring import states, units
+from resourcesync.wiring.stores import open_store
+from resourcesync.wiring.tabled import TableInStore
 from tests.support import nginx
 
 pytestmark = pytest.mark.skipif(not nginx.installed(), reason="nginx is not installed")
@@ -174,3 +182,62 @@ def test_packages_of_a_dump_are_units_where_most_is_wanted(
     assert [target for target in asked if target.startswith("/data/")] == ["/data/07.txt"]
     assert mirror.audit(method="hash").in_sync
     assert not list((store / ".resourcesync" / "units").rglob("*.parquet"))
+
+
+def test_the_memory_in_the_store_finds_its_table_there(
+    site: Site, pool: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    store, own = tmp_path / "store", tmp_path / "home" / ".resourcesync"
+    store.mkdir()
+    Mirror(site.url, f"file://{store}", state=tmp_path / "home", engine=pool).pull()
+    for _ in range(3):  # runs that were killed before they put their memory there
+        with states.open_tabled(own / "state.db") as state:
+            state.commit(Step(doubted=[forgotten(next(state.copies()))]))
+            TableInStore(state, open_store(f"file://{store}"), own).fold()
+    shutil.rmtree(tmp_path / "home")
+
+    moved = Mirror(site.url, f"file://{store}", state=tmp_path / "elsewhere", engine=pool)
+    assert moved.pull(mode="baseline").state == "in sync"
+    assert run(["tables", "unmake", str(tmp_path / "elsewhere"), "-q"]) == 0
+    shutil.rmtree(tmp_path / "elsewhere")
+    again = Mirror(site.url, f"file://{store}", state=tmp_path / "third")
+    assert (again.pull().state, len(site.asked())) == ("in sync", 23)
+
+
+def test_what_workers_left_is_taken_over_before_there_is_no_table(
+    site: Site, pool: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    store, own = tmp_path / "store", tmp_path / "home" / ".resourcesync"
+    store.mkdir()
+    Mirror(site.url, f"file://{store}", state=tmp_path / "home", engine=pool).pull()
+    exchange = StoredExchange(open_store(f"file://{store}"), units.EXCHANGE, tmp_path / "here")
+    with states.open_tabled(own / "state.db") as state:
+        copy, file = next(state.copies()), str(tmp_path / "rows")
+        listed = ListedRow(copy.uri, copy.uri, copy.path, copy.listed, 0, None, "", "")
+        states.tables_of(own).write_work(file, [WorkRow(listed, copy)])
+        Memory(state).write(baseline_due=True)
+    for name in ("work/dead-000000", "done/dead-000000.begun"):
+        exchange.send(name, file)
+    (store / copy.path).write_text("what a worker put there\n")  # and its coordinator was killed
+
+    assert run(["tables", "unmake", str(tmp_path / "home"), "-q"]) == 0
+    assert not list(exchange.names(""))
+    pulled = Mirror(site.url, f"file://{store}", state=tmp_path / "home").pull()
+
+    assert pulled.state == "in sync"
+    assert _files(store / "data", store) == site.files()
+
+
+def test_a_dry_run_with_workers_leaves_nothing(
+    site: Site, pool: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    mirror = Mirror(site.url, f"file://{store}", state=tmp_path / "home", engine=pool)
+
+    with mirror.plan() as plan:
+        assert plan.create == 23
+
+    assert not (tmp_path / "home").exists()
+    assert not [path for path in store.rglob("*") if path.is_file() and path.suffix == ".parquet"]
+    assert not (store / ".resourcesync" / "copies").exists()

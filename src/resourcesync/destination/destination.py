@@ -229,7 +229,7 @@ class Destination:
         if not options.dry_run and self._memory.identity is None:
             now = to_microseconds(equipment.clock.now())
             self._memory.write(identity=identity, found_at=now)
-        return Pull(equipment, options, found, selection)
+        return Pull(equipment, options, found, selection, identity)
 
     def _select(self, identity: Identity, filters: Filters) -> Selection:
         """Return what chooses among entries; raises before a mirror is made of a mistake."""

@@ -14,7 +14,7 @@ from resourcesync.destination.cursor import is_believed
 from resourcesync.destination.deletion import Swept
 from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
 from resourcesync.destination.landing import Tally, TransferPolicy
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Packages
@@ -74,6 +74,7 @@ class Pull:
         found: What discovery found. Where the Source has dumps and no lists, the dumps stand for
             them.
         selection: Which entries are wanted, and where they belong.
+        identity: What the mirror is a mirror of; ``None`` takes what its memory says.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Pull:
         options: PullOptions,
         found: Discovered,
         selection: Selection,
+        identity: Identity | None = None,
     ) -> None:
         self.equipment = equipment
         self.options = options
@@ -90,6 +92,7 @@ class Pull:
         self.selection = selection
         self.state: MirrorState = equipment.state
         self.memory = Memory(equipment.state)
+        self.identity = identity or self.memory.identity
         self.now = to_microseconds(equipment.clock.now())
         self.generation = self.memory.generation + 1
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)

@@ -16,7 +16,7 @@ def terms_of(pull: Pull, crew: Crew, *, at: int, listed_at: int = 0) -> Terms:
         at: The Source's time that the plan knows it up to, microseconds.
         listed_at: The Source's time of the Resource List, microseconds.
     """
-    identity = pull.memory.identity
+    identity = pull.identity
     assert identity is not None, "a pull has found its Source"
     return Terms(
         identity=identity,

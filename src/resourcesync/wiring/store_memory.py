@@ -18,6 +18,7 @@ from typing import BinaryIO, Final, cast
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
 from resourcesync.adapters.mirror.snapshot import copy_memory, make_own
+from resourcesync.adapters.mirror.tabled import TabledState
 from resourcesync.adapters.stored_copies import asking
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import LockedError, StateError
@@ -30,6 +31,8 @@ from resourcesync.ports.storing import Content, Store
 KEY: Final = ".resourcesync/memory.db.gz"
 """Where it is in the store."""
 _NOTE: Final = "store-memory"
+_NAMED: Final = "store-tables"
+"""The note that has the names of the parts that the memory in the store may name."""
 _OFTEN: Final = timedelta(days=1)
 _BLOCK: Final = 1 << 20
 _LEAST: Final = 64 << 20
@@ -47,8 +50,11 @@ def keep(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
     state = mirror.state
     assert state is not None
     change, now = state.change_bounds()[1], clock.now()
-    if _is_kept(state, change, to_microseconds(now)):
+    names, before = _parts_of(state), parts_named(state)
+    if names == before and _is_kept(state, change, to_microseconds(now)):
         return
+    if names != before:  # first: killed in the middle, nobody could tell which are named there
+        state.commit(Step(notes={_NAMED: " ".join(sorted(names | before))}))
     own = mirror.root / OWN_FOLDER / "tmp"
     plain, packed = (own / f"{secrets.token_hex(8)}-{name}" for name in ("memory", "packed"))
     try:
@@ -62,7 +68,22 @@ def keep(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
     finally:
         plain.unlink(missing_ok=True)
         packed.unlink(missing_ok=True)
-    state.commit(Step(notes={_NOTE: f"{change} {to_microseconds(now)}"}))
+    notes = {_NOTE: f"{change} {to_microseconds(now)}"}
+    if names != before:
+        notes[_NAMED] = " ".join(sorted(names))
+    state.commit(Step(notes=notes))
+
+
+def parts_named(state: MirrorState) -> set[str]:
+    """Return the names of the parts of a table that the memory in the store may name.
+
+    Who begins with that memory needs them: they stay as long as it is there.
+    """
+    return set((state.note(_NAMED) or "").split())
+
+
+def _parts_of(state: MirrorState) -> set[str]:
+    return {part.name for part in state.parts} if isinstance(state, TabledState) else set()
 
 
 def _is_kept(state: MirrorState, change: int, now: int) -> bool:

@@ -23,7 +23,7 @@ from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.engines import Engine, Outcome, Unit, Work
 from resourcesync.ports.storing import Store
 from resourcesync.ports.tables import Part
-from resourcesync.wiring import engines, states, stores, units
+from resourcesync.wiring import engines, states, store_memory, stores, units
 from resourcesync.wiring.engines import Workers
 from resourcesync.wiring.stores import Home
 from resourcesync.wiring.units import Site
@@ -80,7 +80,8 @@ class TableInStore:
             StateError: One is not in the store either.
         """
         for part in self._state.parts:
-            if (self._folder / part.name).is_file():
+            file = self._folder / part.name
+            if file.is_file() and file.stat().st_size == part.size:
                 continue
             if self._parts.receive(part.name) is None:
                 raise StateError(
@@ -93,22 +94,31 @@ class TableInStore:
         """Make the next table of the last one and what changed since, here and in the store.
 
         What reads the table meanwhile still finds its parts: they go when the next one is made.
+        Those stay that the memory in the store names.
         """
-        if not self._state.changed and self._state.note(NOTE) is not None:
-            return
         before = set(self._listed())
+        if not self._state.changed and self._state.note(NOTE) is not None:
+            if before != {part.name for part in self._state.parts}:  # killed before it was told
+                self._tell(self._state.parts)
+            return
         self._state.fold(
             f"{secrets.token_hex(8)}", lambda part, file: self._parts.send(part.name, str(file))
         )
-        self._tell(self._state.parts)
-        kept = set(self._state.drop_old_parts())
+        if self._state.parts or before:
+            self._tell(self._state.parts)
+        kept = {*self._state.drop_old_parts(), *store_memory.parts_named(self._state)}
         for name in list(self._parts.names("")):
             if name not in kept | before | {_LIST}:
                 self._parts.remove(name)
 
-    def take_back(self) -> None:
-        """Have the copies in the mirror's memory again, and no table, neither here nor there."""
+    def take_back(self, keep: Callable[[], None]) -> None:
+        """Have the copies in the mirror's memory again, and no table, neither here nor there.
+
+        Args:
+            keep: Puts the memory into the store: the one that is there needs the parts.
+        """
         self._state.unfold()
+        keep()
         self._state.drop_old_parts()
         for name in list(self._parts.names("")):
             self._parts.remove(name)

@@ -1,8 +1,9 @@
 """A mirror's copies become a table, and rows of its own memory again."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
@@ -11,10 +12,11 @@ from resourcesync.adapters.mirror.tabled import TabledState
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.tables import Part
-from resourcesync.wiring import states, stores
-from resourcesync.wiring.mirrors import not_a_mirror
+from resourcesync.wiring import states, store_memory, stores, tabled
+from resourcesync.wiring.mirrors import Network, not_a_mirror
 from resourcesync.wiring.stores import Home
 from resourcesync.wiring.tabled import TableInStore
+from resourcesync.wiring.units import Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ def make(home: Home, clock: Clock) -> Table:
             f"the copies of {home.folder} are in this folder, not in a store",
             hint="a table is for mirrors in a store: pull SOURCE s3://BUCKET/PREFIX",
         )
-    with _held(home, clock) as (state, table):
+    with _held(home, clock) as (state, table, _):
         table.fold()
         return _table(home, state)
 
@@ -77,14 +79,18 @@ def take_back(home: Home, clock: Clock) -> Table:
     """
     if not states.is_tabled(home.folder):
         raise _no_table(home) if is_mirror(home.folder) else not_a_mirror(home.folder)
-    with _held(home, clock) as (state, table):
-        table.bring_here()
-        table.take_back()
+    with _held(home, clock) as (state, table, keep):
+        site = Site(source="", store=stores.store_of(home.folder), network=Network())
+        with tabled.working(state, home.folder / OWN_FOLDER, site, None, clock, _tell_nobody):
+            pass  # what workers of a run that was killed did is taken over
+        table.take_back(keep)
         return _table(home, state)
 
 
 @contextmanager
-def _held(home: Home, clock: Clock) -> Iterator[tuple[TabledState, TableInStore]]:
+def _held(
+    home: Home, clock: Clock
+) -> Iterator[tuple[TabledState, TableInStore, Callable[[], None]]]:
     if not is_mirror(home.folder):
         raise not_a_mirror(home.folder)
     with MirrorFolder(home.folder, clock, states.open_tabled) as mirror:
@@ -92,7 +98,8 @@ def _held(home: Home, clock: Clock) -> Iterator[tuple[TabledState, TableInStore]
         assert isinstance(state, TabledState)
         with stores.copies_of(mirror, clock):
             store = stores.open_store(stores.store_of(home.folder))
-            yield state, TableInStore(state, store, home.folder / OWN_FOLDER)
+            table = TableInStore(state, store, home.folder / OWN_FOLDER)
+            yield state, table, partial(store_memory.keep, store, mirror, clock)
 
 
 def _table(home: Home, state: TabledState) -> Table:
@@ -100,6 +107,10 @@ def _table(home: Home, state: TabledState) -> Table:
     store = stores.store_of(home.folder)
     folder = states.parts_folder(own)
     return Table(store=store, folder=folder, parts=tuple(state.parts), copies=state.count())
+
+
+def _tell_nobody(event: str, fields: Mapping[str, object]) -> None:
+    del event, fields
 
 
 def _no_table(home: Home) -> ConfigurationError:

@@ -9,20 +9,26 @@ from resourcesync.ports.changes import PROVEN_ALL
 _PAGE: Final = 2_000
 _OLDEST: Final = """
 CREATE TEMP TABLE proving AS
-SELECT uri, max(installed, coalesce(proven, 0), :all) AS moment FROM copy
+SELECT uri, max(installed, coalesce(proven, 0), :all) AS moment FROM :copy
 LEFT JOIN proof USING (uri) WHERE length >= 0 ORDER BY moment, uri
 """
 
 
-def oldest(db: sqlite3.Connection) -> Iterator[tuple[str, int]]:
-    """Yield URIs and when each was proven, longest ago first."""
+def oldest(db: sqlite3.Connection, copy: str = "copy") -> Iterator[tuple[str, int]]:
+    """Yield URIs and when each was proven, longest ago first.
+
+    Args:
+        db: The mirror's memory.
+        copy: The table that has a row for each copy: its ``uri``, ``length``, ``installed``.
+    """
     # Sorted once, in a table of SQLite's own on disk: proofs are written while it is read.
     db.execute("PRAGMA temp_store = FILE")
-    db.execute("DELETE FROM proof WHERE uri NOT IN (SELECT uri FROM copy)")
+    db.execute(f"DELETE FROM proof WHERE uri NOT IN (SELECT uri FROM {copy})")  # noqa: S608 - ours
     db.execute("DROP TABLE IF EXISTS temp.proving")
     found = db.execute("SELECT value FROM note WHERE key = ?", (PROVEN_ALL,)).fetchone()
     # A parameter has no place in a CREATE TABLE; the number is our own.
-    db.execute(_OLDEST.replace(":all", str(0 if found is None else int(found[0]))))
+    moment = str(0 if found is None else int(found[0]))
+    db.execute(_OLDEST.replace(":all", moment).replace(":copy", copy))
     after = 0
     while True:
         rows = db.execute(

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from resourcesync.adapters.mirror import proofs
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.errors import StateError
 from resourcesync.ports.mirror import Copy, Pending, Step, Task
@@ -31,6 +32,9 @@ _PUT_COPY: Final = "INSERT OR REPLACE INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 _CLAIM: Final = (
     "INSERT OR IGNORE INTO tabled SELECT ? WHERE NOT EXISTS (SELECT 1 FROM copy WHERE uri = ?)"
 )
+_HERE: Final = """
+CREATE TEMP TABLE here (uri TEXT PRIMARY KEY, length INTEGER, installed INTEGER) WITHOUT ROWID
+"""
 _by_uri = attrgetter("uri")
 
 
@@ -152,6 +156,20 @@ class TabledState(SqliteMirrorState):
             self.recall(group)
             here += sum(self.copy(uri) is not None for uri in group)
         return here
+
+    def oldest_proofs(self) -> Iterator[tuple[str, int]]:
+        """Yield URIs and when each was proven, longest ago first; what was never: installed."""
+        copies = self.copies()
+        with self._guard():
+            self._db.execute("PRAGMA temp_store = FILE")
+            self._db.execute("DROP TABLE IF EXISTS temp.here")
+            self._db.execute(_HERE)
+        while group := list(islice(copies, _PAGE)):
+            with self._transaction() as db:
+                rows = ((copy.uri, copy.length, copy.installed) for copy in group)
+                db.executemany("INSERT INTO temp.here VALUES (?,?,?)", rows)
+        with self._guard():
+            yield from proofs.oldest(self._db, "temp.here")
 
     # --- writing ---
 
