@@ -45,6 +45,7 @@ EXPECTED = {
     "DeletionLimitError": 7,
     "PlanOutdatedError": 7,
     "StorageError": 8,
+    "EngineError": 8,
     "DiskFullError": 8,
     "StateError": 8,
     "MirrorChangedError": 8,
