@@ -91,3 +91,19 @@ def test_an_old_list_without_times_does_not_undo_what_a_newer_resource_list_tell
 
     assert report.mode is Mode.BASELINE
     assert world.in_sync()
+
+
+def test_who_asks_for_a_baseline_of_a_source_that_was_set_back_keeps_nothing_it_took_back(
+    world: World,
+) -> None:
+    world.pull()
+    before = saved(world)
+    changed(world, "objects/0001.html", "taken-back.html", text="gone again")
+    world.publish(step=Step.REBASE)
+    world.pull(mode="baseline")
+    set_back(world, before)
+
+    report = world.pull(mode="baseline")
+
+    assert report.state is MirrorState.IN_SYNC
+    assert world.in_sync()

@@ -127,7 +127,7 @@ class Baseline:
         """
         memory = self._pull.memory
         known = memory.swept_at
-        if snapshot.at is None or known is None or snapshot.at > known:
+        if snapshot.at is None or known is None or snapshot.at != known:
             return True
         return snapshot.entries >= memory.swept_entries
 
@@ -264,7 +264,9 @@ class Baseline:
             return False
         if snapshot.at is None:
             return delete == "absent"
-        return reaches and through >= (self._pull.memory.through or 0)
+        is_older = through < (self._pull.memory.through or 0)
+        # Who asks for a baseline believes a Source that was set back.
+        return reaches and (not is_older or self._pull.options.mode == "baseline")
 
     def _decisions(
         self,
