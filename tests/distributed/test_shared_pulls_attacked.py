@@ -26,7 +26,7 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def made(folder: Path, **style: Any) -> Iterator[SharedCampaign]:
     loose = Style(**style) if style else None
-    world = SharedCampaign(folder / "mirror", style=loose, max_entries=50)
+    world = SharedCampaign(folder / "mirror", style=loose, max_entries=3)
     world.luck.seed(1)
     yield world
     world.close()
@@ -150,3 +150,17 @@ def test_a_rolling_audit_finds_the_copies_of_a_table(world: SharedCampaign) -> N
         world.clock.advance(seconds=1)
     assert world.audit(rolling=Rolling(share=1, oldest_first=True)).doubted <= 1
     assert world.pull().updated == 1
+
+
+def test_what_entries_link_to_is_remembered(world: SharedCampaign) -> None:
+    put_all(world, "first")
+    link = b'<rs:ln rel="describedby" href="http://source.example/about.xml"/></url>'
+    for name in [name for name in world.documents.names() if "resourcelist" in name]:
+        opened = world.documents.open(name)
+        assert opened is not None
+        world.documents.write(name, [opened.read().replace(b"</url>", link)])
+
+    for _ in range(2):
+        assert world.pull(mode="baseline").state == "in sync"
+        with world._open(world.folder / ".resourcesync" / "state.db") as state:
+            assert all("about.xml" in state.entry_links(f"{BASE}{name}") for name in NAMES)

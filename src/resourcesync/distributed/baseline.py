@@ -9,6 +9,7 @@ from resourcesync.destination.account import ignore_conflict
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import together
+from resourcesync.destination.entries import write_entries
 from resourcesync.destination.history import History
 from resourcesync.destination.plan import (
     ABSENT,
@@ -52,6 +53,7 @@ class SharedBaseline(Baseline):
         super().__init__(pull)
         self._crew = crew
         self._join_again: Callable[[], Joined]
+        self._told: tuple[list[str], list[str]] = ([], [])
 
     def run(
         self, *, gap: bool, known: SeenDocument | None = None, newer: bool = False
@@ -75,6 +77,7 @@ class SharedBaseline(Baseline):
             self._check_time(snapshot, gap=gap)
             history = self._since(snapshot, held)
             changed = self._write_changes(history)
+            self._told = (lists.files, changed)
             self._join_again = partial(self._join, lists.files, changed, self._rows(snapshot))
             joined = self._join_again()
             return self._carry_out(snapshot, history, joined)
@@ -148,6 +151,7 @@ class SharedBaseline(Baseline):
         if pull.options.dry_run:
             return pulled
         pull.begin(baseline=True)
+        self._write_told_entries()
         unlisted = self._fetches(self._unlisted(joined, sweeping=sweeping), through)
         if any(True for _ in unlisted):
             raise AssertionError("what nothing lists is not fetched")
@@ -163,6 +167,15 @@ class SharedBaseline(Baseline):
             limit = pull.options.max_delete
             pulled.swept = sweep(pull.equipment, limit, through, self._listed_at)
         return pulled
+
+    def _write_told_entries(self) -> None:
+        """Remember what entries link to: the lists first, then the later word of changes."""
+        pull = self._pull
+        for files, anew in zip(self._told, (True, False), strict=True):
+            for file in files if pull.selection.has_entries else ():
+                rows = map(listed_of, self._crew.tables.read_listed(file))
+                generation = pull.generation
+                write_entries(pull.state, rows, generation=generation, now=pull.now, anew=anew)
 
     def _planned(self, joined: Joined, *, sweeping: bool) -> Pulled:
         pull = self._pull

@@ -116,6 +116,7 @@ class Lists:
             self._crew.exchange.remove(told.file)
             self.files.append(file)
             self._refuse(told)
+            self._pull.selection.has_entries |= told.has_entries
             yield names[outcome.name], told
 
     def _told(self, outcome: Outcome) -> ListRead:

@@ -129,6 +129,7 @@ class ListRead(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect
     refused: int
     kept: list[Refused]
+    has_entries: bool
     requests: int
     received: int
 

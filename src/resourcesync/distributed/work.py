@@ -129,6 +129,7 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
         dialect=snapshot.dialect,
         refused=selection.refusals.count,
         kept=selection.refusals.kept,
+        has_entries=selection.has_entries,
         requests=requests,
         received=received,
     )

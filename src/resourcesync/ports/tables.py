@@ -23,7 +23,8 @@ class ListedRow(NamedTuple):
         lastmod: ``lastmod``, else the time of the change; or ``None``.
         change: Empty in a Resource List; else ``created``, ``updated``, ``deleted``, or
             ``filtered`` for what is listed and not wanted, or cannot be used.
-        elsewhere: Its memento (or nothing) and its mirrors, one on each line; empty for neither.
+        elsewhere: Its memento (or nothing), its mirrors, and what it links to as it is remembered
+            (``[…]``), one on each line; empty for none of them.
     """
 
     uri: str
