@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from resourcesync.destination.memory import Memory
 from resourcesync.destination.proving import Rolling
 from resourcesync.ports.tables import DoneRow, ListedRow, WorkRow
 from tests.support.killing import Killed
@@ -164,3 +165,26 @@ def test_what_entries_link_to_is_remembered(world: SharedCampaign) -> None:
         assert world.pull(mode="baseline").state == "in sync"
         with world._open(world.folder / ".resourcesync" / "state.db") as state:
             assert all("about.xml" in state.entry_links(f"{BASE}{name}") for name in NAMES)
+
+
+@pytest.mark.parametrize("outcome", ["damaged", "of other rows"])
+def test_an_outcome_that_cannot_be_used_is_none(world: SharedCampaign, outcome: str) -> None:
+    put_all(world, "first")
+    world.pull()
+    with world._open(world.folder / ".resourcesync" / "state.db") as state:
+        copies = list(state.copies())
+        Memory(state).write(baseline_due=True)
+    file = f"{world.scratch}/made"
+    listed = [ListedRow(it.uri, it.uri, it.path, "", 1, None, "", "") for it in copies]
+    world.tables.write_work(file, [WorkRow(row, None) for row in listed])
+    for name in ("work/dead-0", "done/dead-0.begun"):
+        world.exchange.send(name, file)
+    world.tables.write_done(file, [DoneRow(it.uri, it, None) for it in copies[1:]])
+    world.exchange.send("done/dead-0", file)
+    if outcome == "damaged":
+        world.exchange.files["done/dead-0"] = b"PAR1"
+
+    assert world.pull().state == "in sync"
+    assert not world.exchange.files
+    assert world.contents_here() == world.originals.contents()
+    assert {copy.uri for copy in copies} <= set(world.fetcher.asked), "nothing was held for known"

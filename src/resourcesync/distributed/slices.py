@@ -1,8 +1,9 @@
 """Slices of what is to be fetched: handed to workers, and what became of them taken back."""
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -93,19 +94,25 @@ class Slices:
         done = set(exchange.names(_DONE))
         for name in sorted(exchange.names(_WORK)):
             outcome = f"{_DONE}{name.removeprefix(_WORK)}"
-            if outcome in done:
-                self.take(name, outcome)
-            else:
+            if outcome not in done or not self._took_whole(partial(self.take, name, outcome)):
                 self._forget(_of_slice(name))
         packages = sorted(exchange.names(PACKAGE))
         for base in dict.fromkeys(name.partition(".")[0] for name in packages):
-            if base in packages and f"{base}{PERMIT}" in packages:
-                self.take_package(base)
-            else:
+            is_done = base in packages and f"{base}{PERMIT}" in packages
+            if not (is_done and self._took_whole(partial(self.take_package, base))):
                 self.forget_package(base)
         for prefix in (_DONE, WANTED, READ):
             for name in list(exchange.names(prefix)):
                 exchange.remove(name)
+
+    @staticmethod
+    def _took_whole(take: Callable[[], None]) -> bool:
+        """Take what a unit did; whether it could be read. Else nothing is known of its rows."""
+        try:
+            take()
+        except StateError:
+            return False
+        return True
 
     def take_package(self, base: str) -> None:
         """Remember what a package brought."""
@@ -261,9 +268,12 @@ class Slices:
                 evidence=(("kept", "all copies"),),
                 hint="see that the store keeps what is put there, then run the same command",
             )
-        pairs = zip(tables.read_work(slice_), tables.read_done(outcome), strict=True)
-        while group := list(islice(pairs, _CHUNK)):
-            self._remember(group)
+        rows, ended = tables.read_work(slice_), tables.read_done(outcome)
+        while group := list(islice(rows, _CHUNK)):
+            same = list(islice(ended, _CHUNK))
+            if [row.listed.uri for row in group] != [row.uri for row in same]:
+                raise StateError(f"what became of {work} is not of these rows")
+            self._remember(list(zip(group, same, strict=True)))
         exchange.remove(token or work)  # first: without it, the others are nobody's
         for name in (work, done, f"{done}{TOLD}", f"{done}{BEGUN}"):
             exchange.remove(name)
