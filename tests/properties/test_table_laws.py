@@ -191,16 +191,21 @@ def _check(
     for copy in held:
         if copy.uri in in_step and copy.uri not in resting_uris:
             assert (copy.uri in extra) == (not _surely(copy, said[copy.uri]))
-    assert [copy.uri for copy in unlisted] == [
-        d.copy.uri for d in decisions if isinstance(d, Keep) and d.copy.uri not in said
-    ]
-    filtered = [d.copy for d in decisions if isinstance(d, Keep) and d.listed]
-    assert list(tables.read_copies([joined.filtered])) == filtered
-    assert joined.filtered_rows == len(filtered)
+    _check_left(tables, joined, [d for d in decisions if isinstance(d, Keep)], said)
     _check_counts(tables, joined, (work, rest, unlisted), rows)
     changed_since = {row.uri for row in everything if row.change}
     pairs = [both for both in conflicts if both[0].uri not in changed_since]
     _check_conflicts(tables, joined, pairs)
+
+
+def _check_left(
+    tables: ParquetTables, joined: Joined, kept: list[Keep], said: dict[str, Listed]
+) -> None:
+    unlisted = [keep.copy.uri for keep in kept if keep.copy.uri not in said]
+    assert [copy.uri for copy in tables.read_copies([joined.unlisted])] == unlisted
+    filtered = [keep.copy for keep in kept if keep.listed]
+    assert list(tables.read_copies([joined.filtered])) == filtered
+    assert joined.filtered_rows == len(filtered)
 
 
 def _check_resting(work: list[WorkRow], rest: list[ListedRow], resting: list[ListedRow]) -> None:
