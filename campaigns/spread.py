@@ -1,17 +1,18 @@
 """One pull of lists of 1,000 resources each, by every engine: equal copies, each fetched once.
 
-The plain pull of one process is what the engines are compared with. Then each engine does it once
-more while a worker is killed. nginx is the Source, a shared folder the store.
+The plain pull of one process is what the engines are compared with. With at most 50 lists, each
+engine does it once more while a worker is killed. nginx is the Source, a shared folder the store.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,6 +24,8 @@ from tests.support.nginx import Nginx, repeating
 _EACH: Final = 1_000
 _BODY: Final = bytes(range(256)) * 16
 _PATIENCE: Final = 3_600
+_WITH_KILLS: Final = 50
+"""The most lists with which workers are killed, too."""
 _COMMAND: Final = (sys.executable, "-m", "resourcesync")
 
 
@@ -83,6 +86,7 @@ class _Bench:
             code = process.wait(_PATIENCE)
         seconds, processor = time.monotonic() - began, _processor(cluster) - before
         copies, rows = _copies(place / "home")
+        shutil.rmtree(place)
         return Pulled(copies, rows, seconds, processor, code)
 
     def asked(self) -> Counter[str]:
@@ -156,16 +160,16 @@ def _is_worker(process: int) -> bool:
 
 
 def _below(process: int) -> list[int]:
-    """Return the processes that descend from one."""
+    """Return the processes that descend from one; any of its threads may have begun them."""
     found: list[int] = []
     waiting = [process]
     while waiting:
-        try:
-            children = Path(f"/proc/{waiting[-1]}/task/{waiting.pop()}/children").read_text()
-        except OSError:
-            continue
-        waiting += map(int, children.split())
-        found += map(int, children.split())
+        threads = Path(f"/proc/{waiting.pop()}/task")
+        with suppress(OSError):
+            for thread in threads.iterdir():
+                children = (thread / "children").read_text().split()
+                waiting += map(int, children)
+                found += map(int, children)
     return found
 
 
@@ -197,7 +201,7 @@ def run(asked: Asked) -> Outcome:
             for engine in ("processes:1", "processes:2", cluster.address, "spark:local[2]"):
                 beside = cluster if engine == cluster.address else None
                 name = "dask" if beside else engine
-                for killing in (False, True):
+                for killing in (False, True)[: 1 + (asked.size <= _WITH_KILLS)]:
                     pulled = bench.pull(engine, beside, killing=killing)
                     label = f"{name}, a worker killed" if killing else name
                     _judge(outcome, label, pulled, plain, bench.asked(), killed=killing)
