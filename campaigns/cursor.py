@@ -111,8 +111,11 @@ def run(asked: Asked) -> Outcome:
                 failed=measured.failed,
                 hours=round(scenario_of(seed).duration / HOUR),
             )
-            outcome.require(not measured.lies, f"seed {seed}: called in sync and was not")
-            outcome.require(measured.outcome != "silently wrong", f"seed {seed}: silently wrong")
+            again = (seed, 1)
+            told = f"seed {seed}: called in sync and was not"
+            outcome.require(not measured.lies, told, again=again)
+            is_wrong = measured.outcome == "silently wrong"
+            outcome.require(not is_wrong, f"seed {seed}: silently wrong", again=again)
     for name in ("converged", "waiting", "silently wrong"):
         outcome.add(name, ended[name])
     for name in ("hours", "changes", "pulls", "failed", "crashes"):
