@@ -238,7 +238,7 @@ class SharedBaseline(Baseline):
 
     def _bring(self, pulled: Pulled, joined: Joined, through: int) -> None:
         pull, crew = self._pull, self._crew
-        terms = terms_of(pull, crew, at=through, listed_at=self._listed_at)
+        terms = terms_of(pull, crew, at=through)
         slices = Slices(crew, pull.equipment.clock, pull.equipment.report)
         packed = PackageUnits(pull, crew, slices).bring(joined, terms)
         if packed is not None:

@@ -7,14 +7,13 @@ from resourcesync.distributed.crew import Crew
 from resourcesync.distributed.units import Terms
 
 
-def terms_of(pull: Pull, crew: Crew, *, at: int, listed_at: int = 0) -> Terms:
+def terms_of(pull: Pull, crew: Crew, *, at: int) -> Terms:
     """Return what all units of a pull have in common.
 
     Args:
         pull: What the pull works with.
         crew: Workers and tables.
         at: The Source's time that the plan knows it up to, microseconds.
-        listed_at: The Source's time of the Resource List, microseconds.
     """
     identity = pull.identity
     assert identity is not None, "a pull has found its Source"
@@ -25,7 +24,6 @@ def terms_of(pull: Pull, crew: Crew, *, at: int, listed_at: int = 0) -> Terms:
         run=new_run(),
         generation=pull.generation,
         at=at,
-        listed_at=listed_at,
         lenient=pull.options.verify == "lenient",
         own_algorithm=pull.options.own_algorithm,
         obeying=pull.options.delete != "never",

@@ -38,7 +38,6 @@ class Terms:
             outlives its coordinator writes nothing that is taken for another's.
         generation: The reading of the Source.
         at: The Source's time that the plan knows it up to, microseconds.
-        listed_at: The Source's time of the Resource List, microseconds.
         lenient: Whether bytes are kept that are not what the list says.
         own_algorithm: The digest computed of every copy.
         obeying: Whether a copy that a Change List calls deleted is to be deleted.
@@ -50,7 +49,6 @@ class Terms:
     run: str
     generation: int
     at: int
-    listed_at: int
     lenient: bool
     own_algorithm: str
     obeying: bool

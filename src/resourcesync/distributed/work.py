@@ -284,8 +284,8 @@ class Fenced:
         return self._copies.install(batch)
 
     def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
-        """Take nothing away: that is the coordinator's."""
-        raise NotImplementedError
+        """Refuse to take anything away: that is the coordinator's."""
+        raise AssertionError(f"a unit of {self._token} takes nothing away: {reason}, {len(batch)}")
 
 
 def run_over(token: str) -> StorageError:
