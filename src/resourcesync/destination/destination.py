@@ -234,14 +234,7 @@ class Destination:
     def _select(self, identity: Identity, filters: Filters) -> Selection:
         """Return what chooses among entries; raises before a mirror is made of a mistake."""
         equipment = self._equipment
-        scope = Scope(
-            origins=frozenset((*identity.origins, *map(origin, filters.allow_origins))),
-            include=filters.include,
-            exclude=filters.exclude,
-            types=filters.types,
-            max_size=filters.max_size,
-            since=filters.since,
-        )
+        scope = identity.scope(filters)
         known = (row.uri for row in equipment.state.refused())
         refusals = Refusals(self._tell_refused, known)
         links = self._links(scope, filters)

@@ -14,10 +14,11 @@ from resourcesync.destination.mappers import (
     PluggedMapping,
     no_mappers,
 )
-from resourcesync.destination.mapping import Profile, TreeMapping
+from resourcesync.destination.mapping import Profile, TreeMapping, origin
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import AuditReport
 from resourcesync.destination.reports import MirrorState as MirrorWord
+from resourcesync.destination.scope import Scope
 from resourcesync.destination.templates import TemplateMapping, is_template
 from resourcesync.discovery import Discovered
 from resourcesync.errors import StateError
@@ -63,6 +64,17 @@ class Identity:
     profile: Profile
     set_uri: str = ""
     mapper: str = TREE
+
+    def scope(self, filters: Filters) -> Scope:
+        """Return what of the Source is wanted: what it speaks for, and the operator's filters."""
+        return Scope(
+            origins=frozenset((*self.origins, *map(origin, filters.allow_origins))),
+            include=filters.include,
+            exclude=filters.exclude,
+            types=filters.types,
+            max_size=filters.max_size,
+            since=filters.since,
+        )
 
     def mapping(self, load: Callable[[str], MapperFactory] = no_mappers) -> Mapping:
         """Return the mapping from URI to path.

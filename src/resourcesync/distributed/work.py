@@ -11,7 +11,6 @@ import msgspec
 
 from resourcesync.destination.landing import Tally, TransferPolicy
 from resourcesync.destination.mappers import MapperFactory
-from resourcesync.destination.mapping import origin
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (
     Fetch,
@@ -25,7 +24,6 @@ from resourcesync.destination.plan import (
 )
 from resourcesync.destination.resource_lists import ResourceListReader
 from resourcesync.destination.runs import new_run
-from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
 from resourcesync.destination.tasks import pending_delete
 from resourcesync.destination.transfer import Transfer
@@ -80,15 +78,7 @@ class Tools:
 
 def selection_of(terms: Terms, mappers: Callable[[str], MapperFactory]) -> Selection:
     """Return what chooses among entries, as the pull's own choice does."""
-    filters = terms.filters
-    scope = Scope(
-        origins=frozenset((*terms.identity.origins, *map(origin, filters.allow_origins))),
-        include=filters.include,
-        exclude=filters.exclude,
-        types=filters.types,
-        max_size=filters.max_size,
-        since=filters.since,
-    )
+    scope = terms.identity.scope(terms.filters)
     return Selection(scope, terms.identity.mapping(mappers), Refusals(lambda _: None))
 
 
