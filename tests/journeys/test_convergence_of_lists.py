@@ -141,6 +141,24 @@ def test_an_old_deletion_without_a_time_is_not_obeyed_against_a_newer_creation(
     assert world.in_sync()
 
 
+def test_a_baseline_takes_changes_without_a_time_from_no_old_copy(tmp_path: Path) -> None:
+    world = LooseWorld(tmp_path / "mirror", times=False)
+    world.put("a.txt", "a")
+    world.publish()
+    world.put("a.txt", "b")
+    world.publish()
+    old = world.honest(CHANGE_LIST)
+    world.answers[CHANGE_LIST] = lambda it: world.honest(it.uri) if it.uncached else old
+    world.put("a.txt", "c")
+    world.publish()
+    world.snapshot()
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
 def test_deletions_without_a_time_that_were_held_are_done_when_the_source_says_more(
     tmp_path: Path,
 ) -> None:

@@ -206,3 +206,17 @@ def test_old_copies_of_lists_are_noticed_each_time(seed: int) -> None:
     measured = simulate(scenario, scenario.destinations[0])
 
     assert (measured.lies, measured.outcome) == (0, "converged")
+
+
+@pytest.mark.parametrize("seed", [10163, 10525, 10554])
+def test_changes_without_a_time_of_their_own_are_placed_by_what_tells_more(seed: int) -> None:
+    """Lives in which `in sync` came too early.
+
+    The clock of the resources was ahead of that of the lists (10163); an old copy of an open list
+    had the last word (10525), and one of an index called a list open that had ended (10554).
+    """
+    scenario = scenario_of(seed)
+
+    measured = simulate(scenario, scenario.destinations[0])
+
+    assert (measured.lies, measured.outcome) == (0, "converged")

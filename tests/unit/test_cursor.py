@@ -221,6 +221,20 @@ def test_times_of_resources_move_t_only_where_no_change_has_its_own() -> None:
     assert Latest(NOON, NOON).moment == NOON
 
 
+@pytest.mark.parametrize(
+    ("begin", "moment"), [(NOON - HOUR, NOON), (NOON + HOUR, NOON + HOUR), (NOON + 2 * DAY, NOON)]
+)
+def test_where_no_change_has_a_time_of_its_own_t_is_the_beginning_of_the_list(
+    begin: int, moment: int
+) -> None:
+    latest = Latest(NOON, NOON, begin)
+    ahead = from_microseconds(NOON + 3 * HOUR)
+    latest.add(replace(change("a", NOON + 3 * HOUR), resource=Resource(uri="a", lastmod=ahead)))
+
+    assert latest.moment == moment
+    assert not latest.is_news
+
+
 def test_t_is_the_end_of_a_closed_list_and_the_last_change_of_an_open_one() -> None:
     assert advance(0, until=HOUR, last=5, now=NOON) == HOUR
     assert advance(0, until=None, last=5, now=NOON) == 5

@@ -24,8 +24,8 @@ HOUR = timedelta(hours=1)
 BASE = "http://source.example/"
 
 
-def read(*times: datetime | None, undated: bool = False) -> History:
-    header = Header(capability=Capability.CHANGE_LIST, from_=NOON - 9 * HOUR)
+def read(*times: datetime | None, undated: bool = False, until: datetime | None = None) -> History:
+    header = Header(capability=Capability.CHANGE_LIST, from_=NOON - 9 * HOUR, until=until)
     changes = [
         Change(kind=ChangeKind.UPDATED, time=time, resource=Resource(uri=f"{BASE}{number}"))
         for number, time in enumerate(times)
@@ -72,3 +72,9 @@ def test_after_a_new_change_without_a_time_no_list_keeps_back_the_last_word_on_a
 
     assert new(read(*times)) == []
     assert new(read(*times, undated=True)) == ["0", "1", "2"]
+
+
+def test_nothing_is_new_without_a_time_in_a_list_that_ended_before_t() -> None:
+    """An old copy of its index may still call it open."""
+    assert new(read(None, None, until=NOON - HOUR)) == []
+    assert new(read(None, None, until=NOON)) == ["0", "1"]

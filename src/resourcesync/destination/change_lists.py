@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from resourcesync.destination.archives import (
@@ -97,6 +98,11 @@ class ChangeListReader:
         """
         mark = self._selection.refusals.mark()
         history = self._read_patiently(uri, since, state)
+        if state is None and history.undated:
+            # Its changes would have the last word, and no time tells whether this is an old copy.
+            history.spool.close()
+            self._selection.refusals.back_to(mark)
+            history = self._read_patiently(uri, since, state, uncached=True)
         archive = history.archive or self._archive
         if history.reaches or not archive or archive == uri:
             return history
@@ -125,7 +131,13 @@ class ChangeListReader:
         return None
 
     def _read_patiently(
-        self, uri: str, since: int, state: MirrorState | None, past: Sequence[Span] = ()
+        self,
+        uri: str,
+        since: int,
+        state: MirrorState | None,
+        past: Sequence[Span] = (),
+        *,
+        uncached: bool = False,
     ) -> History:
         waits = iter(_REREADS)
         while True:
@@ -136,6 +148,7 @@ class ChangeListReader:
                 since=since,
                 through=since,
                 past=tuple(past),
+                uncached=uncached,
                 last=LastChanges.of_note(None if state is None else state.note(LAST_CHANGES)),
             )
             try:
@@ -149,6 +162,7 @@ class ChangeListReader:
                 _log.info("reading the Change Lists again: %s", error)
                 self._selection.refusals.back_to(mark)
                 self._clock.sleep(wait)
+                uncached = True
             else:
                 return history
 
@@ -156,7 +170,7 @@ class ChangeListReader:
         self, uri: str, history: History, state: MirrorState | None, *, climbed: bool = False
     ) -> None:
         with ExitStack() as opened:
-            head = self._get(uri, state, opened, anew=bool(history.past))
+            head = self._get(uri, history, state, opened)
             if head is None:
                 self._read_open_list(uri, history, state, opened)
                 return
@@ -180,18 +194,20 @@ class ChangeListReader:
             if index is not None and not history.reaches and not climbed:
                 self._read_head(index, history, state, climbed=True)
             elif history.past and not history.reaches:
-                self._read_chain(_joined(history.past, [span]), self._get_list, history, state)
+                spans = _joined(history.past, [span])
+                self._read_chain(spans, self._getting(history), history, state)
             else:
                 self._take(head, span, history, state)
 
     def _get(
-        self, uri: str, state: MirrorState | None, opened: ExitStack, *, anew: bool = False
+        self, uri: str, history: History, state: MirrorState | None, opened: ExitStack
     ) -> FetchedDocument | None:
-        known = None if state is None or anew else state.document(uri)
+        known = None if state is None or history.past else state.document(uri)
         fetched = self._documents.get(
             uri,
             etag=known.etag if known else "",
             last_modified=known.last_modified if known else "",
+            uncached=history.uncached,
         )
         return None if fetched is None else opened.enter_context(fetched)
 
@@ -201,7 +217,7 @@ class ChangeListReader:
         """The head did not change; if it is an index, its open list may have."""
         open_list = "" if state is None else state.note(open_list_key(head)) or ""
         history.open_list = open_list
-        fetched = self._get(open_list, state, opened) if open_list else None
+        fetched = self._get(open_list, history, state, opened) if open_list else None
         if fetched is None:
             history.unchanged = True
             return
@@ -213,28 +229,17 @@ class ChangeListReader:
 
     def _read_index(self, index: Document, history: History, state: MirrorState | None) -> None:
         history.dialect = index.dialect
+        get = self._getting(history)
         if is_archive(index.header):
             spans = oldest_first(self._documents, list(read_archive(self._documents, index)))
         else:
             spans = [announced_span(*item) for item in parts_of(index).items()]
         spans = _joined(history.past, spans)
         if len(spans) > 1 and (
-            not is_archive(index.header) or self._timed(spans[0]).from_ is not None
+            not is_archive(index.header) or _timed(spans[0], get).from_ is not None
         ):  # the archives of drafts tell of no times, nor do their lists: each is read once then
-            spans = [self._timed(span) for span in spans]
-        self._read_chain(spans, self._get_list, history, state)
-
-    def _timed(self, span: Span) -> Span:
-        """Return a list as it tells of itself, where its index does not tell when it begins.
-
-        Without its times nobody knows its turn: an index may well have the newest list first.
-        """
-        if span.from_ is not None:
-            return span
-        with self._get_list(span.uri) as fetched:
-            own = span_of(span.uri, fetched.open().header)
-        # It is read again in its turn, and must be the same then.
-        return replace(own, announced=own.from_ is not None)
+            spans = [_timed(span, get) for span in spans]
+        self._read_chain(spans, get, history, state)
 
     def _read_dump(
         self, dump: Document, packages: Packages, history: History, state: MirrorState | None
@@ -246,8 +251,11 @@ class ChangeListReader:
         self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), history, state)
         history.open_list = ""  # a package grows only by another one of its name, as the dump tells
 
-    def _get_list(self, uri: str) -> FetchedDocument:
-        fetched = self._documents.get(uri)
+    def _getting(self, history: History) -> Callable[[str], FetchedDocument]:
+        return partial(self._get_list, uncached=history.uncached)
+
+    def _get_list(self, uri: str, *, uncached: bool) -> FetchedDocument:
+        fetched = self._documents.get(uri, uncached=uncached)
         assert fetched is not None, "an unconditional request is never answered with 304"
         with ExitStack() as opened:
             expect_list(opened.enter_context(fetched).open(), Capability.CHANGE_LIST)
@@ -290,6 +298,19 @@ class ChangeListReader:
         seen = None if state is None else seen_of(history.head, span, state)
         now = to_microseconds(self._clock.now())
         NewChanges(fetched, span, history, selection=self._selection, now=now).take(seen)
+
+
+def _timed(span: Span, get: Callable[[str], FetchedDocument]) -> Span:
+    """Return a list as it tells of itself, where its index does not tell when it begins.
+
+    Without its times nobody knows its turn: an index may well have the newest list first.
+    """
+    if span.from_ is not None:
+        return span
+    with get(span.uri) as fetched:
+        own = span_of(span.uri, fetched.open().header)
+    # It is read again in its turn, and must be the same then.
+    return replace(own, announced=own.from_ is not None)
 
 
 def _joined(past: Iterable[Span], present: Iterable[Span]) -> list[Span]:

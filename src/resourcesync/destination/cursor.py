@@ -121,19 +121,24 @@ def _text(moment: int | None) -> str:
 class Latest:
     """The latest time that the changes of a list tell, as far as it is believed.
 
-    Times that may be those of resources count only where no change has one of its own: the clock
-    of the resources may be ahead of that of the lists, and what is listed next would seem known.
+    The clock of the resources may be ahead of that of the lists, and what is listed next would seem
+    known. So times that may be those of resources count only where no change has one of its own,
+    and the list does not tell when it begins: else that is what the clock of the lists tells.
 
     Args:
         since: T: everything up to here is known.
         now: The present moment.
+        begin: When the list begins; ``None`` when it does not tell.
     """
 
-    def __init__(self, since: int, now: int) -> None:
+    def __init__(self, since: int, now: int, begin: int | None = None) -> None:
         self._since = since
         self._now = now
+        self._is_timed = begin is not None
         self._own: int | None = None
-        self._borrowed = since
+        self._otherwise = since
+        if begin is not None and is_believed(begin, through=since, now=now):
+            self._otherwise = max(since, begin)
 
     def add(self, change: Change) -> None:
         """Take the next change."""
@@ -143,7 +148,8 @@ class Latest:
         if not is_believed(time, through=self._since, now=self._now):
             return
         if change.time == change.resource.lastmod:
-            self._borrowed = max(self._borrowed, time)
+            if not self._is_timed:
+                self._otherwise = max(self._otherwise, time)
         else:
             self._own = max(self._own or self._since, time)
 
@@ -155,7 +161,7 @@ class Latest:
     @property
     def moment(self) -> int:
         """It, in microseconds; T itself where no change is later."""
-        return self._borrowed if self._own is None else self._own
+        return self._otherwise if self._own is None else self._own
 
 
 def displaced(

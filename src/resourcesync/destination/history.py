@@ -34,6 +34,7 @@ class History:
         open_list: The list that further changes will be added to, if it is not the head itself.
         archive: Where the lists of the past are, if a list says so.
         past: Lists of the past that are read too.
+        uncached: Whether caches on the way are passed by.
         rewritten: A list that does not begin any more with the changes that were processed.
         last: The changes that were read last.
         unchanged: Whether the Source said that nothing is new.
@@ -51,6 +52,7 @@ class History:
     open_list: str = ""
     archive: str = ""
     past: tuple[Span, ...] = ()
+    uncached: bool = False
     rewritten: str = ""
     last: LastChanges = field(default_factory=lambda: LastChanges({}))
     unchanged: bool = False

@@ -1,9 +1,11 @@
 """What is new in one Change List: behind what was processed, or by its times (§12)."""
 
+import sys
 from collections.abc import Iterator
 from itertools import islice
 
 from resourcesync.destination.cursor import (
+    OVERLAP,
     Latest,
     Prefix,
     Span,
@@ -50,7 +52,7 @@ class NewChanges:
         self._selection = selection
         self._now = now
         self._prefix = Prefix()
-        self._latest = Latest(history.since, now)
+        self._latest = Latest(history.since, now, span.from_)
         self._known = 0
         self._old: int | None = None
 
@@ -96,7 +98,7 @@ class NewChanges:
     def _open(self, known: int) -> tuple[Document, Iterator[Change]]:
         """Begin to read the list, with so many changes in front that were processed."""
         self._prefix, self._known = Prefix(), known
-        self._latest = Latest(self._history.since, self._now)
+        self._latest = Latest(self._history.since, self._now, self._span.from_)
         document = self._fetched.open(self._refuse)
         return document, changes_of(document)
 
@@ -135,9 +137,14 @@ class NewChanges:
                 history.spool.add(row)
 
     def _old_entries(self) -> int:
-        """Return how many changes are older than T, as their order tells; read for it once."""
+        """Return how many changes are older than T, as their order tells; read for it once.
+
+        All of them are in a list that ended before T, whoever still calls it open.
+        """
+        stream, span = self._fetched.stream, self._span
+        if span.until is not None and span.until < self._history.since - OVERLAP:
+            return sys.maxsize
         if self._old is None:
-            stream, span = self._fetched.stream, self._span
             place = stream.tell()  # the list is being read, and will be from here on
             changes = changes_of(self._fetched.open())
             timed = (without_borrowed_time(change, span) for change in changes)
