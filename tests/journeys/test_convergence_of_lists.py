@@ -159,6 +159,26 @@ def test_a_baseline_takes_changes_without_a_time_from_no_old_copy(tmp_path: Path
     assert world.in_sync()
 
 
+@pytest.mark.parametrize("times", [True, False])
+def test_a_baseline_after_changes_without_a_time_of_their_own_goes_on(
+    tmp_path: Path, *, times: bool
+) -> None:
+    """They move T a little, and no time in the lists says as much."""
+    world = LooseWorld(tmp_path / "mirror", times=times)
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    for body in "bc":
+        world.put("a.txt", body)
+        world.publish()
+        assert world.pull().updated == 1
+
+    report = world.pull(filters=Filters(exclude=("*.none",)))
+
+    assert (report.state, report.mode) == (MirrorState.IN_SYNC, Mode.BASELINE)
+    assert world.in_sync()
+
+
 def test_deletions_without_a_time_that_were_held_are_done_when_the_source_says_more(
     tmp_path: Path,
 ) -> None:

@@ -13,7 +13,7 @@ from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.account import ignore_conflict, settled
 from resourcesync.destination.doubting import Doubts, as_listed
 from resourcesync.destination.heeding import heeding
-from resourcesync.destination.history import check_no_less, check_no_older
+from resourcesync.destination.history import check_no_older, go_on_from
 from resourcesync.destination.linking import linked_by, with_linked
 from resourcesync.destination.plan import (
     DAMAGED,
@@ -193,7 +193,7 @@ class Audit:
         if found.change_list is not None and at is not None:
             history = pull.change_lists.read(found.change_list, since=at, state=None)
             spools.append(held.enter_context(history.spool))
-            check_no_less(history, found.change_list, pull.memory.through or 0)
+            go_on_from(history, found.change_list, pull.memory.through or 0)
             at = history.through
             self._has_gap = not history.reaches
         linked = linked_by(pull, settled(spools, ignore_conflict), held)

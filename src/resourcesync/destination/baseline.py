@@ -11,7 +11,7 @@ from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.entries import ENTRIES_KNOWN, write_entries
 from resourcesync.destination.heeding import heeding
-from resourcesync.destination.history import History, check_no_less, check_no_older
+from resourcesync.destination.history import History, check_no_older, go_on_from
 from resourcesync.destination.linking import linked_by, links_of, with_linked, write_links
 from resourcesync.destination.memory import encode
 from resourcesync.destination.ordering import Spool
@@ -158,7 +158,7 @@ class Baseline:
         )
         held.enter_context(history.spool)
         if self._pull.options.mode != "baseline":
-            check_no_less(history, self._pull.found.change_list, self._pull.memory.through or 0)
+            go_on_from(history, self._pull.found.change_list, self._pull.memory.through or 0)
         if not history.reaches:
             self._pull.warn(
                 "change-gap",

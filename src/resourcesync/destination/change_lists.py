@@ -98,7 +98,7 @@ class ChangeListReader:
         """
         mark = self._selection.refusals.mark()
         history = self._read_patiently(uri, since, state)
-        if state is None and history.undated:
+        if state is None and history.untimed:
             # Its changes would have the last word, and no time tells whether this is an old copy.
             history.spool.close()
             self._selection.refusals.back_to(mark)

@@ -118,6 +118,11 @@ def _text(moment: int | None) -> str:
     return "-" if moment is None else from_microseconds(moment).isoformat()
 
 
+def has_own_time(change: Change) -> bool:
+    """Whether a change has a time, and one that cannot be that of its resource."""
+    return change.time is not None and change.time != change.resource.lastmod
+
+
 class Latest:
     """The latest time that the changes of a list tell, as far as it is believed.
 
@@ -147,11 +152,10 @@ class Latest:
         time = to_microseconds(change.time)
         if not is_believed(time, through=self._since, now=self._now):
             return
-        if change.time == change.resource.lastmod:
-            if not self._is_timed:
-                self._otherwise = max(self._otherwise, time)
-        else:
+        if has_own_time(change):
             self._own = max(self._own or self._since, time)
+        elif not self._is_timed:
+            self._otherwise = max(self._otherwise, time)
 
     @property
     def is_news(self) -> bool:
@@ -295,7 +299,7 @@ def old_entries(changes: Iterable[Change], through: int) -> int:
     """
     old, last = 0, None
     for position, change in enumerate(changes):
-        if change.time is None or change.time == change.resource.lastmod:
+        if change.time is None or not has_own_time(change):
             continue
         if last is not None and change.time < last:
             return 0

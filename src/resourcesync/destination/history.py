@@ -28,8 +28,9 @@ class History:
         reaches: Whether the lists reach back to the old T without a hole; without it the spool is
             not whole.
         changes: How many new changes were found.
-        undated: Whether one of them has no time: nobody knows how old it is, so all that stand
-            after it count as new, or an old one would have the last word on its URI.
+        untimed: How many of them have no time of their own.
+        undated: Whether one of them has no time that counts: nobody knows how old it is, so all
+            that stand after it count as new, or an old one would have the last word on its URI.
         seen: The lists, for the next time.
         open_list: The list that further changes will be added to, if it is not the head itself.
         archive: Where the lists of the past are, if a list says so.
@@ -47,6 +48,7 @@ class History:
     through: int
     reaches: bool = True
     changes: int = 0
+    untimed: int = 0
     undated: bool = False
     seen: list[SeenDocument] = field(default_factory=list)
     open_list: str = ""
@@ -86,8 +88,10 @@ def check_no_older(at: int, known: int | None) -> None:
         )
 
 
-def check_no_less(history: History, uri: str, known: int) -> None:
-    """Check that lists tell of all that was read of them before.
+def go_on_from(history: History, uri: str, known: int) -> None:
+    """Check that lists tell of all that was read of them before, so that T does not go back.
+
+    Where no change has a time of its own, nothing tells that, and T stays where it was.
 
     Args:
         history: What they tell since an earlier moment.
@@ -97,7 +101,9 @@ def check_no_less(history: History, uri: str, known: int) -> None:
     Raises:
         SourceUnavailableError: They tell of less: an old copy, or one that was cut.
     """
-    if history.reaches and history.through < known:
+    if 0 < history.untimed == history.changes:
+        history.through = max(history.through, known)
+    elif history.reaches and history.through < known:
         raise SourceUnavailableError(
             "the Change Lists tell of less than before (an old copy)",
             uri=uri,

@@ -10,6 +10,7 @@ from resourcesync.destination.cursor import (
     Prefix,
     Span,
     advance,
+    has_own_time,
     is_new,
     is_undated,
     old_entries,
@@ -132,6 +133,7 @@ class NewChanges:
                     continue
                 history.undated = True
             history.changes += 1
+            history.untimed += not has_own_time(change)
             row = self._selection.change(change)
             if row is not None:
                 history.spool.add(row)
