@@ -231,10 +231,11 @@ class _Slice:
         )
 
     def done(self) -> Iterator[DoneRow]:
-        state = self._state
+        copies = {copy.uri: copy for copy in self._state.copies()}
+        tasks = {row.uri: row for task in Task for row in self._state.pending(task)}
         for row in self._rows:
             uri = row.listed.uri
-            yield DoneRow(uri, state.copy(uri), state.pending_of(uri))
+            yield DoneRow(uri, copies.get(uri), tasks.get(uri))
 
 
 def _asked(row: WorkRow) -> Fetch:

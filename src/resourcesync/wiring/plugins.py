@@ -137,6 +137,8 @@ def find(group: str, name: str) -> Plugin:
     Raises:
         ConfigurationError: There is none, or several distributions bring one of that name.
     """
+    if name in _BUILT_IN.get(group, {}):  # no other one takes its place: nothing is looked for
+        return _ours(group, name)
     found = [plugin for plugin in _of(group) if plugin.name == name]
     if not found:
         raise ConfigurationError(
@@ -240,13 +242,12 @@ def _of(group: str) -> list[Plugin]:
 
     ours = _BUILT_IN[group]
     others = [_plugin(it) for it in entry_points(group=group) if it.name not in ours]
-    return [
-        *(
-            Plugin(group=group, name=name, value=value, distribution=_OURS, version=__version__)
-            for name, value in ours.items()
-        ),
-        *others,
-    ]
+    return [*(_ours(group, name) for name in ours), *others]
+
+
+def _ours(group: str, name: str) -> Plugin:
+    value = _BUILT_IN[group][name]
+    return Plugin(group=group, name=name, value=value, distribution=_OURS, version=__version__)
 
 
 def _plugin(point: "EntryPoint") -> Plugin:

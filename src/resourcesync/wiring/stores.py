@@ -178,7 +178,7 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
     from resourcesync.wiring import store_memory  # noqa: PLC0415 - seldom
 
     store = open_store(address)
-    copies = StoredCopies(store, mirror.copies.stage, clock)
+    copies = StoredCopies(store, mirror.copies.stage_apart, clock)
     with copies.held(_us(), _holder_of(mirror.root / OWN_FOLDER / _HOLDER)):
         copies.check(mirror.state)
         yield copies

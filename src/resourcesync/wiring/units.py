@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 from resourcesync.adapters.exchange import StoredExchange
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.http.robots import Forgetful
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.staging import staging_in
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.distributed import package_work, work
@@ -88,22 +88,21 @@ def _tools(terms: Terms, share: Share) -> Iterator[work.Tools]:
     asked = replace(site.network, rate=share.rate, jobs=share.jobs or site.network.jobs)
     with (
         tempfile.TemporaryDirectory(prefix="resourcesync-unit-") as folder,
-        MirrorFolder(Path(folder), clock) as mirror,
+        staging_in(Path(folder)) as staging,
         transports.open_fetcher(site.source, asked.settings, clock, Forgetful()) as opened,
     ):
-        assert mirror.copies is not None
         fetcher, traffic = opened
         store = stores.open_store(site.store)
         files = Path(folder) / "files"
         files.mkdir()
         yield work.Tools(
             fetcher=fetcher,
-            copies=StoredCopies(store, mirror.copies.stage, clock),
+            copies=StoredCopies(store, staging.stage_apart, clock),
             memory=lambda: SqliteMirrorState(":memory:"),
             clock=clock,
-            tables=states.tables_of(mirror.root / ".resourcesync"),
+            tables=states.tables_of(Path(folder)),
             exchange=StoredExchange(store, EXCHANGE, files / "exchange"),
-            scratch=mirror.copies.scratch,
+            scratch=staging.scratch,
             file=lambda name: str(files / name.replace("/", "-")),
             mappers=plugins.mapper,
             traffic=traffic,

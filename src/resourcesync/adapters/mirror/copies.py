@@ -18,8 +18,6 @@ from typing import BinaryIO, Final
 from resourcesync.adapters.mirror import quarantine
 from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, HeldFolders
 from resourcesync.adapters.mirror.looking import READ_FLAGS, Look
-from resourcesync.adapters.mirror.parts import Parts
-from resourcesync.adapters.mirror.scratch import open_scratch
 from resourcesync.adapters.mirror.staged import (
     StagedFile,
     digest_of,
@@ -27,6 +25,7 @@ from resourcesync.adapters.mirror.staged import (
     signature_of,
     storage_error,
 )
+from resourcesync.adapters.mirror.staging import Staging
 from resourcesync.adapters.mirror.syncing import Syncer
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
@@ -54,9 +53,7 @@ class FileTreeCopies:
         self._quarantine = os.open("quarantine", FOLDER_FLAGS, dir_fd=own)
         self._made_way: list[tuple[str, str]] = []
         self._syncer = Syncer(monotonic)
-        self._parts = Parts(self._tmp)
-        self._names = 0
-        self._tag = secrets.token_hex(4)
+        self._staging = Staging(self._tmp)
 
     def close(self) -> None:
         """Close the folders."""
@@ -72,7 +69,7 @@ class FileTreeCopies:
         Args:
             oldest: Seconds since 1970; parts that were last written before are removed too.
         """
-        self._parts.clear(oldest)
+        self._staging.clear(oldest)
 
     # --- staging and installing ---
 
@@ -81,17 +78,11 @@ class FileTreeCopies:
 
         With ``of``, go on from the part of it that an earlier run left, if there is one.
         """
-        kept = self._parts.take(of) if of else None
-        if kept is not None:
-            staged = StagedFile(self._tmp, kept.name, algorithms, self._parts, of)
-            try:
-                staged.take_up(kept.validator)
-            except OSError:
-                staged.discard()
-            else:
-                return staged
-        self._names += 1
-        return StagedFile(self._tmp, f"{self._tag}-{self._names}", algorithms, self._parts, of)
+        return self._staging.stage(algorithms, of)
+
+    def stage_apart(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
+        """Start a copy that will be put elsewhere, as `stage` does; few bytes need no file."""
+        return self._staging.stage_apart(algorithms, of)
 
     def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedFile | None:
         """Start a copy with the bytes of another one; ``None`` when they cannot be read.
@@ -122,8 +113,7 @@ class FileTreeCopies:
 
     def scratch(self) -> BinaryIO:
         """Open a nameless temporary file on the mirror's file system, to read and write."""
-        self._names += 1
-        return open_scratch(f"{self._tag}-{self._names}", self._tmp)
+        return self._staging.scratch()
 
     def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
         """Put a batch in place durably; return for each its stat signature or its error.

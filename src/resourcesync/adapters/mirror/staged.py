@@ -112,18 +112,20 @@ class StagedFile:
 
     def write(self, chunk: bytes) -> None:
         """Take the next bytes."""
-        file = self._file if self._file >= 0 else self._open()
+        self._put(self._file if self._file >= 0 else self._open(), chunk)
+        self.length += len(chunk)
+        for hasher in self._hashers.values():
+            hasher.update(chunk)
+        if self._validator and self.length >= WORTH_KEEPING:
+            self._note()
+
+    def _put(self, file: int, chunk: bytes) -> None:
         try:
             written = os.write(file, chunk)
             while written < len(chunk):
                 written += os.write(file, chunk[written:])
         except OSError as error:
             raise storage_error(error, "writing a temporary file") from error
-        self.length += len(chunk)
-        for hasher in self._hashers.values():
-            hasher.update(chunk)
-        if self._validator and self.length >= WORTH_KEEPING:
-            self._note()
 
     def _note(self) -> None:
         """Write down once what this is the beginning of."""
@@ -196,6 +198,9 @@ class StagedFile:
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
         """End the writing; return the length in bytes and the digests asked for."""
         self._open()
+        return self._sealed()
+
+    def _sealed(self) -> tuple[int, tuple[Digest, ...]]:
         self.digests = tuple(
             Digest(name, hasher.hexdigest()) for name, hasher in self._hashers.items()
         )
