@@ -1,15 +1,16 @@
 """Simulated worlds with all faults at once: none may end silently wrong, and nobody may lie.
 
 Each seed makes a Source with a way of its own (how it lists, how often, for how long), a
-Destination with a pace of its own, and faults with rates of their own; both run the real code. When
-all is quiet again, the run has *converged*, or the Destination *waits* and says so, or it is
-*silently wrong*.
+Destination with a pace of its own, and faults with rates of their own; both run the real code. In
+every fourth world the Source packs dumps, too. When all is quiet again, the run has *converged*,
+or the Destination *waits* and says so, or it is *silently wrong*.
 """
 
 import os
 import random
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
@@ -29,6 +30,9 @@ _RATES: Final = (
     *("lost", "refused", "failed", "late", "cut", "altered", "stale", "wrong_hash", "undated"),
     "changed_while_listed",
 )
+
+_PACKAGE: Final = 20_000
+"""Bytes of a package at most: a hundred resources or so."""
 
 
 def scenario_of(seed: int) -> Scenario:
@@ -90,9 +94,27 @@ def _faults(luck: random.Random, hours: int) -> Faults:
     )
 
 
+def with_dumps(scenario: Scenario) -> Scenario:
+    """Return a world in which the Source packs dumps, of several packages, in its own time."""
+    luck = random.Random(f"dumps {scenario.seed}")
+    of, (follower,) = scenario.publish, scenario.destinations
+    many = luck.choice((1, 4, 24))
+    return replace(
+        scenario,
+        publish=replace(of, dumps=True, dump_every=of.every * many, max_package=_PACKAGE),
+        destinations=(replace(follower, dumps=luck.choice(("auto", "always"))),),
+    )
+
+
+def world_of(seed: int) -> Scenario:
+    """Return the world of a seed, every fourth with dumps."""
+    scenario = scenario_of(seed)
+    return with_dumps(scenario) if seed % 4 == 0 else scenario
+
+
 def live(seed: int) -> tuple[int, Measured]:
     """Live the world of a seed."""
-    scenario = scenario_of(seed)
+    scenario = world_of(seed)
     return seed, simulate(scenario, scenario.destinations[0])
 
 

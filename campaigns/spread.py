@@ -1,6 +1,7 @@
 """One pull of lists of 1,000 resources each, by every engine: equal copies, each fetched once.
 
-The plain pull of one process is what the engines are compared with. With at most 50 lists, each
+The plain pull of one process is what the engines are compared with. What waits on its way is on
+the same disk for all of them (``TMPDIR`` is below ``--disk``). With at most 50 lists, each
 engine does it once more while a worker is killed. nginx is the Source, a shared folder the store.
 """
 
@@ -191,6 +192,9 @@ def run(asked: Asked) -> Outcome:
     """Pull by each engine, undisturbed and with a worker killed."""
     outcome, folder = Outcome(), asked.folder
     site, run_folder = folder / "site", folder / "nginx"
+    waiting = folder / "tmp"
+    waiting.mkdir()
+    os.environ["TMPDIR"] = str(waiting)  # for workers and daemons too
     with repeating(site, run_folder, under="/r/", file="/body.bin") as nginx:
         _publish(site, nginx.url, asked.size)
         bench = _Bench(folder, nginx)
