@@ -18,7 +18,6 @@ from resourcesync.adapters.files.media_types import media_type
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
-from resourcesync.adapters.mirror.snapshot import StateSnapshot
 from resourcesync.destination.changelog import ChangeReader
 from resourcesync.destination.entries import ENTRIES_KNOWN
 from resourcesync.destination.plan import CONTRADICTING, is_forgotten
@@ -141,7 +140,7 @@ class MirrorAccount:
             ConfigurationError: They came from the very Source that is to be published.
             StateError: The memory is damaged.
         """
-        with StateSnapshot(self._path) as state:
+        with states.open_snapshot(self._path) as state:
             teller = _Teller(state, self._base, all_hops=self._all_hops)
             for copy in state.copies():
                 resource = teller.resource(copy)

@@ -13,7 +13,7 @@ from resourcesync.adapters.export_files import NewExport
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE
 from resourcesync.adapters.mirror.looking import Look
-from resourcesync.adapters.mirror.snapshot import StateSnapshot
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoredLook
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.reports import Finding, FindingKind
@@ -125,7 +125,7 @@ def _check_place(folder: Path, out: Path) -> None:
 @contextmanager
 def _holdings(folder: Path, report: Reporter, clock: Clock) -> Iterator["_Holdings"]:
     state_file = folder / OWN_FOLDER / STATE_FILE
-    with StateSnapshot(state_file) as state, stores.looking(folder) as look:
+    with states.open_snapshot(state_file) as state, stores.looking(folder) as look:
         yield _Holdings(folder, state, look, report, clock)
 
 
@@ -139,7 +139,7 @@ class _Holdings:
     def __init__(
         self,
         folder: Path,
-        state: StateSnapshot,
+        state: SqliteMirrorState,
         look: Look | StoredLook,
         report: Reporter,
         clock: Clock,

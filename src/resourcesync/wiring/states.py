@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.snapshot import StateSnapshot
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.mirror.tabled import NOTE, TabledState
 from resourcesync.ports.tables import Tables
@@ -36,6 +37,20 @@ def open_tabled(path: Path, *, read_only: bool = False) -> TabledState:
         ConfigurationError: What reads tables is not installed.
     """
     return TabledState(path, tables_of(path.parent), parts_folder(path.parent), read_only=read_only)
+
+
+def open_snapshot(path: Path) -> SqliteMirrorState:
+    """Open the memory at a path as it is at this moment: for long readings, while pulls go on.
+
+    Raises:
+        StateError: It is damaged, is not a mirror's, or was written by a newer version.
+        ConfigurationError: Its copies are a table, and what reads tables is not installed.
+    """
+    state = StateSnapshot(path)
+    if state.note(NOTE) is None:
+        return state
+    state.close()
+    return open_tabled(path, read_only=True)
 
 
 def parts_folder(own: Path) -> Path:

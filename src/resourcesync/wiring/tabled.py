@@ -106,7 +106,7 @@ class TableInStore:
         )
         if self._state.parts or before:
             self._tell(self._state.parts)
-        kept = {*self._state.drop_old_parts(), *store_memory.parts_named(self._state)}
+        kept = {*self._state.drop_old_parts(before), *store_memory.parts_named(self._state)}
         for name in list(self._parts.names("")):
             if name not in kept | before | {_LIST}:
                 self._parts.remove(name)

@@ -8,7 +8,7 @@ table and cursor are those of one moment.
 
 import sqlite3
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
@@ -45,7 +45,8 @@ class TabledState(SqliteMirrorState):
         path: The file.
         tables: Reads and writes tables.
         folder: Where the parts of the table are.
-        read_only: Open an existing file for reading only.
+        read_only: Open an existing file for reading only, as it is at this moment: table and file
+            belong together. The parts of the table stay until the next but one is made.
 
     Raises:
         StateError: The file is damaged, is not a mirror's state, or was written by a newer version.
@@ -55,6 +56,9 @@ class TabledState(SqliteMirrorState):
         self, path: Path | str, tables: Tables, folder: Path, *, read_only: bool = False
     ) -> None:
         super().__init__(path, read_only=read_only)
+        if read_only:
+            with self._guard():
+                self._db.execute("BEGIN")  # its moment is that of the first reading
         self._tables = tables
         self._folder = folder
         self._recalled: dict[str, Copy | None] = {}
@@ -277,10 +281,14 @@ class TabledState(SqliteMirrorState):
         self.parts = ()
         self._recalled = {}
 
-    def drop_old_parts(self) -> list[str]:
-        """Remove the files of parts that are no more of the table; return the names of all kept."""
+    def drop_old_parts(self, before: Collection[str] = ()) -> list[str]:
+        """Remove the files of parts that are no more of the table; return the names of its own.
+
+        Args:
+            before: The parts of the table before this one: who still reads it finds them.
+        """
         kept = {part.name for part in self.parts}
         for file in list(self._folder.iterdir()) if self._folder.is_dir() else ():
-            if file.name not in kept:
+            if file.name not in kept and file.name not in before:
                 file.unlink(missing_ok=True)
         return sorted(kept)
