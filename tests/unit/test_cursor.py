@@ -221,18 +221,22 @@ def test_times_of_resources_move_t_only_where_no_change_has_its_own() -> None:
     assert Latest(NOON, NOON).moment == NOON
 
 
-@pytest.mark.parametrize(
-    ("begin", "moment"), [(NOON - HOUR, NOON), (NOON + HOUR, NOON + HOUR), (NOON + 2 * DAY, NOON)]
-)
-def test_where_no_change_has_a_time_of_its_own_t_is_the_beginning_of_the_list(
-    begin: int, moment: int
-) -> None:
-    latest = Latest(NOON, NOON, begin)
+def test_only_times_of_their_own_are_told_of_changes_as_the_clock_of_the_lists_has_them() -> None:
+    latest = Latest(NOON, NOON)
     ahead = from_microseconds(NOON + 3 * HOUR)
     latest.add(replace(change("a", NOON + 3 * HOUR), resource=Resource(uri="a", lastmod=ahead)))
+    assert (latest.own, latest.is_news) == (None, False)
 
-    assert latest.moment == moment
-    assert not latest.is_news
+    latest.add(change("b", NOON + HOUR))
+    assert (latest.own, latest.is_news) == (NOON + HOUR, True)
+
+
+def test_lists_are_read_that_end_after_what_their_own_clock_says_of_t() -> None:
+    closed = [span("a", 0, NOON), span("b", NOON, NOON + HOUR), span("c", NOON + HOUR)]
+
+    assert names(chain(closed, NOON + 2 * HOUR).lists) == ["c"]
+    found = chain(closed, NOON + 2 * HOUR, NOON + 1)
+    assert (names(found.lists), found.reaches) == (["b", "c"], True)
 
 
 def test_t_is_the_end_of_a_closed_list_and_the_last_change_of_an_open_one() -> None:

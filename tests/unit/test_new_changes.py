@@ -16,7 +16,7 @@ from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.writing import write
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -24,10 +24,19 @@ HOUR = timedelta(hours=1)
 BASE = "http://source.example/"
 
 
-def read(*times: datetime | None, undated: bool = False, until: datetime | None = None) -> History:
-    header = Header(capability=Capability.CHANGE_LIST, from_=NOON - 9 * HOUR, until=until)
+def read(
+    *times: datetime | None,
+    undated: bool = False,
+    ended: datetime | None = None,
+    lastmods: bool = False,
+) -> History:
+    header = Header(capability=Capability.CHANGE_LIST, from_=NOON - 9 * HOUR, until=ended)
     changes = [
-        Change(kind=ChangeKind.UPDATED, time=time, resource=Resource(uri=f"{BASE}{number}"))
+        Change(
+            kind=ChangeKind.UPDATED,
+            time=time,
+            resource=Resource(uri=f"{BASE}{number}", lastmod=time if lastmods else None),
+        )
         for number, time in enumerate(times)
     ]
     fetched = FetchedDocument(
@@ -41,7 +50,15 @@ def read(*times: datetime | None, undated: bool = False, until: datetime | None 
     )
     since = to_microseconds(NOON)
     spool = Spool(key=attrgetter("uri"), dump=_dump, load=_load, spill=BytesIO)
-    history = History(head=fetched.uri, spool=spool, since=since, through=since, undated=undated)
+    history = History(
+        head=fetched.uri,
+        spool=spool,
+        known=since,
+        since=since,
+        through=since,
+        listed=to_microseconds(NOON - 10 * HOUR),
+        undated=undated,
+    )
     selection = Selection(
         Scope(origins=frozenset({BASE.rstrip("/")})),
         TreeMapping(base=BASE, profile=Profile.POSIX),
@@ -50,8 +67,15 @@ def read(*times: datetime | None, undated: bool = False, until: datetime | None 
     now = to_microseconds(NOON + HOUR)
     span = span_of(fetched.uri, header)
     with fetched:
-        NewChanges(fetched, span, history, selection=selection, now=now).take(None)
+        NewChanges(fetched, span, history, selection=selection, now=now, ended=span.until).take(
+            None
+        )
     return history
+
+
+def moments(history: History) -> tuple[datetime, datetime]:
+    history.spool.close()
+    return from_microseconds(history.through), from_microseconds(history.listed)
 
 
 def new(history: History) -> list[str]:
@@ -76,5 +100,13 @@ def test_after_a_new_change_without_a_time_no_list_keeps_back_the_last_word_on_a
 
 def test_nothing_is_new_without_a_time_in_a_list_that_ended_before_t() -> None:
     """An old copy of its index may still call it open."""
-    assert new(read(None, None, until=NOON - HOUR)) == []
-    assert new(read(None, None, until=NOON)) == ["0", "1"]
+    assert new(read(None, None, ended=NOON - HOUR)) == []
+    assert new(read(None, None, ended=NOON)) == ["0", "1"]
+
+
+def test_the_clock_of_the_lists_is_not_told_by_times_of_resources() -> None:
+    begun, later = NOON - 9 * HOUR, NOON + HOUR / 2
+
+    assert moments(read(later, lastmods=True)) == (later, begun)
+    assert moments(read(later)) == (later, later)
+    assert moments(read(NOON, ended=later, lastmods=True)) == (later, later)

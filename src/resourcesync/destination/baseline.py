@@ -362,6 +362,7 @@ class Baseline:
             stale_since=0,
             baseline_due=False,
             hole=history is not None and not history.reaches,
+            listed=through if history is None else history.listed,
             swept_at=self._swept_at,
             swept_entries=None if self._swept_at is None else snapshot.entries,
         ) | no_time_told(snapshot)

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from resourcesync.destination.archives import (
@@ -25,7 +24,7 @@ from resourcesync.destination.cursor import (
     check_announced,
     span_of,
 )
-from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
+from resourcesync.destination.history import LAST_CHANGES, LISTED, History, open_list_key
 from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.new_changes import NewChanges
 from resourcesync.destination.ordering import Spool
@@ -97,12 +96,28 @@ class ChangeListReader:
             DocumentError: A document cannot be used.
         """
         mark = self._selection.refusals.mark()
+        history = self._read(uri, since, state)
+        if state is not None or not history.undated or history.is_of_dump:
+            return history
+        # Its changes would have the last word, and no time tells whether this is an old copy.
+        history.spool.close()
+        self._selection.refusals.back_to(mark)
+        return self._past_caches()._read(uri, since, state)  # noqa: SLF001 - one of ours
+
+    def _past_caches(self) -> "ChangeListReader":
+        """Return a reader that passes all caches on the way by."""
+        return ChangeListReader(
+            self._documents.past_caches(),
+            self._selection,
+            self._clock,
+            self._new_spool,
+            self._packages,
+            self._archive,
+        )
+
+    def _read(self, uri: str, since: int, state: MirrorState | None) -> History:
+        mark = self._selection.refusals.mark()
         history = self._read_patiently(uri, since, state)
-        if state is None and history.untimed:
-            # Its changes would have the last word, and no time tells whether this is an old copy.
-            history.spool.close()
-            self._selection.refusals.back_to(mark)
-            history = self._read_patiently(uri, since, state, uncached=True)
         archive = history.archive or self._archive
         if history.reaches or not archive or archive == uri:
             return history
@@ -136,23 +151,23 @@ class ChangeListReader:
         since: int,
         state: MirrorState | None,
         past: Sequence[Span] = (),
-        *,
-        uncached: bool = False,
     ) -> History:
-        waits = iter(_REREADS)
+        waits, reader = iter(_REREADS), self
+        listed = _listed(state, since)
         while True:
             mark = self._selection.refusals.mark()
             history = History(
                 head=uri,
                 spool=self._new_spool(),
-                since=since,
+                known=since,
+                since=listed,
                 through=since,
+                listed=listed,
                 past=tuple(past),
-                uncached=uncached,
                 last=LastChanges.of_note(None if state is None else state.note(LAST_CHANGES)),
             )
             try:
-                self._read_head(uri, history, state)
+                reader._read_head(uri, history, state)
             except BaseException as error:
                 history.spool.close()
                 wait = next(waits, None)
@@ -162,7 +177,7 @@ class ChangeListReader:
                 _log.info("reading the Change Lists again: %s", error)
                 self._selection.refusals.back_to(mark)
                 self._clock.sleep(wait)
-                uncached = True
+                reader = self._past_caches()
             else:
                 return history
 
@@ -189,13 +204,13 @@ class ChangeListReader:
                 return
             span = span_of(uri, document.header)
             history.rewritten = rewritten(history.head, [span], state)
-            history.reaches = chain([span], history.since).reaches
+            history.reaches = chain([span], history.known).reaches
             index = document.header.link(Relation.INDEX)
             if index is not None and not history.reaches and not climbed:
                 self._read_head(index, history, state, climbed=True)
             elif history.past and not history.reaches:
                 spans = _joined(history.past, [span])
-                self._read_chain(spans, self._getting(history), history, state)
+                self._read_chain(spans, self._get_list, history, state)
             else:
                 self._take(head, span, history, state)
 
@@ -207,7 +222,6 @@ class ChangeListReader:
             uri,
             etag=known.etag if known else "",
             last_modified=known.last_modified if known else "",
-            uncached=history.uncached,
         )
         return None if fetched is None else opened.enter_context(fetched)
 
@@ -224,38 +238,35 @@ class ChangeListReader:
         document = fetched.open()
         expect_list(document, Capability.CHANGE_LIST)
         span = span_of(open_list, document.header)
-        history.reaches = chain([span], history.since).reaches
+        history.reaches = chain([span], history.known).reaches
         self._take(fetched, span, history, state)
 
     def _read_index(self, index: Document, history: History, state: MirrorState | None) -> None:
         history.dialect = index.dialect
-        get = self._getting(history)
         if is_archive(index.header):
             spans = oldest_first(self._documents, list(read_archive(self._documents, index)))
         else:
             spans = [announced_span(*item) for item in parts_of(index).items()]
         spans = _joined(history.past, spans)
         if len(spans) > 1 and (
-            not is_archive(index.header) or _timed(spans[0], get).from_ is not None
+            not is_archive(index.header) or _timed(spans[0], self._get_list).from_ is not None
         ):  # the archives of drafts tell of no times, nor do their lists: each is read once then
-            spans = [_timed(span, get) for span in spans]
-        self._read_chain(spans, get, history, state)
+            spans = [_timed(span, self._get_list) for span in spans]
+        self._read_chain(spans, self._get_list, history, state)
 
     def _read_dump(
         self, dump: Document, packages: Packages, history: History, state: MirrorState | None
     ) -> None:
         """Read the manifests of the packages, which tell of changes as Change Lists do (§13)."""
         history.dialect = dump.dialect
+        history.is_of_dump = True
         offered = {it.uri: it for it in packages.of_dump(dump)}
         spans = _spans_of_packages(offered.values(), state)
         self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), history, state)
         history.open_list = ""  # a package grows only by another one of its name, as the dump tells
 
-    def _getting(self, history: History) -> Callable[[str], FetchedDocument]:
-        return partial(self._get_list, uncached=history.uncached)
-
-    def _get_list(self, uri: str, *, uncached: bool) -> FetchedDocument:
-        fetched = self._documents.get(uri, uncached=uncached)
+    def _get_list(self, uri: str) -> FetchedDocument:
+        fetched = self._documents.get(uri)
         assert fetched is not None, "an unconditional request is never answered with 304"
         with ExitStack() as opened:
             expect_list(opened.enter_context(fetched).open(), Capability.CHANGE_LIST)
@@ -269,7 +280,7 @@ class ChangeListReader:
         history: History,
         state: MirrorState | None,
     ) -> None:
-        lists = chain(spans, history.since)
+        lists = chain(spans, history.known, history.since)
         history.reaches = lists.reaches
         history.rewritten = rewritten(history.head, spans, state)
         end: int | None = None
@@ -280,24 +291,46 @@ class ChangeListReader:
                 check_announced(announced, document.header)
                 span = span_of(announced.uri, document.header)
                 if first:  # an index need not tell of intervals, but each list does
-                    history.reaches = history.reaches and chain([span], history.since).reaches
-                elif end is not None and (span.from_ or 0) > max(end, history.since):
+                    history.reaches = history.reaches and chain([span], history.known).reaches
+                elif end is not None and (span.from_ or 0) > max(end, history.known):
                     history.reaches = False
                     return
-                self._take(fetched, span, history, state)
+                ended = span.until if announced.until is None else None
+                self._take(fetched, span, history, state, ended)
             first, end = False, span.until
             if end is None:
                 history.open_list = span.uri
 
     def _take(
-        self, fetched: FetchedDocument, span: Span, history: History, state: MirrorState | None
+        self,
+        fetched: FetchedDocument,
+        span: Span,
+        history: History,
+        state: MirrorState | None,
+        ended: int | None = None,
     ) -> None:
-        """Spool what is new in one list."""
+        """Spool what is new in one list.
+
+        Args:
+            fetched: It.
+            span: The interval that it tells of itself.
+            history: Takes what is new.
+            state: What is known of lists.
+            ended: When it ended, if its index calls it open.
+        """
         if state is not None:
             check_begins_no_earlier(span, state.document(span.uri))
         seen = None if state is None else seen_of(history.head, span, state)
         now = to_microseconds(self._clock.now())
-        NewChanges(fetched, span, history, selection=self._selection, now=now).take(seen)
+        NewChanges(fetched, span, history, selection=self._selection, now=now, ended=ended).take(
+            seen
+        )
+
+
+def _listed(state: MirrorState | None, through: int) -> int:
+    """Return what the clock of the lists says of T; T itself where nothing is noted of it."""
+    noted = (None if state is None else state.note(LISTED)) or ""
+    return min(through, int(noted)) if noted.isdecimal() else through
 
 
 def _timed(span: Span, get: Callable[[str], FetchedDocument]) -> Span:

@@ -2,7 +2,8 @@
 
 A timestamp alone loses changes: times repeat, are missing, come late, and lists are rewritten.
 So the cursor is: T (everything up to it is known), and for each list how many of its changes were
-processed, proven by a digest over them. What is new is what stands after that prefix.
+processed, proven by a digest over them. What is new is what stands after that prefix. T may come
+from the clock of the resources; so what the clock of the lists says of it is known beside it.
 """
 
 import hashlib
@@ -51,14 +52,20 @@ class Chain:
     reaches: bool
 
 
-def chain(spans: Sequence[Span], through: int) -> Chain:
+def chain(spans: Sequence[Span], through: int, listed: int | None = None) -> Chain:
     """Choose the lists that may tell of changes after ``through`` (§12.2).
 
     Both ends of an interval belong to it, so a list that ends exactly at ``through`` is read. A
     list of which nobody says when it begins stands in its place: after the one before it.
+
+    Args:
+        spans: The lists that there are.
+        through: T, which they must reach back to.
+        listed: What the clock of the lists says of T, no later: lists that end since are read.
     """
     ordered = _in_order(spans)
-    useful = [span for span in ordered if span.until is None or span.until >= through]
+    since = through if listed is None else listed
+    useful = [span for span in ordered if span.until is None or span.until >= since]
     if not useful:
         return Chain(lists=(), reaches=True)
     first = useful[0]
@@ -126,24 +133,22 @@ def has_own_time(change: Change) -> bool:
 class Latest:
     """The latest time that the changes of a list tell, as far as it is believed.
 
-    The clock of the resources may be ahead of that of the lists, and what is listed next would seem
-    known. So times that may be those of resources count only where no change has one of its own,
-    and the list does not tell when it begins: else that is what the clock of the lists tells.
+    Times that may be those of resources count only where no change has one of its own: the clock
+    of the resources may be ahead of that of the lists, and what is listed next would seem known.
 
     Args:
-        since: T: everything up to here is known.
+        since: Everything up to here is known, as the clock of the lists says.
         now: The present moment.
-        begin: When the list begins; ``None`` when it does not tell.
+
+    Attributes:
+        own: The latest time that a change has of its own; ``None`` when none has.
     """
 
-    def __init__(self, since: int, now: int, begin: int | None = None) -> None:
+    def __init__(self, since: int, now: int) -> None:
         self._since = since
         self._now = now
-        self._is_timed = begin is not None
-        self._own: int | None = None
-        self._otherwise = since
-        if begin is not None and is_believed(begin, through=since, now=now):
-            self._otherwise = max(since, begin)
+        self.own: int | None = None
+        self._borrowed = since
 
     def add(self, change: Change) -> None:
         """Take the next change."""
@@ -153,19 +158,19 @@ class Latest:
         if not is_believed(time, through=self._since, now=self._now):
             return
         if has_own_time(change):
-            self._own = max(self._own or self._since, time)
-        elif not self._is_timed:
-            self._otherwise = max(self._otherwise, time)
+            self.own = max(self.own or self._since, time)
+        else:
+            self._borrowed = max(self._borrowed, time)
 
     @property
     def is_news(self) -> bool:
         """Whether a change has a time of its own after T: no old copy tells of that."""
-        return self._own is not None and self._own > self._since
+        return self.own is not None and self.own > self._since
 
     @property
     def moment(self) -> int:
         """It, in microseconds; T itself where no change is later."""
-        return self._otherwise if self._own is None else self._own
+        return self._borrowed if self.own is None else self.own
 
 
 def displaced(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from resourcesync.destination.cursor import OLD_COPY, Span
+from resourcesync.destination.cursor import OLD_COPY, OVERLAP, Span
 from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import Listed
@@ -12,6 +12,8 @@ from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports.mirror import SeenDocument
 
+LISTED: Final = "listed"
+"""The note of what the clock of the lists says of T, microseconds."""
 LAST_CHANGES: Final = "last-changes"
 """The note of the changes that were read last."""
 
@@ -23,19 +25,20 @@ class History:
     Attributes:
         head: The Change List or its index.
         spool: What is new, in the order of the lists. Close it after use.
-        since: The old T: everything up to it was known.
+        known: The old T: everything up to it was known.
+        since: What the clock of the lists says of it, no later; what is new is since then.
         through: The new T: everything up to it is in the spool or was known.
+        listed: What the clock of the lists says of that.
         reaches: Whether the lists reach back to the old T without a hole; without it the spool is
             not whole.
         changes: How many new changes were found.
-        untimed: How many of them have no time of their own.
         undated: Whether one of them has no time that counts: nobody knows how old it is, so all
             that stand after it count as new, or an old one would have the last word on its URI.
         seen: The lists, for the next time.
         open_list: The list that further changes will be added to, if it is not the head itself.
         archive: Where the lists of the past are, if a list says so.
         past: Lists of the past that are read too.
-        uncached: Whether caches on the way are passed by.
+        is_of_dump: Whether the manifests of a Change Dump were read in place of lists.
         rewritten: A list that does not begin any more with the changes that were processed.
         last: The changes that were read last.
         unchanged: Whether the Source said that nothing is new.
@@ -44,17 +47,18 @@ class History:
 
     head: str
     spool: Spool[Listed]
+    known: int
     since: int
     through: int
+    listed: int
     reaches: bool = True
     changes: int = 0
-    untimed: int = 0
     undated: bool = False
     seen: list[SeenDocument] = field(default_factory=list)
     open_list: str = ""
     archive: str = ""
     past: tuple[Span, ...] = ()
-    uncached: bool = False
+    is_of_dump: bool = False
     rewritten: str = ""
     last: LastChanges = field(default_factory=lambda: LastChanges({}))
     unchanged: bool = False
@@ -91,7 +95,7 @@ def check_no_older(at: int, known: int | None) -> None:
 def go_on_from(history: History, uri: str, known: int) -> None:
     """Check that lists tell of all that was read of them before, so that T does not go back.
 
-    Where no change has a time of its own, nothing tells that, and T stays where it was.
+    Changes of one moment that are read one by one each move T by a microsecond, which no list says.
 
     Args:
         history: What they tell since an earlier moment.
@@ -101,9 +105,7 @@ def go_on_from(history: History, uri: str, known: int) -> None:
     Raises:
         SourceUnavailableError: They tell of less: an old copy, or one that was cut.
     """
-    if 0 < history.untimed == history.changes:
-        history.through = max(history.through, known)
-    elif history.reaches and history.through < known:
+    if history.reaches and history.through < known - OVERLAP:
         raise SourceUnavailableError(
             "the Change Lists tell of less than before (an old copy)",
             uri=uri,
@@ -115,3 +117,4 @@ def go_on_from(history: History, uri: str, known: int) -> None:
             code="stale-copy",
             hint=OLD_COPY,
         )
+    history.through = max(history.through, known) if history.reaches else history.through

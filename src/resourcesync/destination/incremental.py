@@ -156,7 +156,7 @@ class Incremental:
         if history.changes:
             self._pull.begin(baseline=False)
             # New changes without a time are a later word all the same: T tells that it is one.
-            history.through = max(history.through, history.since + 1)
+            history.through = max(history.through, history.known + 1)
         unlisted = self._write_down(history)
         notes = encode(
             through=history.through,

@@ -10,7 +10,7 @@ from resourcesync.destination.cursor import (
     Prefix,
     Span,
     advance,
-    has_own_time,
+    is_believed,
     is_new,
     is_undated,
     old_entries,
@@ -36,6 +36,7 @@ class NewChanges:
         history: Takes what is new.
         selection: Turns entries into rows.
         now: The present moment, microseconds.
+        ended: When it ended, if its index calls it open.
     """
 
     def __init__(
@@ -46,14 +47,16 @@ class NewChanges:
         *,
         selection: Selection,
         now: int,
+        ended: int | None = None,
     ) -> None:
         self._fetched = fetched
         self._span = span
         self._history = history
         self._selection = selection
         self._now = now
+        self._ended = ended
         self._prefix = Prefix()
-        self._latest = Latest(history.since, now, span.from_)
+        self._latest = Latest(history.since, now)
         self._known = 0
         self._old: int | None = None
 
@@ -84,6 +87,7 @@ class NewChanges:
         if not history.reaches and span.from_ is not None:
             # What is missing lies before this list; from its start on we know everything.
             history.through = advance(history.through, until=span.from_, last=None, now=now)
+        self._advance_listed()
         last = self._latest.moment
         history.through = advance(history.through, until=span.until, last=last, now=now)
         history.dialect = document.dialect
@@ -96,10 +100,18 @@ class NewChanges:
             )
         )
 
+    def _advance_listed(self) -> None:
+        """Move what the clock of the lists says of T: by times of changes, else by the list's."""
+        history, now, begun = self._history, self._now, self._span.from_
+        last = self._latest.own
+        if last is None and begun is not None:
+            last = begun if is_believed(begun, through=history.listed, now=now) else None
+        history.listed = advance(history.listed, until=self._span.until, last=last, now=now)
+
     def _open(self, known: int) -> tuple[Document, Iterator[Change]]:
         """Begin to read the list, with so many changes in front that were processed."""
         self._prefix, self._known = Prefix(), known
-        self._latest = Latest(self._history.since, self._now, self._span.from_)
+        self._latest = Latest(self._history.since, self._now)
         document = self._fetched.open(self._refuse)
         return document, changes_of(document)
 
@@ -133,7 +145,6 @@ class NewChanges:
                     continue
                 history.undated = True
             history.changes += 1
-            history.untimed += not has_own_time(change)
             row = self._selection.change(change)
             if row is not None:
                 history.spool.add(row)
@@ -141,10 +152,11 @@ class NewChanges:
     def _old_entries(self) -> int:
         """Return how many changes are older than T, as their order tells; read for it once.
 
-        All of them are in a list that ended before T, whoever still calls it open.
+        All of them are in a list that ended before T, and that an old copy of its index calls open.
         """
         stream, span = self._fetched.stream, self._span
-        if span.until is not None and span.until < self._history.since - OVERLAP:
+        has_ended = self._ended is not None and self._ended < self._history.since - OVERLAP
+        if has_ended:
             return sys.maxsize
         if self._old is None:
             place = stream.tell()  # the list is being read, and will be from here on

@@ -171,7 +171,7 @@ class Packages:
         copied = self.contents(offered)
         if copied is not None:
             return _named(copied, offered.uri)
-        staged = self._download(offered)
+        staged = self._kept.pop(offered.uri, None) or self._download(offered)
         try:
             document = self._copy_manifest(offered, staged)
         except BaseException:

@@ -55,6 +55,7 @@ class Refusals:
         self._tell = tell
         self._known = frozenset(known)
         self._kept: dict[str, Refused] = {}
+        self._told: set[str] = set()
         self.count = 0
         self.news = 0
         self.withdrawn: set[str] = set()
@@ -70,7 +71,9 @@ class Refusals:
             self._count(uri)
             if len(self._kept) < MOST_REFUSED:
                 self._kept[uri] = refused = Refused(uri=uri, code=code, reason=reason)
-                self._tell(refused)
+                if uri not in self._told:  # else a document is read again
+                    self._told.add(uri)
+                    self._tell(refused)
 
     def _count(self, uri: str) -> None:
         self.count += 1

@@ -115,11 +115,17 @@ class DocumentFetcher:
     Args:
         fetcher: The network.
         scratch: Opens temporary files, on a disk with room for the largest document.
+        uncached: Ask caches on the way for fresh copies.
     """
 
-    def __init__(self, fetcher: Fetcher, scratch: Scratch) -> None:
+    def __init__(self, fetcher: Fetcher, scratch: Scratch, *, uncached: bool = False) -> None:
         self._fetcher = fetcher
         self._scratch = scratch
+        self._uncached = uncached
+
+    def past_caches(self) -> "DocumentFetcher":
+        """Return one that asks caches on the way for fresh copies."""
+        return DocumentFetcher(self._fetcher, self._scratch, uncached=True)
 
     def get(
         self,
@@ -128,7 +134,6 @@ class DocumentFetcher:
         purpose: Purpose = Purpose.DOCUMENT,
         etag: str = "",
         last_modified: str = "",
-        uncached: bool = False,
     ) -> FetchedDocument | None:
         """Fetch one document; ``None`` when it is what ``etag`` or ``last_modified`` tell of.
 
@@ -142,7 +147,7 @@ class DocumentFetcher:
             purpose=purpose,
             etag=etag,
             last_modified=last_modified,
-            uncached=uncached,
+            uncached=self._uncached,
         )
         with closing(self._outcomes([request])) as outcomes:
             return next(outcomes)
@@ -155,7 +160,12 @@ class DocumentFetcher:
             StorageError: One of them could not be kept.
         """
         requests = (
-            Request(uri=uri, sink=_FileSink(self._scratch), purpose=Purpose.DOCUMENT)
+            Request(
+                uri=uri,
+                sink=_FileSink(self._scratch),
+                purpose=Purpose.DOCUMENT,
+                uncached=self._uncached,
+            )
             for uri in uris
         )
         for document in self._outcomes(requests):
