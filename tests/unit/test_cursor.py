@@ -54,7 +54,8 @@ def test_lists_that_ended_before_t_are_not_read() -> None:
 
 def test_a_list_that_ends_exactly_at_t_is_read_since_both_ends_belong_to_it() -> None:
     assert names(chain([span("a", 0, NOON)], NOON).lists) == ["a"]
-    assert names(chain([span("a", 0, NOON - 1)], NOON).lists) == []
+    assert names(chain([span("a", 0, NOON - OVERLAP)], NOON).lists) == ["a"]
+    assert names(chain([span("a", 0, NOON - OVERLAP - 1)], NOON).lists) == []
 
 
 def test_lists_that_start_after_t_do_not_reach_back() -> None:
@@ -235,7 +236,7 @@ def test_lists_are_read_that_end_after_what_their_own_clock_says_of_t() -> None:
     closed = [span("a", 0, NOON), span("b", NOON, NOON + HOUR), span("c", NOON + HOUR)]
 
     assert names(chain(closed, NOON + 2 * HOUR).lists) == ["c"]
-    found = chain(closed, NOON + 2 * HOUR, NOON + 1)
+    found = chain(closed, NOON + 2 * HOUR, NOON + HOUR)
     assert (names(found.lists), found.reaches) == (["b", "c"], True)
 
 

@@ -55,8 +55,10 @@ class Chain:
 def chain(spans: Sequence[Span], through: int, listed: int | None = None) -> Chain:
     """Choose the lists that may tell of changes after ``through`` (§12.2).
 
-    Both ends of an interval belong to it, so a list that ends exactly at ``through`` is read. A
-    list of which nobody says when it begins stands in its place: after the one before it.
+    Both ends of an interval belong to it, so a list that ends at ``through`` is read, or within the
+    second before: changes of that second are looked at again (`is_since`), and a Source that was
+    set back may have ended its list there. A list of which nobody says when it begins stands in
+    its place: after the one before it.
 
     Args:
         spans: The lists that there are.
@@ -64,7 +66,7 @@ def chain(spans: Sequence[Span], through: int, listed: int | None = None) -> Cha
         listed: What the clock of the lists says of T, no later: lists that end since are read.
     """
     ordered = _in_order(spans)
-    since = through if listed is None else listed
+    since = (through if listed is None else listed) - OVERLAP
     useful = [span for span in ordered if span.until is None or span.until >= since]
     if not useful:
         return Chain(lists=(), reaches=True)
