@@ -155,8 +155,8 @@ def tell_both_ways(
     endings = {plain.ending}
     if sieved.ending not in endings:
         # Which of two faults is found first depends on the blocks: the XML of a block is read
-        # before its values. So the values come first in tiny blocks, the XML in huge ones; and where
-        # both are far from each other, in the same order as in blocks of a middling size.
+        # before its values. So the values come first in tiny blocks, the XML in huge ones; what
+        # comes first where both are far from each other, blocks of a middling size tell.
         for size in (16, 64, 256, 1024, 4096, 2**20):
             with small_blocks(sieved=False, size=size):
                 endings.add(tell(data, **options).ending)
