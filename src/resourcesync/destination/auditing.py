@@ -193,7 +193,13 @@ class Audit:
         if found.change_list is not None and at is not None:
             history = pull.change_lists.read(found.change_list, since=at, state=None)
             spools.append(held.enter_context(history.spool))
-            go_on_from(history, found.change_list, pull.memory.through or 0)
+            go_on_from(
+                history,
+                found.change_list,
+                known=pull.memory.through or 0,
+                listed=pull.memory.listed or 0,
+                now=pull.now,
+            )
             at = history.through
             self._has_gap = not history.reaches
         linked = linked_by(pull, settled(spools, ignore_conflict), held)

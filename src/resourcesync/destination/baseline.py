@@ -158,7 +158,13 @@ class Baseline:
         )
         held.enter_context(history.spool)
         if self._pull.options.mode != "baseline":
-            go_on_from(history, self._pull.found.change_list, self._pull.memory.through or 0)
+            go_on_from(
+                history,
+                self._pull.found.change_list,
+                known=self._pull.memory.through or 0,
+                listed=self._pull.memory.listed or 0,
+                now=self._pull.now,
+            )
         if not history.reaches:
             self._pull.warn(
                 "change-gap",

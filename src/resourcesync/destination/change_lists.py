@@ -204,7 +204,7 @@ class ChangeListReader:
                 return
             span = span_of(uri, document.header)
             history.rewritten = rewritten(history.head, [span], state)
-            history.reaches = chain([span], history.known).reaches
+            history.reaches = chain([span], history.since).reaches
             index = document.header.link(Relation.INDEX)
             if index is not None and not history.reaches and not climbed:
                 self._read_head(index, history, state, climbed=True)
@@ -213,6 +213,7 @@ class ChangeListReader:
                 self._read_chain(spans, self._get_list, history, state)
             else:
                 self._take(head, span, history, state)
+                history.reaches = history.reaches or history.last.are_found(span.from_)
 
     def _get(
         self, uri: str, history: History, state: MirrorState | None, opened: ExitStack
@@ -238,8 +239,9 @@ class ChangeListReader:
         document = fetched.open()
         expect_list(document, Capability.CHANGE_LIST)
         span = span_of(open_list, document.header)
-        history.reaches = chain([span], history.known).reaches
+        history.reaches = chain([span], history.since).reaches
         self._take(fetched, span, history, state)
+        history.reaches = history.reaches or history.last.are_found(span.from_)
 
     def _read_index(self, index: Document, history: History, state: MirrorState | None) -> None:
         history.dialect = index.dialect
@@ -280,19 +282,22 @@ class ChangeListReader:
         history: History,
         state: MirrorState | None,
     ) -> None:
-        lists = chain(spans, history.known, history.since)
+        lists = chain(spans, history.since)
         history.reaches = lists.reaches
         history.rewritten = rewritten(history.head, spans, state)
         end: int | None = None
         first = True
         for announced in lists.lists:
+            if not history.is_of_dump and _was_read(announced, state):
+                first, end = False, announced.until
+                continue
             with get(announced.uri) as fetched:
                 document = fetched.open()
                 check_announced(announced, document.header)
                 span = span_of(announced.uri, document.header)
                 if first:  # an index need not tell of intervals, but each list does
-                    history.reaches = history.reaches and chain([span], history.known).reaches
-                elif end is not None and (span.from_ or 0) > max(end, history.known):
+                    history.reaches = history.reaches and chain([span], history.since).reaches
+                elif end is not None and (span.from_ or 0) > max(end, history.since):
                     history.reaches = False
                     return
                 ended = span.until if announced.until is None else None
@@ -300,6 +305,8 @@ class ChangeListReader:
             first, end = False, span.until
             if end is None:
                 history.open_list = span.uri
+        if lists.is_whole and not history.reaches:
+            history.reaches = history.last.are_found(lists.lists[0].from_)
 
     def _take(
         self,
@@ -325,6 +332,14 @@ class ChangeListReader:
         NewChanges(fetched, span, history, selection=self._selection, now=now, ended=ended).take(
             seen
         )
+
+
+def _was_read(announced: Span, state: MirrorState | None) -> bool:
+    """Whether a list was processed as one that had ended; whether it changed is asked elsewhere."""
+    if state is None or announced.from_ is None or announced.until is None:
+        return False
+    known = state.document(announced.uri, announced.from_)
+    return known is not None and known.until == announced.until
 
 
 def _listed(state: MirrorState | None, through: int) -> int:

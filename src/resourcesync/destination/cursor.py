@@ -46,13 +46,25 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """The Change Lists to read, oldest first, and whether they reach back to T without a hole."""
+    """The Change Lists to read, oldest first, and whether they reach back to T without a hole.
+
+    Attributes:
+        lists: The lists.
+        begins: Whether the first of them begins at T or before.
+        is_whole: Whether there is no hole behind it.
+    """
 
     lists: tuple[Span, ...]
-    reaches: bool
+    begins: bool = True
+    is_whole: bool = True
+
+    @property
+    def reaches(self) -> bool:
+        """Whether they do."""
+        return self.begins and self.is_whole
 
 
-def chain(spans: Sequence[Span], through: int, listed: int | None = None) -> Chain:
+def chain(spans: Sequence[Span], through: int) -> Chain:
     """Choose the lists that may tell of changes after ``through`` (§12.2).
 
     Both ends of an interval belong to it, so a list that ends at ``through`` is read, or within the
@@ -62,24 +74,22 @@ def chain(spans: Sequence[Span], through: int, listed: int | None = None) -> Cha
 
     Args:
         spans: The lists that there are.
-        through: T, which they must reach back to.
-        listed: What the clock of the lists says of T, no later: lists that end since are read.
+        through: T, as the clock of the lists has it.
     """
-    ordered = _in_order(spans)
-    since = (through if listed is None else listed) - OVERLAP
+    ordered, since = _in_order(spans), through - OVERLAP
     useful = [span for span in ordered if span.until is None or span.until >= since]
     if not useful:
-        return Chain(lists=(), reaches=True)
+        return Chain(lists=())
     first = useful[0]
-    reaches = first.from_ is None or first.from_ <= through
+    begins, is_whole = first.from_ is None or first.from_ <= through, True
     kept = [first]
     for span in useful[1:]:
         end = kept[-1].until
-        if end is not None and span.from_ is not None and span.from_ > end:
-            reaches = False  # a hole: what stands behind it must not be applied
+        if end is not None and span.from_ is not None and span.from_ > max(end, through):
+            is_whole = False  # what stands behind the hole must not be applied
             break
         kept.append(span)
-    return Chain(lists=tuple(kept), reaches=reaches)
+    return Chain(lists=tuple(kept), begins=begins, is_whole=is_whole)
 
 
 def _in_order(spans: Sequence[Span]) -> list[Span]:
@@ -162,7 +172,7 @@ class Latest:
         if has_own_time(change):
             self.own = max(self.own or self._since, time)
         else:
-            self._borrowed = max(self._borrowed, time)
+            self._borrowed = max(self._borrowed, min(time, max(self._since, self._now)))
 
     @property
     def is_news(self) -> bool:

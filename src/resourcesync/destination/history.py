@@ -92,20 +92,24 @@ def check_no_older(at: int, known: int | None) -> None:
         )
 
 
-def go_on_from(history: History, uri: str, known: int) -> None:
+def go_on_from(history: History, uri: str, *, known: int, listed: int, now: int) -> None:
     """Check that lists tell of all that was read of them before, so that T does not go back.
 
-    Changes of one moment that are read one by one each move T by a microsecond, which no list says.
+    The clock of the lists tells it exactly. T itself may be ahead of that, and changes of one
+    moment that are read one by one each move it by a microsecond, which no list says.
 
     Args:
         history: What they tell since an earlier moment.
         uri: The Change List or its index.
         known: The T of the mirror: it knows everything up to here, microseconds.
+        listed: What the clock of the lists says of that.
+        now: The present moment.
 
     Raises:
         SourceUnavailableError: They tell of less: an old copy, or one that was cut.
     """
-    if history.reaches and history.through < known - OVERLAP:
+    is_less = history.listed < min(listed, known) or history.through < min(known, now) - OVERLAP
+    if history.reaches and is_less:
         raise SourceUnavailableError(
             "the Change Lists tell of less than before (an old copy)",
             uri=uri,

@@ -35,7 +35,7 @@ class LastChanges:
         self._known = dict(known)
         self._recent = dict(known)
         self._met: dict[str, int | None] = {}
-        self._is_found: set[str] = set()
+        self._found: dict[str, int] = {}
 
     @classmethod
     def of_note(cls, note: str | None) -> "LastChanges":
@@ -69,8 +69,16 @@ class LastChanges:
     def _meet(self, uri: str, time: int | None) -> None:
         known, met = self._known[uri], self._met.get(uri)
         if time is not None and known is not None and abs(time - known) <= OVERLAP:
-            self._is_found.add(uri)
+            self._found[uri] = time
         self._met[uri] = met if time is None else max(time, met or 0)
+
+    def are_found(self, begin: int | None) -> bool:
+        """Whether one of the known changes is in the lists: they tell of all that came later.
+
+        Args:
+            begin: When the first of the lists begins, as it says; what is older proves nothing.
+        """
+        return any(begin is None or it >= begin - OVERLAP for it in self._found.values())
 
     @property
     def are_taken_back(self) -> bool:
@@ -80,7 +88,7 @@ class LastChanges:
         and so on. What has no time proves nothing; but its resource must be listed.
         """
         for uri, known in reversed(self._known.items()):
-            if uri in self._is_found:
+            if uri in self._found:
                 return False
             if uri not in self._met:
                 return True

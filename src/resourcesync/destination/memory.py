@@ -139,6 +139,12 @@ class Memory:
         return self._number("through")
 
     @property
+    def listed(self) -> int | None:
+        """What the clock of the lists says of T, no later; T itself where nothing is noted."""
+        noted, through = self._number("listed"), self.through
+        return through if noted is None or through is None else min(noted, through)
+
+    @property
     def at(self) -> int | None:
         """``at`` of the last Resource List that was read, microseconds."""
         return self._number("at")

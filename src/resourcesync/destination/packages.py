@@ -171,7 +171,10 @@ class Packages:
         copied = self.contents(offered)
         if copied is not None:
             return _named(copied, offered.uri)
-        staged = self._kept.pop(offered.uri, None) or self._download(offered)
+        before = self._kept.pop(offered.uri, None)
+        if before is not None:  # read again: something did not fit
+            before.discard()
+        staged = self._download(offered)
         try:
             document = self._copy_manifest(offered, staged)
         except BaseException:

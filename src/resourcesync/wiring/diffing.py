@@ -169,7 +169,7 @@ def _plain(uri: str) -> str:
 
 def _tell_mirror(folder: Path, spool: Spool[Told]) -> Telling:
     telling = Telling(documents=[str(folder)])
-    with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+    with states.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
         for copy in state.copies():
             telling.entries += 1
             spool.add(_told_of(copy))

@@ -50,7 +50,8 @@ def open_snapshot(path: Path) -> SqliteMirrorState:
     if state.note(NOTE) is None:
         return state
     state.close()
-    return open_tabled(path, read_only=True)
+    own = path.parent
+    return TabledState(path, tables_of(own), parts_folder(own), read_only=True, at_once=True)
 
 
 def parts_folder(own: Path) -> Path:

@@ -45,7 +45,8 @@ class TabledState(SqliteMirrorState):
         path: The file.
         tables: Reads and writes tables.
         folder: Where the parts of the table are.
-        read_only: Open an existing file for reading only, as it is at this moment: table and file
+        read_only: Open an existing file for reading only.
+        at_once: Read it as it is at this moment, whatever is written meanwhile: table and file
             belong together. The parts of the table stay until the next but one is made.
 
     Raises:
@@ -53,10 +54,16 @@ class TabledState(SqliteMirrorState):
     """
 
     def __init__(
-        self, path: Path | str, tables: Tables, folder: Path, *, read_only: bool = False
+        self,
+        path: Path | str,
+        tables: Tables,
+        folder: Path,
+        *,
+        read_only: bool = False,
+        at_once: bool = False,
     ) -> None:
         super().__init__(path, read_only=read_only)
-        if read_only:
+        if at_once:
             with self._guard():
                 self._db.execute("BEGIN")  # its moment is that of the first reading
         self._tables = tables
