@@ -174,12 +174,17 @@ def test_a_reader_of_a_table_sees_one_moment_while_the_next_one_is_made(
     assert run([*pull, "--engine", "processes:1"]) == 0
     memory = home / ".resourcesync" / "state.db"
 
-    with states.open_snapshot(memory) as reader:
+    with (
+        states.open_snapshot(memory) as reader,
+        states.open_state(memory, read_only=True) as follower,
+    ):
+        assert follower.change_bounds()[1] == 23
         (site.root / "data" / "00.txt").write_text("another text\n")
         (site.root / "data" / "22.txt").unlink()
         site.publish()
         assert run(pull) == 0
         seen, count = list(reader.copies()), reader.count()
+        assert follower.change_bounds()[1] == 25, "who follows the changes sees the new ones"
 
     assert (len(seen), count) == (23, 23)
     assert {copy.length for copy in seen} == {len("text 1\n"), len("text 10\n")}

@@ -1,0 +1,161 @@
+"""The clock of a Source's lists and that of its resources: what each of them is believed.
+
+Each is a life in which a change was lost, an old copy obeyed, or a Source refused that was fine.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.destination.options import Filters
+from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.errors import DiscontinuityError, SourceUnavailableError
+from tests.support.loose_world import LooseWorld
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE
+
+LISTS = BASE + "resourcesync/"
+CHANGE_LIST = LISTS + "changelist.xml"
+HOUR = 3_600_000_000
+OTHER_FILTERS = Filters(exclude=("*.none",))
+"""They make the next pull a baseline."""
+
+
+def _ahead(world: LooseWorld, hours: int, monkeypatch: pytest.MonkeyPatch, name: str = "") -> None:
+    """Let resources be modified so much later than the lists say, all or those of a name."""
+    entry: Callable[..., str] = world.source._entry
+
+    def later(uri: str, data: bytes | None, lastmod: int | None, **of: Any) -> str:
+        if data is not None and lastmod is not None and name in uri:
+            lastmod += hours * HOUR
+            if of.get("change"):
+                of["moment"] += hours * HOUR
+        return entry(uri, data, lastmod, **of)
+
+    monkeypatch.setattr(world.source, "_entry", later)
+
+
+@pytest.mark.parametrize("name", ["", "c.txt"])
+def test_a_resource_of_a_time_to_come_hides_no_hole_in_the_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    world = LooseWorld(tmp_path / "mirror")
+    _ahead(world, 3, monkeypatch, name)
+    for each in "abcx":
+        world.put(f"{each}.txt", each)
+    world.publish()
+    world.pull()
+    world.put("c.txt", "another")
+    world.publish()
+    report = world.pull()
+    assert report.state is MirrorState.IN_SYNC
+    assert report.as_of is not None
+    assert report.as_of <= world.clock.now()
+    world.put("b.txt", "another")
+    world.remove("x.txt")
+    world.publish()
+    world.rotate()  # what was listed last is listed nowhere any more
+    world.put("a.txt", "another")
+    world.publish()
+
+    with pytest.raises(DiscontinuityError):
+        world.pull()
+    world.snapshot()
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_a_source_whose_resources_are_ahead_of_its_lists_is_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = LooseWorld(tmp_path / "mirror")
+    _ahead(world, 2, monkeypatch)
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    world.put("a.txt", "another")
+    world.publish()
+    assert world.pull().updated == 1
+    world.rotate()
+    world.snapshot()
+
+    for filters in (Filters(), OTHER_FILTERS):
+        assert world.pull(filters=filters).state is MirrorState.IN_SYNC
+    assert world.audit().accurate == 1
+    assert world.in_sync()
+
+
+def test_an_old_copy_that_lacks_less_than_a_second_is_refused(tmp_path: Path) -> None:
+    world = LooseWorld(tmp_path / "mirror", lastmods=False)
+    for number in range(8):
+        world.put(f"{number}.txt", f"{number}")
+    world.publish()
+    world.pull()
+    now = world.moment()
+    world.put("0.txt", "another")
+    world.source.publish(now, world.originals.contents())
+    world.show()
+    old = world.honest(CHANGE_LIST)
+    world.put("y.txt", "y")
+    world.source.publish(now + 600_000, world.originals.contents())
+    world.show()
+    assert world.pull().created == 1
+    world.answers[CHANGE_LIST] = old
+
+    with pytest.raises(SourceUnavailableError, match="an old copy"):
+        world.pull(filters=OTHER_FILTERS)
+    with pytest.raises(SourceUnavailableError, match="an old copy"):
+        world.audit()
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("apart", [1, 1_000_000])
+def test_lists_that_end_a_second_before_the_next_one_begins_are_no_hole_when_they_are_known(
+    tmp_path: Path, apart: int
+) -> None:
+    """The last second of a day, and midnight, when the day's Resource List is written."""
+    world = LooseWorld(tmp_path / "mirror", index=True, lastmods=False)
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    for day in range(3):
+        world.rotate()
+        closed, current = world.source._lists[-2:]
+        closed.until = current.start - apart
+        world.source.snapshot(current.start)
+        world.show()
+        world.pull(filters=(Filters(), OTHER_FILTERS)[day % 2])
+        for hour in range(3):
+            world.put("a.txt", f"{day} {hour}")
+            world.publish()
+            assert world.pull().state is MirrorState.IN_SYNC
+            assert world.in_sync()
+
+
+@pytest.mark.parametrize("style", [{}, {"times": False}, {"lastmods": False}])
+def test_a_list_that_has_ended_is_read_once(tmp_path: Path, style: dict[str, bool]) -> None:
+    world = LooseWorld(tmp_path / "mirror", index=True, **style)
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    world.put("a.txt", "another")
+    world.publish()
+    world.pull()
+    world.rotate()
+    world.pull()
+
+    def as_written_anew(request: Any) -> Answer:
+        found = world.honest(request.uri)
+        return Answer(body=found.body + f"<!-- {world.moment()} -->".encode())
+
+    world.answers[CHANGE_LIST] = as_written_anew
+    asked = list[str]()
+    for number in range(5):
+        world.put("a.txt", f"{number}")
+        world.publish()
+        assert world.pull().mode is Mode.INCREMENTAL
+        asked += world.fetcher.asked
+    assert world.in_sync()
+    assert asked.count(LISTS + "changes-1.xml") == 0
