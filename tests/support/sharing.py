@@ -15,10 +15,11 @@ from resourcesync.ports.storing import Content
 COUNTERS = ("one/counter", "other/counter")
 KEYS = ("a", "b/c", "b/d/e")
 SECONDS = 1.0
+ENOUGH = 4
 
 
-def count(store: FolderStore, key: str, lot: random.Random) -> None:
-    """Read a number and put the next one; say so when that was done."""
+def count(store: FolderStore, key: str, lot: random.Random) -> bool:
+    """Read a number and put the next one; say so, and return it, when that was done."""
     there = store.look(key)
     stream = store.open(key)
     number = 0
@@ -29,6 +30,8 @@ def count(store: FolderStore, key: str, lot: random.Random) -> None:
     version = None if there is None else there.version
     if store.look(key) == there and store.put(key, Content(BytesIO(body), len(body), ()), version):
         print(f"+{key}", flush=True)
+        return True
+    return False
 
 
 def shuffle(store: FolderStore, key: str, lot: random.Random) -> None:
@@ -57,14 +60,16 @@ def hold(store: FolderStore, *, fork: bool) -> None:
 
 
 def main() -> None:
-    """Do what is named, or work on the folder until the time is over."""
+    """Do what is named, or work on the folder for a while, and until enough was counted."""
     store = FolderStore(Path(sys.argv[2]))
     if sys.argv[1] in ("hold", "fork"):
         hold(store, fork=sys.argv[1] == "fork")
         return
     lot, until = random.Random(sys.argv[1]), time.monotonic() + SECONDS
-    while time.monotonic() < until:
-        count(store, lot.choice(COUNTERS), lot)
+    left = dict.fromkeys(COUNTERS, ENOUGH)
+    while time.monotonic() < until or max(left.values()) > 0:
+        key = lot.choice(COUNTERS)
+        left[key] -= count(store, key, lot)
         try:
             shuffle(store, lot.choice(KEYS), lot)
         except StorageError as error:
