@@ -25,6 +25,44 @@ OTHER_FILTERS = Filters(exclude=("*.none",))
 """They make the next pull a baseline."""
 
 
+def test_a_baseline_takes_changes_without_a_time_from_no_old_copy(tmp_path: Path) -> None:
+    world = LooseWorld(tmp_path / "mirror", times=False)
+    world.put("a.txt", "a")
+    world.publish()
+    world.put("a.txt", "b")
+    world.publish()
+    old = world.honest(CHANGE_LIST)
+    world.answers[CHANGE_LIST] = lambda it: world.honest(it.uri) if it.uncached else old
+    world.put("a.txt", "c")
+    world.publish()
+    world.snapshot()
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("times", [True, False])
+def test_a_baseline_after_changes_without_a_time_of_their_own_goes_on(
+    tmp_path: Path, *, times: bool
+) -> None:
+    """They move T a little, and no time in the lists says as much."""
+    world = LooseWorld(tmp_path / "mirror", times=times)
+    world.put("a.txt", "a")
+    world.publish()
+    world.pull()
+    for body in "bc":
+        world.put("a.txt", body)
+        world.publish()
+        assert world.pull().updated == 1
+
+    report = world.pull(filters=OTHER_FILTERS)
+
+    assert (report.state, report.mode) == (MirrorState.IN_SYNC, Mode.BASELINE)
+    assert world.in_sync()
+
+
 def test_changes_of_one_second_that_were_read_one_by_one_do_not_hinder_a_baseline(
     tmp_path: Path,
 ) -> None:

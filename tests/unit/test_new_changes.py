@@ -24,6 +24,19 @@ HOUR = timedelta(hours=1)
 BASE = "http://source.example/"
 
 
+def fetched_list(data: bytes) -> FetchedDocument:
+    uri = BASE + "list.xml"
+    return FetchedDocument(
+        uri=uri,
+        final_uri=uri,
+        stream=BytesIO(data),
+        etag="",
+        last_modified="",
+        links="",
+        media_type="",
+    )
+
+
 def read(
     *times: datetime | None,
     undated: bool = False,
@@ -39,15 +52,7 @@ def read(
         )
         for number, time in enumerate(times)
     ]
-    fetched = FetchedDocument(
-        uri=BASE + "list.xml",
-        final_uri=BASE + "list.xml",
-        stream=BytesIO(b"".join(write(header, changes))),
-        etag="",
-        last_modified="",
-        links="",
-        media_type="",
-    )
+    fetched = fetched_list(b"".join(write(header, changes)))
     since = to_microseconds(NOON)
     spool = Spool(key=attrgetter("uri"), dump=_dump, load=_load, spill=BytesIO)
     history = History(
