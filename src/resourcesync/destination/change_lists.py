@@ -24,8 +24,9 @@ from resourcesync.destination.cursor import (
     check_announced,
     span_of,
 )
-from resourcesync.destination.history import LAST_CHANGES, LISTED, History, open_list_key
+from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
 from resourcesync.destination.last_changes import LastChanges
+from resourcesync.destination.memory import Memory
 from resourcesync.destination.new_changes import NewChanges
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Offered, Packages
@@ -209,8 +210,7 @@ class ChangeListReader:
             if index is not None and not history.reaches and not climbed:
                 self._read_head(index, history, state, climbed=True)
             elif history.past and not history.reaches:
-                spans = _joined(history.past, [span])
-                self._read_chain(spans, self._get_list, history, state)
+                self._read_chain(_joined(history.past, [span]), self._get_list, history, state)
             else:
                 self._take(head, span, history, state)
                 history.reaches = history.reaches or history.last.are_found(span.from_)
@@ -251,10 +251,22 @@ class ChangeListReader:
             spans = [announced_span(*item) for item in parts_of(index).items()]
         spans = _joined(history.past, spans)
         if len(spans) > 1 and (
-            not is_archive(index.header) or _timed(spans[0], self._get_list).from_ is not None
+            not is_archive(index.header) or self._timed(spans[0]).from_ is not None
         ):  # the archives of drafts tell of no times, nor do their lists: each is read once then
-            spans = [_timed(span, self._get_list) for span in spans]
+            spans = [self._timed(span) for span in spans]
         self._read_chain(spans, self._get_list, history, state)
+
+    def _timed(self, span: Span) -> Span:
+        """Return a list as it tells of itself, where its index does not tell when it begins.
+
+        Without its times nobody knows its turn: an index may well have the newest list first.
+        """
+        if span.from_ is not None:
+            return span
+        with self._get_list(span.uri) as fetched:
+            own = span_of(span.uri, fetched.open().header)
+        # It is read again in its turn, and must be the same then.
+        return replace(own, announced=own.from_ is not None)
 
     def _read_dump(
         self, dump: Document, packages: Packages, history: History, state: MirrorState | None
@@ -344,21 +356,8 @@ def _was_read(announced: Span, state: MirrorState | None) -> bool:
 
 def _listed(state: MirrorState | None, through: int) -> int:
     """Return what the clock of the lists says of T; T itself where nothing is noted of it."""
-    noted = (None if state is None else state.note(LISTED)) or ""
-    return min(through, int(noted)) if noted.isdecimal() else through
-
-
-def _timed(span: Span, get: Callable[[str], FetchedDocument]) -> Span:
-    """Return a list as it tells of itself, where its index does not tell when it begins.
-
-    Without its times nobody knows its turn: an index may well have the newest list first.
-    """
-    if span.from_ is not None:
-        return span
-    with get(span.uri) as fetched:
-        own = span_of(span.uri, fetched.open().header)
-    # It is read again in its turn, and must be the same then.
-    return replace(own, announced=own.from_ is not None)
+    noted = None if state is None else Memory(state).listed
+    return through if noted is None else min(through, noted)
 
 
 def _joined(past: Iterable[Span], present: Iterable[Span]) -> list[Span]:

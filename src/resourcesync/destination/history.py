@@ -12,8 +12,6 @@ from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports.mirror import SeenDocument
 
-LISTED: Final = "listed"
-"""The note of what the clock of the lists says of T, microseconds."""
 LAST_CHANGES: Final = "last-changes"
 """The note of the changes that were read last."""
 
@@ -108,8 +106,9 @@ def go_on_from(history: History, uri: str, *, known: int, listed: int, now: int)
     Raises:
         SourceUnavailableError: They tell of less: an old copy, or one that was cut.
     """
-    is_less = history.listed < min(listed, known) or history.through < min(known, now) - OVERLAP
-    if history.reaches and is_less:
+    if not history.reaches:
+        return
+    if history.listed < min(listed, known) or history.through < min(known, now) - OVERLAP:
         raise SourceUnavailableError(
             "the Change Lists tell of less than before (an old copy)",
             uri=uri,
@@ -121,4 +120,4 @@ def go_on_from(history: History, uri: str, *, known: int, listed: int, now: int)
             code="stale-copy",
             hint=OLD_COPY,
         )
-    history.through = max(history.through, known) if history.reaches else history.through
+    history.through = max(history.through, known)

@@ -160,6 +160,7 @@ class Incremental:
         unlisted = self._write_down(history)
         notes = encode(
             through=history.through,
+            listed=history.listed,
             generation=self._pull.generation,
             stale_since=0,
             found=self._pull.discovered,

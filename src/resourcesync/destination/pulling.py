@@ -12,7 +12,7 @@ from resourcesync.destination.budget import Budget, Spent
 from resourcesync.destination.change_lists import ChangeListReader
 from resourcesync.destination.cursor import is_believed
 from resourcesync.destination.deletion import Swept
-from resourcesync.destination.history import LAST_CHANGES, LISTED, History, open_list_key
+from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
 from resourcesync.destination.landing import Tally, TransferPolicy
 from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, PullOptions
@@ -208,11 +208,7 @@ class Pull:
         if history is None or self.found.change_list is None:
             return {}
         open_list = open_list_key(self.found.change_list)
-        return {
-            open_list: history.open_list,
-            LAST_CHANGES: history.last.note(),
-            LISTED: str(history.listed),
-        }
+        return {open_list: history.open_list, LAST_CHANGES: history.last.note()}
 
     def remember_refused(self, *, add: bool) -> None:
         """Remember the entries that cannot be used: those of this run, or these too."""

@@ -29,14 +29,17 @@ def open_state(path: Path, *, read_only: bool = False) -> SqliteMirrorState:
     return open_tabled(path, read_only=read_only)
 
 
-def open_tabled(path: Path, *, read_only: bool = False) -> TabledState:
-    """Open a memory whose copies are a table, or are to be one.
+def open_tabled(path: Path, *, read_only: bool = False, at_once: bool = False) -> TabledState:
+    """Open a memory whose copies are a table, or are to be one; see ``TabledState``.
 
     Raises:
         StateError: It is damaged, is not a mirror's, or was written by a newer version.
         ConfigurationError: What reads tables is not installed.
     """
-    return TabledState(path, tables_of(path.parent), parts_folder(path.parent), read_only=read_only)
+    own = path.parent
+    return TabledState(
+        path, tables_of(own), parts_folder(own), read_only=read_only, at_once=at_once
+    )
 
 
 def open_snapshot(path: Path) -> SqliteMirrorState:
@@ -50,8 +53,7 @@ def open_snapshot(path: Path) -> SqliteMirrorState:
     if state.note(NOTE) is None:
         return state
     state.close()
-    own = path.parent
-    return TabledState(path, tables_of(own), parts_folder(own), read_only=True, at_once=True)
+    return open_tabled(path, read_only=True, at_once=True)
 
 
 def parts_folder(own: Path) -> Path:

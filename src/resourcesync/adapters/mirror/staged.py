@@ -112,14 +112,15 @@ class StagedFile:
 
     def write(self, chunk: bytes) -> None:
         """Take the next bytes."""
-        self._put(self._file if self._file >= 0 else self._open(), chunk)
+        self._put(chunk)
         self.length += len(chunk)
         for hasher in self._hashers.values():
             hasher.update(chunk)
         if self._validator and self.length >= WORTH_KEEPING:
             self._note()
 
-    def _put(self, file: int, chunk: bytes) -> None:
+    def _put(self, chunk: bytes) -> None:
+        file = self._file if self._file >= 0 else self._open()
         try:
             written = os.write(file, chunk)
             while written < len(chunk):

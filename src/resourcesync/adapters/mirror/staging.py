@@ -101,23 +101,14 @@ class _StagedBytes(StagedFile):
 
     _small: bytes = b""
 
-    def write(self, chunk: bytes) -> None:
-        """Take the next bytes."""
-        if self._file >= 0:
-            super().write(chunk)
-        elif self.length + len(chunk) <= SMALL:
+    def _put(self, chunk: bytes) -> None:
+        if self._file < 0 and self.length + len(chunk) <= SMALL:
             self._small += chunk
-            self.length += len(chunk)
-            for hasher in self._hashers.values():
-                hasher.update(chunk)
-        else:
-            self._spill()
-            super().write(chunk)
-
-    def _spill(self) -> None:
-        """Write what is in memory to the file; it counts, and is hashed, already."""
-        small, self._small = self._small, b""
-        self._put(self._open(), small)
+            return
+        if self._small:
+            small, self._small = self._small, b""
+            super()._put(small)
+        super()._put(chunk)
 
     def restart(self) -> None:
         """Forget all bytes so far."""
