@@ -13,7 +13,7 @@ import pytest
 from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import SourceUnavailableError
-from tests.support.dump_world import DumpWorld, Packed, Told, zipped
+from tests.support.dump_world import DumpWorld, Packed, Told, sha256, zipped
 from tests.support.loose_world import LooseWorld
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE
@@ -212,14 +212,48 @@ def _archive(world: LooseWorld, uri: str) -> Answer:
     return Answer(body=text.encode(), headers={"content-type": "application/xml"})
 
 
-def test_packages_that_stand_for_lists_are_fetched_once(tmp_path: Path) -> None:
-    def told(name: str, hour: int, change: str = "") -> Told:
-        moment = f"2026-01-01T{hour:02}:00:00Z"
-        body = f"{name} at {hour}".encode()
-        return Told(
-            name=name, data=body, change=change, time=moment if change else "", lastmod=moment
-        )
+def told(name: str, hour: int, change: str = "") -> Told:
+    moment = f"2026-01-01T{hour:02}:00:00Z"
+    body = f"{name} at {hour}".encode()
+    return Told(name=name, data=body, change=change, time=moment if change else "", lastmod=moment)
 
+
+def test_a_package_that_is_read_again_past_caches_is_another_one_and_none_is_left(
+    tmp_path: Path,
+) -> None:
+    begin = "2026-01-01T01:00:00Z"
+    world = DumpWorld(tmp_path / "mirror")
+    world.clock.advance(hours=36)
+    first = [told("a.txt", 0), told("b.txt", 0)]
+    world.put_all(first)
+    world.list_resources(first, at=begin)
+    names = [BASE + name for name in ("p0.zip", "changedump.xml")]
+
+    def pack(changes: list[Told]) -> dict[str, Any]:
+        world.put_all(changes)
+        body = zipped(changes, from_=begin)
+        packed = Packed(name="p0.zip", body=body, hash=sha256(body), from_=begin)
+        world.dump_changes(packed, from_=begin)
+        return {name: world.answers[name] for name in names}
+
+    changes = [told("a.txt", 2, "updated")]
+    old = pack(changes)
+    pack(changes := [*changes, told("b.txt", 3, "updated")])
+    world.pull()
+    new = pack([*changes, told("a.txt", 4, "updated")])
+    for name in names:
+        world.answers[name] = lambda it: (new if it.uncached else old)[it.uri]
+
+    with world.destination() as destination:
+        report = destination.pull(BASE, PullOptions())
+        waiting = list((world.folder / ".resourcesync" / "tmp").iterdir())
+
+    assert report.state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert not waiting
+
+
+def test_packages_that_stand_for_lists_are_fetched_once(tmp_path: Path) -> None:
     world = DumpWorld(tmp_path / "mirror")
     world.clock.advance(hours=36)
     first = [told("a.txt", 0), told("b.txt", 0)]
