@@ -84,6 +84,19 @@ def started(what: str, folder: Path) -> subprocess.Popen[str]:
 # --- many who write ---
 
 
+def test_a_key_whose_folder_went_since_it_was_looked_for_is_not_there(
+    store: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = put(store, "a/b.txt", b"first")
+    there = store.look("a/b.txt")
+    store.remove("a/b.txt")
+    monkeypatch.setattr(store, "look", lambda _key: there)
+    assert not (store.root / "a").exists()
+    assert store.put("a/b.txt", Content(BytesIO(b"next"), 4, ()), version) is None
+    assert store.move("a/b.txt", "c.txt", version) is False
+    store.remove("a/b.txt")
+
+
 def test_processes_that_put_replace_and_move_the_same_keys_lose_no_update(tmp_path: Path) -> None:
     shared = tmp_path / "copies"
     workers = [started(str(number), shared) for number in range(4)]

@@ -49,7 +49,7 @@ class NeverRestarts(FileTreeCopies):
 class ListsAll(FileTreeCopies):
     def paths(self) -> Iterator[str]:
         yield from super().paths()
-        yield from (f".resourcesync/tmp/{it.name}" for it in os.scandir(self._tmp))
+        yield from (f".resourcesync/tmp/{it}" for it in os.listdir(self._tmp))
 
 
 class CopiesNothing(FileTreeCopies):

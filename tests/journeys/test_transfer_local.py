@@ -139,7 +139,7 @@ def test_small_resources_are_fetched_as_ever(source: ScriptedSource) -> None:
     source.put("/b.bin", small)
 
     assert source.pull().state is MirrorState.IN_SYNC
-    assert asked(source) == ["/a.bin", "/b.bin"]
+    assert sorted(asked(source)) == ["/a.bin", "/b.bin"]
 
 
 def test_a_copy_with_several_digests_is_found_by_ours(source: ScriptedSource) -> None:

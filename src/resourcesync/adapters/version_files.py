@@ -160,7 +160,8 @@ class FolderVersions:
         """
         removed = 0
         try:
-            shards = [it.path for it in os.scandir(self._root) if _SHARD.fullmatch(it.name)]
+            with os.scandir(self._root) as entries:
+                shards = [it.path for it in entries if _SHARD.fullmatch(it.name)]
             for shard in sorted(shards):
                 removed += _swept(Path(shard), is_needed, before * 1_000)
         except FileNotFoundError:

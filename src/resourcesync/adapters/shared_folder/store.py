@@ -5,7 +5,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
@@ -145,10 +145,21 @@ class FolderStore:
                 return True
         raise StorageError(f"the folders above {key} come and go", code="store")
 
+    @contextmanager
+    def _there(self, key: str) -> Iterator[tuple[int | None, str]]:
+        """Open the folder that a key is in; none when it went with the last that was in it."""
+        with ExitStack() as opened:
+            try:
+                found = opened.enter_context(self._places.parent(key, create=False))
+            except FileNotFoundError:
+                yield None, ""
+                return
+            yield found
+
     def _rename(self, source: int, name: str, version: str, key: str, replaces: str) -> bool:
-        with self._locks.of(key), self._places.parent(key, create=False) as (folder, to):
-            there = _with_file(folder, to, _stored)
-            if there is None or there.version != replaces:
+        with self._locks.of(key), self._there(key) as (folder, to):
+            there = None if folder is None else _with_file(folder, to, _stored)
+            if folder is None or there is None or there.version != replaces:
                 return False
             try:
                 os.rename(name, to, src_dir_fd=source, dst_dir_fd=folder)
@@ -173,9 +184,9 @@ class FolderStore:
             there = self.look(key)
             if there is None or there.version != version:
                 return False
-            with self._locks.of(key, to), self._places.parent(key, create=False) as (folder, name):
-                there = _with_file(folder, name, _stored)
-                if there is None or there.version != version:
+            with self._locks.of(key, to), self._there(key) as (folder, name):
+                there = None if folder is None else _with_file(folder, name, _stored)
+                if folder is None or there is None or there.version != version:
                     return False
                 if not self._link(folder, name, version, to):
                     raise StorageError(
@@ -191,8 +202,8 @@ class FolderStore:
         with _failing(f"removing {key}"):
             if self.look(key) is None:
                 return
-            with self._locks.of(key), self._places.parent(key, create=False) as (folder, name):
-                if _with_file(folder, name, _stored) is not None:
+            with self._locks.of(key), self._there(key) as (folder, name):
+                if folder is not None and _with_file(folder, name, _stored) is not None:
                     os.unlink(name, dir_fd=folder)
                     sync_folder(folder)
             self._places.drop_empty(key)
