@@ -2,8 +2,13 @@
 
 import copy
 import re
+from pathlib import Path
 
+import pytest
+
+from resourcesync.adapters.memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.errors import RollbackError
 from resourcesync.source.policy import Step
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
@@ -74,6 +79,38 @@ def test_each_time_a_source_is_set_back_what_it_took_back_goes_though_it_is_the_
 
         assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
         assert world.in_sync()
+
+
+def started_over(world: World) -> None:
+    """The Source begins its lists anew: no changes are listed yet."""
+    world.catalogue, world.documents = MemoryCatalogue(), MemoryDocuments()
+    world.publish()
+
+
+def test_a_source_that_is_set_back_while_it_listed_no_change_is_noticed_the_same_day(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, max_entries=3)
+    changed(world, *(f"before-{number}.html" for number in range(5)), text="first")
+    world.pull()
+    kept = saved(world)
+    changed(world, "once.html", text="taken back")
+    world.pull()
+    set_back(world, kept)
+    changed(world, "before-1.html", text="rewritten once this day")
+    assert world.pull().mode is Mode.BASELINE
+    kept = saved(world)
+    changed(world, "twice.html", text="taken back, too")
+    started_over(world)
+    assert world.pull().state is MirrorState.IN_SYNC
+    set_back(world, kept)
+
+    with pytest.raises(RollbackError):  # its Resource List is older: nothing tells what is right
+        world.pull()
+    world.publish(step=Step.REBASE)
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
 
 
 def test_an_old_list_without_times_does_not_undo_what_a_newer_resource_list_tells(

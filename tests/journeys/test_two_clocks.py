@@ -87,6 +87,32 @@ def test_a_source_whose_resources_are_ahead_of_its_lists_is_not_refused(
     assert world.in_sync()
 
 
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_resource_of_a_time_to_come_that_is_gone_does_not_come_back_with_a_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_old: bool
+) -> None:
+    world = LooseWorld(tmp_path / "mirror")
+    _ahead(world, 3, monkeypatch)
+    for each in "abx":
+        world.put(f"{each}.txt", each)
+    world.publish()
+    world.pull()
+    world.put("x.txt", "another")
+    world.publish()
+    assert world.pull().updated == 1
+    if is_old:
+        old = world.honest(CHANGE_LIST)
+        world.answers[CHANGE_LIST] = lambda it: world.honest(it.uri) if it.uncached else old
+    world.remove("x.txt")
+    world.publish()
+    world.snapshot()
+
+    report = world.pull(filters=OTHER_FILTERS)
+
+    assert (report.state, report.mode) == (MirrorState.IN_SYNC, Mode.BASELINE)
+    assert world.in_sync()
+
+
 def test_an_old_copy_that_lacks_less_than_a_second_is_refused(tmp_path: Path) -> None:
     world = LooseWorld(tmp_path / "mirror", lastmods=False)
     for number in range(8):

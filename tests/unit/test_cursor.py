@@ -17,6 +17,7 @@ from resourcesync.destination.cursor import (
     displaced,
     is_new,
     old_entries,
+    overtaking,
     without_borrowed_time,
 )
 from resourcesync.errors import SourceUnavailableError
@@ -167,8 +168,8 @@ def test_an_old_lastmod_says_of_no_change_that_it_is_known_already() -> None:
     assert not new(from_microseconds(NOON - DAY + 1)), "it has a time of its own, before T"
 
 
-def seen(from_: int, until: int | None) -> SeenDocument:
-    return SeenDocument("seen", from_, until, 3, "", "", "")
+def seen(from_: int, until: int | None, uri: str = "seen") -> SeenDocument:
+    return SeenDocument(uri, from_, until, 3, "", "", "")
 
 
 @pytest.mark.parametrize(
@@ -204,6 +205,28 @@ def test_lists_whose_time_others_cover_were_written_anew(
     spans: list[Span], known: SeenDocument
 ) -> None:
     assert displaced(spans, [known]) == "seen"
+
+
+@pytest.mark.parametrize(
+    ("spans", "newest", "found"),
+    [
+        ([span("b", NOON + HOUR)], NOON + 2 * HOUR, "b"),  # it knows not all that was read
+        ([span("seen", NOON, NOON + HOUR), span("b", NOON + HOUR)], NOON + 2 * HOUR, "b"),
+        ([span("b", NOON + HOUR)], NOON + HOUR, ""),  # it begins where the other ended
+        ([span("b", NOON + HOUR)], NOON + HOUR + OVERLAP, ""),
+        ([span("b", NOON + HOUR)], None, ""),
+        ([span("b", NOON)], NOON + HOUR, ""),
+        ([span("seen", NOON)], NOON + HOUR, ""),
+        ([span("b", None)], NOON + HOUR, ""),
+    ],
+)
+def test_a_new_list_overtakes_an_open_one_when_it_begins_among_what_was_read_of_it(
+    spans: list[Span], newest: int | None, found: str
+) -> None:
+    assert overtaking(spans, [seen(NOON, None)], newest) == found
+    assert overtaking(spans, [seen(NOON, NOON + 3 * HOUR)], newest) == ""
+    read = [seen(NOON, None), *(seen(it.from_, None, it.uri) for it in spans if it.from_)]
+    assert overtaking(spans, read, newest) == ""
 
 
 def test_times_of_resources_move_t_only_where_no_change_has_its_own() -> None:

@@ -61,6 +61,23 @@ def test_of_a_change_without_a_time_its_resource_must_be_listed() -> None:
     assert read(known, [("b", None)]).are_taken_back  # a is gone
 
 
+@pytest.mark.parametrize(
+    ("listed", "are_lost"),
+    [
+        ([("b", 2)], False),
+        ([("a", None)], False),  # it had no time
+        ([("b", 9)], True),  # changed again: that it went on from there is not proven
+        ([("c", 2)], True),
+        ([], True),
+    ],
+)
+def test_changes_are_lost_where_none_of_them_is_listed(
+    listed: list[Listed], are_lost: bool
+) -> None:
+    assert read(noted(("a", None), ("b", 2)), listed).are_lost is are_lost
+    assert read([], listed).are_lost  # nothing was known
+
+
 def test_times_in_whole_seconds_are_the_same_times() -> None:
     last = LastChanges({"a": HOUR + OVERLAP - 1})
     for uri, time in (("a", HOUR), ("z", HOUR)):

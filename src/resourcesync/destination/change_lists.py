@@ -37,7 +37,7 @@ from resourcesync.destination.resource_lists import (
     parts_of,
     seen_document,
 )
-from resourcesync.destination.seen_lists import check_begins_no_earlier, rewritten, seen_of
+from resourcesync.destination.seen_lists import check_begins_no_earlier, note_written_anew, seen_of
 from resourcesync.destination.selection import Selection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reading import Document
@@ -204,7 +204,7 @@ class ChangeListReader:
                 history.seen += () if grows_unseen(document.header) else (seen_document(head),)
                 return
             span = span_of(uri, document.header)
-            history.rewritten = rewritten(history.head, [span], state)
+            note_written_anew(history, [span], state)
             history.reaches = chain([span], history.since).reaches
             index = document.header.link(Relation.INDEX)
             if index is not None and not history.reaches and not climbed:
@@ -296,7 +296,7 @@ class ChangeListReader:
     ) -> None:
         lists = chain(spans, history.since)
         history.reaches = lists.reaches
-        history.rewritten = rewritten(history.head, spans, state)
+        note_written_anew(history, spans, state)
         end: int | None = None
         first = True
         for announced in lists.lists:

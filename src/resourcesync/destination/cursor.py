@@ -217,6 +217,29 @@ def displaced(
     return ""
 
 
+def overtaking(spans: Sequence[Span], known: Iterable[SeenDocument], newest: int | None) -> str:
+    """Return a list that begins among the changes that were read of an open one; empty for none.
+
+    A Source that closes its list lets the next one begin after all changes of it. One that was set
+    back does not know of them. One whose list tells of the last day has them still.
+
+    Args:
+        spans: The lists that there are.
+        known: Lists that were processed.
+        newest: The time of the newest change that was processed; ``None`` when none had one.
+    """
+    documents = list(known)
+    begins = [it.from_ for it in documents if it.from_ and it.until is None]
+    if newest is None or not begins:
+        return ""
+    read = {(it.uri, it.from_) for it in documents}
+    for it in spans:
+        is_among = it.from_ is not None and min(begins) < it.from_ < newest - OVERLAP
+        if is_among and (it.uri, it.from_) not in read:
+            return it.uri
+    return ""
+
+
 def _is_near(one: int, other: int) -> bool:
     """Whether two moments are the same for who writes whole seconds."""
     return abs(one - other) <= OVERLAP

@@ -113,11 +113,13 @@ class Incremental:
         """
         changed, memory = closed_list_changed(self._pull), self._pull.memory
         told = f"the Source changed a closed Change List, {changed}: doing a baseline"
-        if not changed and history.rewritten and not self._pull.options.dry_run:
+        anew = history.displaced or history.rewritten
+        if not changed and (anew or history.overtaken) and not self._pull.options.dry_run:
             last = memory.rewritten_at
             is_known = last is not None and 0 <= self._pull.now - last < DAY
-            if history.last.are_taken_back or not is_known:
-                changed = history.rewritten
+            is_lost = bool(history.displaced) and history.last.are_lost
+            if history.last.are_taken_back or is_lost or (anew and not is_known):
+                changed = anew or history.overtaken
                 told = f"the Source rewrote a Change List, {changed}: doing a baseline"
                 memory.write(rewritten_at=self._pull.now)
         if changed:

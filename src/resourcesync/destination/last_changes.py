@@ -81,6 +81,16 @@ class LastChanges:
         return any(begin is None or it >= begin - OVERLAP for it in self._found.values())
 
     @property
+    def are_lost(self) -> bool:
+        """Whether none of the known changes is in the lists, or none is known.
+
+        Then nothing proves that lists which cover the time of the one that was read go on from it.
+        Of a change without a time its resource must be listed.
+        """
+        untimed = (uri for uri, known in self._known.items() if known is None)
+        return not self._found and not any(uri in self._met for uri in untimed)
+
+    @property
     def are_taken_back(self) -> bool:
         """Whether the newest of the known changes is in none of the lists, nor a later one for it.
 

@@ -10,6 +10,7 @@ from resourcesync.destination.cursor import (
     Prefix,
     Span,
     advance,
+    has_own_time,
     is_believed,
     is_new,
     is_undated,
@@ -140,7 +141,7 @@ class NewChanges:
                 change, position, seen=seen, intact=intact, through=history.since
             ):
                 continue
-            if is_undated(change, history.since):
+            if is_undated(change, history.since) or not (is_known or has_own_time(change)):
                 if not (is_known or history.undated) and position < self._old_entries():
                     continue
                 history.undated = True

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from resourcesync.destination.cursor import OLD_COPY, Prefix, Span, displaced
-from resourcesync.destination.history import LAST_CHANGES, open_list_key
+from resourcesync.destination.cursor import OLD_COPY, Prefix, Span, displaced, overtaking
+from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
 from resourcesync.destination.last_changes import LastChanges
 from resourcesync.documents.reading import Document
 from resourcesync.errors import SourceUnavailableError
@@ -26,13 +26,22 @@ def seen_of(head: str, span: Span, state: MirrorState) -> SeenDocument | None:
     return next(filter(None, (state.document(it, span.from_) for it in places)), None)
 
 
-def rewritten(head: str, spans: Sequence[Span], state: MirrorState | None) -> str:
-    """Return a list that was processed and whose time others cover now; empty for none."""
+def note_written_anew(history: History, spans: Sequence[Span], state: MirrorState | None) -> None:
+    """Note which lists that were processed others cover now, or overtake.
+
+    Args:
+        history: Takes it.
+        spans: The lists that there are.
+        state: What is known of lists.
+    """
     if state is None:
-        return ""
+        return
+    head = history.head
     uris = {head, state.note(open_list_key(head)) or head, *(it.uri for it in spans)}
     known = [*filter(None, map(state.document, uris)), *state.closed_documents(1)]
-    return displaced(spans, known, LastChanges.of_note(state.note(LAST_CHANGES)).newest)
+    newest = LastChanges.of_note(state.note(LAST_CHANGES)).newest
+    history.displaced = displaced(spans, known, newest)
+    history.overtaken = overtaking(spans, known, newest)
 
 
 def check_begins_no_earlier(span: Span, newest: SeenDocument | None) -> None:
