@@ -1,7 +1,8 @@
 """``python -m campaigns NAME``: run one campaign; exit 1 on a violation.
 
 What was counted is printed as a short table. The last line says it in one, and what to run to see
-the first violation again.
+the first violation again. In a campaign of real processes a seed fixes what is chosen, not when
+each of them gets its turn: there the same seed need not show it again.
 """
 
 import argparse
@@ -52,23 +53,67 @@ def load(name: str) -> Campaign:
     return campaign
 
 
-def main(words: list[str] | None = None) -> int:
-    """Run what is asked for."""
-    parser = argparse.ArgumentParser(prog="python -m campaigns", description=__doc__)
+class _Parser(argparse.ArgumentParser):
+    """Tells in its help how much each campaign does; only then all of them are imported."""
+
+    def format_help(self) -> str:
+        lines = "\n".join(f"  {name:<14} {_usual(name)}" for name in NAMES)
+        return f"{super().format_help()}\nusual sizes:\n{lines}\n"
+
+
+def _usual(name: str) -> str:
+    try:
+        it = load(name)
+    except ImportError:
+        return f"{'':>9} something that it needs is not installed"
+    limits = "" if (it.least, it.most) == (1, None) else f", from {it.bounds}"
+    return f"{it.size:>9,} {it.unit}{limits}"
+
+
+def _count(text: str) -> int:
+    if not text.removeprefix("-").isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    if int(text) < 0:
+        raise argparse.ArgumentTypeError(f"{text} is less than 0")
+    return int(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m campaigns", description=__doc__)
     parser.add_argument("name", choices=NAMES)
-    parser.add_argument("--size", "--resources", type=int, help="how much")
-    parser.add_argument("--seed", type=int, default=2026, help="what all choices follow from")
-    parser.add_argument("--disk", type=Path, metavar="DIR", help="a folder to work in")
-    parser.add_argument("--days", type=int, default=10, help="arxiv: how long")
-    parser.add_argument("--changes", type=int, default=1_800, help="arxiv: how many each day")
+    parser.add_argument(
+        "--size", "--resources", type=int, help="how much, in the unit of the campaign: see below"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=2026, help="what all choices follow from; 2026 is usual"
+    )
+    parser.add_argument(
+        "--disk", type=Path, metavar="DIR", help="a folder to work in, not that for temporary files"
+    )
+    parser.add_argument("--days", type=_count, default=10, help="arxiv: how long; 10 is usual")
+    parser.add_argument(
+        "--changes", type=_count, default=1_800, help="arxiv: how many each day; 1,800 is usual"
+    )
     parser.add_argument(
         "--remembered", action="store_true", help="arxiv: the mirror begins without files"
     )
+    return parser
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run what is asked for."""
+    parser = _parser()
     asked = parser.parse_args(words)
     campaign = load(asked.name)
     size: int = campaign.size if asked.size is None else asked.size
+    if not campaign.takes(size):
+        parser.error(f"--size must be {campaign.bounds} {campaign.unit}, not {size:,}")
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="rs-campaign-", dir=asked.disk) as folder:
+    try:
+        place = tempfile.TemporaryDirectory(prefix="rs-campaign-", dir=asked.disk)
+    except OSError as error:
+        parser.error(f"cannot work in {asked.disk or 'a folder'}: {error.strerror}")
+    with place as folder:
         work = Asked(
             size=size,
             seed=asked.seed,
@@ -83,7 +128,7 @@ def main(words: list[str] | None = None) -> int:
     outcome.add("seconds of processors", spent)
     outcome.add("seconds in all", seconds)
     print("\n".join(table(asked.name, outcome)))
-    print(line(asked.name, campaign.unit, work, outcome, seconds), flush=True)
+    print(line(asked.name, campaign, work, outcome, seconds), flush=True)
     return 1 if outcome.violations else 0
 
 

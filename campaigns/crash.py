@@ -60,4 +60,4 @@ def run(asked: Asked) -> Outcome:
     return outcome
 
 
-CAMPAIGN: Final = Campaign(run=run, size=10_000, unit="runs that a failing disk ends")
+CAMPAIGN: Final = Campaign(run=run, size=10_000, unit="runs that a failing disk ends", exact=True)

@@ -2,8 +2,9 @@
 
 Each seed makes a Source with a way of its own (how it lists, how often, for how long), a
 Destination with a pace of its own, and faults with rates of their own; both run the real code. In
-every fourth world the Source packs dumps, too. When all is quiet again, the run has *converged*,
-or the Destination *waits* and says so, or it is *silently wrong*.
+every fourth world the Source packs dumps, too; in every second one both sides also die while they
+write, disks are full, lists are dropped or have holes, and storms of errors pass. When all is quiet
+again, the run has *converged*, or the Destination *waits* and says so, or it is *silently wrong*.
 """
 
 import os
@@ -11,7 +12,7 @@ import random
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.simulator.measures import Measured
@@ -30,6 +31,7 @@ _RATES: Final = (
     *("lost", "refused", "failed", "late", "cut", "altered", "stale", "wrong_hash", "undated"),
     "changed_while_listed",
 )
+_FURTHER: Final = ("doubled", "wrong_length", "dropped", "holes")
 
 _PACKAGE: Final = 20_000
 """Bytes of a package at most: a hundred resources or so."""
@@ -76,7 +78,7 @@ def _destination(luck: random.Random, hours: int) -> DestinationSettings:
 
 def _faults(luck: random.Random, hours: int) -> Faults:
     worst = luck.choice((0.0, 0.02, 0.1, 0.3))
-    rates = {name: luck.uniform(0, worst) for name in _RATES if luck.random() < 0.5}
+    rates: dict[str, Any] = {name: luck.uniform(0, worst) for name in _RATES if luck.random() < 0.5}
 
     def times(most: int) -> list[float]:
         return sorted(luck.uniform(0, hours) * HOUR for _ in range(luck.randrange(most + 1)))
@@ -106,10 +108,38 @@ def with_dumps(scenario: Scenario) -> Scenario:
     )
 
 
+def with_deaths(scenario: Scenario) -> Scenario:
+    """Return a world in which both sides also die while they write, and disks are full."""
+    luck, most = random.Random(f"deaths {scenario.seed}"), scenario.duration
+    rates: dict[str, Any] = {
+        name: luck.uniform(0, luck.choice((0.0, 0.02, 0.2))) for name in _FURTHER
+    }
+
+    def times() -> tuple[tuple[float, float], ...]:
+        since = luck.uniform(0, most)
+        return ((since, since + luck.uniform(0, 3) * HOUR),) if luck.random() < 0.4 else ()
+
+    return replace(
+        scenario,
+        faults=replace(
+            scenario.faults,
+            **rates,
+            storms=times(),
+            disk_full=times(),
+            source_disk_full=times(),
+            source_crash=luck.choice((0.0, 0.005, 0.05)),
+            crash_writing=luck.choice((0.0, 0.002, 0.02)),
+            power_cut=luck.choice((0.0, 0.01, 0.1)),
+        ),
+    )
+
+
 def world_of(seed: int) -> Scenario:
-    """Return the world of a seed, every fourth with dumps."""
+    """Return the world of a seed: every fourth with dumps, every second with deaths."""
     scenario = scenario_of(seed)
-    return with_dumps(scenario) if seed % 4 == 0 else scenario
+    if seed % 4 == 0:
+        scenario = with_dumps(scenario)
+    return with_deaths(scenario) if seed % 4 in {0, 1} else scenario
 
 
 def live(seed: int) -> tuple[int, Measured]:
@@ -146,4 +176,4 @@ def run(asked: Asked) -> Outcome:
     return outcome
 
 
-CAMPAIGN: Final = Campaign(run=run, size=1_000, unit="worlds")
+CAMPAIGN: Final = Campaign(run=run, size=1_000, unit="worlds", exact=True)

@@ -86,4 +86,4 @@ def _follow_coverage(outcome: Outcome, asked: Asked) -> None:
         outcome.require(not found, f"{name}, guided by coverage: {found}")
 
 
-CAMPAIGN: Final = Campaign(run=run, size=1_000_000, unit="inputs")
+CAMPAIGN: Final = Campaign(run=run, size=1_000_000, unit="inputs", exact=True)

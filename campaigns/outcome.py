@@ -69,11 +69,28 @@ class Campaign:
         run: Does it.
         size: How much, unless it is told.
         unit: What ``size`` counts.
+        least, most: Bounds of ``size``; ``None`` for no most.
+        exact: Whether a seed fixes all that happens. Else it fixes what is chosen, and not when
+            real processes get their turn: counts differ from run to run.
     """
 
     run: Callable[[Asked], Outcome]
     size: int
     unit: str
+    least: int = 1
+    most: int | None = None
+    exact: bool = False
+
+    @property
+    def bounds(self) -> str:
+        """The bounds of ``size`` in words."""
+        return (
+            f"{self.least:,} or more" if self.most is None else f"{self.least:,} to {self.most:,}"
+        )
+
+    def takes(self, size: int) -> bool:
+        """Tell whether so much can be asked for."""
+        return self.least <= size and (self.most is None or size <= self.most)
 
 
 def table(title: str, outcome: Outcome) -> Sequence[str]:
@@ -85,15 +102,18 @@ def table(title: str, outcome: Outcome) -> Sequence[str]:
     return [*lines, f"  and {more} more"] if more > 0 else lines
 
 
-def line(name: str, unit: str, asked: Asked, outcome: Outcome, seconds: float) -> str:
+def line(name: str, campaign: Campaign, asked: Asked, outcome: Outcome, seconds: float) -> str:
     """Return the one line of a campaign: what was tried, what was violated, how to see it again."""
     many = len(outcome.violations)
     tried = asked.size if outcome.tried is None else outcome.tried
-    told = f"{name}: {tried:,} {unit}, seed {asked.seed}: {many} violations, {seconds:.1f} s"
+    told = (
+        f"{name}: {tried:,} {campaign.unit}, seed {asked.seed}: {many} violations, {seconds:.1f} s"
+    )
     if not many:
         return told
     seed, size = outcome.again or (asked.seed, asked.size)
-    return f"{told}; the first again: python -m campaigns {name} --seed {seed} --size {size}"
+    how = "the first again" if campaign.exact else "with the same choices, as chance has it"
+    return f"{told}; {how}: python -m campaigns {name} --seed {seed} --size {size}"
 
 
 def _figure(value: object) -> str:

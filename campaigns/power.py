@@ -103,4 +103,4 @@ def _try_states(outcome: Outcome, asked: Asked, home: Path) -> None:
     outcome.require(outcome.tried >= asked.size > 0, "fewer states were tried")
 
 
-CAMPAIGN: Final = Campaign(run=run, size=20_000, unit="states of a disk")
+CAMPAIGN: Final = Campaign(run=run, size=20_000, unit="states of a disk", exact=True)

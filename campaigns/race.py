@@ -1,4 +1,8 @@
-"""Copies written, read and removed while another process swaps their folders for links."""
+"""Copies written, read and removed while another process swaps their folders for links.
+
+A seed fixes the operations and their order. When the other process swaps is left to chance, so how
+many are done and how many are refused differs from run to run.
+"""
 
 from typing import Final
 

@@ -20,7 +20,7 @@ _QUARTER: Final = HOUR / 4
 
 
 def run(asked: Asked) -> Outcome:
-    """Live so many days; a Source that is away for 72 hours in the middle of them."""
+    """Live so many days; a Source that is away for 72 hours from the end of their first third."""
     outcome = Outcome()
     away, back = asked.size * DAY / 3, asked.size * DAY / 3 + 72 * HOUR
     scenario = replace(_SCENARIO, seed=asked.seed, duration=asked.size * DAY)
@@ -29,8 +29,8 @@ def run(asked: Asked) -> Outcome:
     last: list[int] = []
 
     def look(at: float, event: str, fields: object) -> None:
-        if event != "pull" or not isinstance(fields, dict):
-            return
+        if event != "pull" or at > scenario.duration or not isinstance(fields, dict):
+            return  # what comes after the end is all quiet, and shows nothing
         if at >= back and not recovered and fields.get("state") == "in sync":
             recovered.append(at - back)
         if back - 6 * HOUR <= at < back:
@@ -61,4 +61,5 @@ _SCENARIO: Final = Scenario(
     publish=PublishSettings(every=HOUR / 2, rotate=DAY, rebase=7 * DAY, keep=7 * DAY),
     destinations=(DestinationSettings(every=_QUARTER),),
 )
-CAMPAIGN: Final = Campaign(run=run, size=30, unit="days")
+CAMPAIGN: Final = Campaign(run=run, size=30, unit="days", least=5, most=3_660, exact=True)
+"""With less than 5 there would be no time left after the outage."""

@@ -31,4 +31,4 @@ def run(asked: Asked) -> Outcome:
     return outcome
 
 
-CAMPAIGN: Final = Campaign(run=run, size=200_000, unit="URIs")
+CAMPAIGN: Final = Campaign(run=run, size=200_000, unit="URIs", exact=True)

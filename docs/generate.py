@@ -31,6 +31,7 @@ WIDTH = 88
 MOST_SHOWN = 400
 
 sys.path.insert(0, str(ROOT))  # the examples of rules are the cases of their tests
+from docs import scenario_text  # noqa: E402 - as above
 from docs.api_text import NAMES, part  # noqa: E402 - as above
 from docs.suite_text import suites  # noqa: E402 - as above
 
@@ -300,6 +301,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "configuration": partial(configuration_keys, configured.MIRROR_KEYS),
     "configuration-sources": partial(configuration_keys, configured_sources.SOURCE_KEYS),
     "state-schema": state_schema,
+    "scenario-keys": scenario_text.keys,
+    "scenario-events": scenario_text.events,
+    "scenario-figures": scenario_text.figures,
     "suites": suites,
     "catalogue-schema": catalogue_schema,
 }

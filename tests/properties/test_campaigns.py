@@ -1,6 +1,7 @@
 """A small run of each campaign: the long ones are commands, ``python -m campaigns NAME``."""
 
 import random
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -12,7 +13,7 @@ from campaigns import fuzz
 from campaigns.__main__ import NAMES, load, main
 from campaigns.arxiv import Truth
 from campaigns.generated import installed
-from campaigns.outcome import Asked, Outcome, line, table
+from campaigns.outcome import Asked, Campaign, Outcome, line, table
 from fuzz.targets import TARGETS
 from resourcesync.model.resources import Change
 from tests.support.racing import race
@@ -30,6 +31,74 @@ def test_every_campaign_has_a_name_and_can_be_started(capsys: pytest.CaptureFixt
     assert "no-such" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["soak", "--size", "0"], "--size must be 5 to 3,660 days, not 0"),
+        (["soak", "--size", "4"], "--size must be 5 to 3,660 days, not 4"),
+        (["soak", "--size", "3661"], "--size must be 5 to 3,660 days, not 3,661"),
+        (["cursor", "--size", "-1"], "--size must be 1 or more worlds, not -1"),
+        (["cursor", "--disk", "no-such-folder"], "no-such-folder: No such file or directory"),
+        (["arxiv", "--days", "-1"], "--days: -1 is less than 0"),
+        (["arxiv", "--changes", "many"], "--changes: 'many' is no whole number"),
+    ],
+)
+def test_what_cannot_be_asked_of_a_campaign_is_refused_in_a_sentence(
+    words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+
+    assert ended.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_help_tells_what_a_size_counts_and_how_much_is_usual(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+
+    assert ended.value.code == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert all(f" {name} {load(name).size:,} {load(name).unit}" in told for name in NAMES)
+    assert "soak 30 days, from 5 to 3,660" in told
+
+
+def test_a_campaign_whose_needs_are_not_here_does_not_hide_the_others_from_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "campaigns.uris", None)
+
+    with pytest.raises(SystemExit):
+        main(["--help"])
+
+    told = capsys.readouterr().out
+    assert "uris" in told
+    assert "something that it needs is not installed" in told
+    assert "30 days" in told
+
+
+def test_only_a_seed_that_fixes_all_is_said_to_show_the_first_violation_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def violated(_: Asked) -> Outcome:
+        return Outcome(violations=["a file is gone"])
+
+    for exact in (True, False):
+        campaign = Campaign(run=violated, size=3, unit="things", exact=exact)
+        monkeypatch.setattr("campaigns.__main__.load", lambda _, it=campaign: it)
+        assert main(["race", "--seed", "7"]) == 1
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert last.endswith("python -m campaigns race --seed 7 --size 3")
+        assert ("the first again: " in last) is exact
+        assert ("with the same choices, as chance has it: " in last) is not exact
+    monkeypatch.undo()
+    assert {name for name in NAMES if load(name).exact} == {
+        *("ablation", "crash", "cursor", "fuzz", "power", "soak", "uris")
+    }
+
+
 def test_a_violation_is_told_and_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome()
     outcome.require(1, "never")
@@ -41,22 +110,23 @@ def test_a_violation_is_told_and_is_no_success(capsys: pytest.CaptureFixture[str
         "  files  12,345",
         "  VIOLATED  a file is gone",
     ]
-    assert main(["uris", "--size", "0", "--seed", "7"]) == 1
+    assert main(["uris", "--size", "1", "--seed", "7"]) == 1
     told = capsys.readouterr().out
     assert "nothing was proven" in told
-    assert told.endswith("; the first again: python -m campaigns uris --seed 7 --size 0\n")
+    assert told.endswith("; the first again: python -m campaigns uris --seed 7 --size 1\n")
 
 
 def test_the_first_violation_is_the_one_to_see_again() -> None:
     outcome, asked = Outcome(), Asked(size=20, seed=1, folder=Path())
+    campaign = Campaign(run=lambda _: outcome, size=1, unit="states", exact=True)
 
-    assert line("race", "operations", asked, outcome, 2.0) == (
-        "race: 20 operations, seed 1: 0 violations, 2.0 s"
+    assert line("power", campaign, asked, outcome, 2.0) == (
+        "power: 20 states, seed 1: 0 violations, 2.0 s"
     )
     outcome.require(0, "first", again=(7, 3))
     outcome.require(0, "second", again=(8, 3))
-    assert line("race", "operations", asked, outcome, 2.0).endswith(
-        "2 violations, 2.0 s; the first again: python -m campaigns race --seed 7 --size 3"
+    assert line("power", campaign, asked, outcome, 2.0).endswith(
+        "2 violations, 2.0 s; the first again: python -m campaigns power --seed 7 --size 3"
     )
 
 

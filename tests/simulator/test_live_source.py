@@ -1,4 +1,4 @@
-"""``simulate --live``: a Source that changes in real time, for our pull and for the peer's."""
+"""``simulate --live`` as the resync-simulator has it, for our pull and for the peer's."""
 
 import importlib.util
 import sys
@@ -13,7 +13,7 @@ from resourcesync.documents import reading
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.simulator.live import LiveSettings, LiveSource
-from resourcesync.wiring import live
+from resourcesync.wiring import live, resync_simulator
 from tests.support.commands import files_of, run, script
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -68,12 +68,28 @@ def test_the_lists_tell_what_is_there_and_the_same_seed_tells_the_same() -> None
     assert one.answer("resourcelist.xml", later) == other.answer("resourcelist.xml", later)
 
 
-def test_deletions_have_no_lastmod_and_without_it_nothing_has() -> None:
-    settings = LiveSettings(tells_lastmod=False)
-    found = changes(LiveSource(settings, BASE, 1, NOON), NOON + timedelta(minutes=5))
+def test_deletions_have_no_lastmod_and_without_it_no_change_has_but_the_resources_have() -> None:
+    from io import BytesIO
+
+    later = NOON + timedelta(minutes=5)
+    source = LiveSource(LiveSettings(tells_lastmod=False), BASE, 1, NOON)
+    found = changes(source, later)
+    listed = reading.read(BytesIO(source.answer("resourcelist.xml", later).body), uri=BASE)
 
     assert {it.kind for it in found} == set(ChangeKind)
     assert all(it.resource.lastmod is None for it in found)
+    assert all(it.lastmod for it in listed.entries() if isinstance(it, Resource))
+
+
+def test_who_looks_at_the_pages_changes_nothing_of_what_happens_later() -> None:
+    settings, later = LiveSettings(number_of_resources=250), NOON + timedelta(minutes=10)
+    seen, unseen = (LiveSource(settings, BASE, 7, NOON) for _ in range(2))
+
+    pages = {seen.answer("resources", NOON).body for _ in range(3)}
+
+    assert len(pages) == 1
+    assert 50 < next(iter(pages)).count(b"<li>") <= 100
+    assert seen.answer("changelist.xml", later) == unseen.answer("changelist.xml", later)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +102,10 @@ def test_what_is_not_there_is_not_found(path: str) -> None:
 def test_our_pull_and_the_peers_end_with_what_the_source_has(tmp_path: Path) -> None:
     config = tmp_path / "default.yaml"
     config.write_text(YAML)
-    settings, clock = live.live_settings(config), ManualClock(NOON)
-    with live.serve_live(settings, host="127.0.0.1", port=0, seed=3, clock=clock) as uri:
+    configured, clock = resync_simulator.read(config), ManualClock(NOON)
+    assert configured.ignored == ()
+    with live.serve_live(configured.settings, live.Place(), seed=3, clock=clock) as serving:
+        uri = serving.uri
         assert command(["pull", uri, str(tmp_path / "ours"), "-q"]) == 0
         peer = _has_peer()
         if peer:
@@ -118,20 +136,74 @@ def _peer(home: Path, uri: str, *words: str) -> None:
     assert "Error" not in ran.said, ran.said
 
 
+STATIC = """\
+source:
+  name: ResourceSync Simulator
+  number_of_resources: 5
+  change_delay: 1
+  event_types: [create, update, delete]
+  average_payload: 1000
+  max_events: -1
+  stats_interval: 10
+resource_list_builder:
+  class: StaticResourceListBuilder
+  max_sitemap_entries: 500
+  interval: 30
+  uri_path: /resourcelist.xml
+changememory:
+  class: StaticChangeList
+  uri_path: changelists
+  uri_file: most_recent.xml
+  max_sitemap_entries: 50
+  max_changes: 50
+"""
+
+
+def test_static_lists_are_at_their_paths_and_what_is_not_done_is_told(tmp_path: Path) -> None:
+    (tmp_path / "static.yaml").write_text(STATIC)
+    configured = resync_simulator.read(tmp_path / "static.yaml")
+    source = LiveSource(configured.settings, BASE, 1, NOON)
+
+    assert source.answer("changelists/most_recent.xml", NOON).status == 200
+    assert source.answer("resourcelist.xml", NOON).status == 200
+    assert source.answer("changelist.xml", NOON).status == 404
+    assert b"changelists/most_recent.xml<" in source.answer("capabilitylist.xml", NOON).body
+    assert configured.ignored == (
+        "resource_list_builder.class",
+        "resource_list_builder.interval",
+        "resource_list_builder.max_sitemap_entries",
+        "changememory.class",
+        "changememory.max_sitemap_entries",
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("source: [", "is no YAML"),
-        ("publisher: {}", "is no configuration of the resync-simulator"),
-        ("source: {change_delay: 0}", "is no configuration of the resync-simulator"),
-        ("source: {event_types: [explode]}", "is no configuration of the resync-simulator"),
+        ("- source", "the file must be a table"),
+        ("publisher: {}", "it has no table source"),
+        ("{source: , changememory: 5}", "changememory must be a table"),
+        ("source: 5", "source must be a table"),
+        ("source: {change_delay: 0}", "source.change_delay is 0, but must be seconds"),
+        ("source: {change_delay: .inf}", "source.change_delay is inf"),
+        ("source: {event_types: [explode]}", "must be a list of some of create, update, delete"),
+        ("source: {event_types: create}", "source.event_types is 'create'"),
+        ("source: {number_of_resorces: 3}", "source.number_of_resorces, which means nothing"),
+        ("source: {number_of_resources: -1}", "a whole number from 0 to 1,000,000"),
+        ("{source: {}, sorce: {}}", "it says sorce, which means nothing"),
+        ("{source: {}, changememory: {uri_path: resourcelist.xml}}", "both lists are at"),
+        ("{source: {}, changememory: {uri_path: resources/3}}", "no list can be at"),
+        ("{source: {}, changememory: {uri_path: capabilitylist.xml}}", "no list can be at"),
+        ("{source: {}, changememory: {class: Magic}}", "DynamicChangeList or StaticChangeList"),
+        ("{source: {}, changememory: {max_changes: 0}}", "changememory.max_changes is 0"),
     ],
 )
-def test_a_configuration_with_a_mistake_is_refused(
+def test_a_configuration_with_a_mistake_is_refused_and_the_mistake_named(
     text: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "c.yaml"
     path.write_text(text)
 
     assert command(["simulate", str(path), "--live"]) == 2
-    assert reason in capsys.readouterr().err
+    assert reason in " ".join(capsys.readouterr().err.split())

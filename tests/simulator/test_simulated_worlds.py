@@ -22,6 +22,7 @@ from resourcesync.simulator.scenario import (
     Sizes,
 )
 from resourcesync.simulator.world import simulate
+from tests.support.figures import known
 
 ALL_FAULTS = Faults(
     lost=0.02,
@@ -118,12 +119,12 @@ def test_a_change_without_a_time_behind_the_clock_of_its_source_is_not_lost() ->
 def test_without_faults_latency_is_the_time_to_publish_and_to_pull() -> None:
     measured = simulate(replace(SMALL, duration=DAY / 2), DestinationSettings(every=600))
 
-    assert HOUR / 6 < measured.latency < HOUR / 2
-    assert measured.latency_95 < HOUR / 2 + 600 + 60
+    assert HOUR / 6 < known(measured.latency) < HOUR / 2
+    assert known(measured.latency_95) < HOUR / 2 + 600 + 60
     assert measured.failed == measured.lies == measured.crashes == 0
     assert measured.synchronized >= measured.changes * 0.9
-    assert 0.9 < measured.consistency < 1
-    assert 0 < measured.efficiency < 1
+    assert 0.9 < known(measured.consistency) < 1
+    assert 0 < known(measured.efficiency) < 1
     assert measured.outcome == "converged"
 
 
@@ -136,8 +137,8 @@ def test_notifications_bring_changes_at_once() -> None:
         replace(scenario, publish=replace(publish, push=False)), DestinationSettings()
     )
 
-    assert pushed.latency < 90 < polled.latency
-    assert pushed.consistency > polled.consistency
+    assert known(pushed.latency) < 90 < known(polled.latency)
+    assert known(pushed.consistency) > known(polled.consistency)
 
 
 def test_daily_lists_are_read_whole_and_bursts_come_at_their_hour() -> None:
@@ -188,7 +189,7 @@ def test_what_cannot_be_simulated_is_refused(wrong: Scenario) -> None:
         simulate(wrong, DestinationSettings())
 
 
-@pytest.mark.parametrize("seed", [2030, 5029, 5040, 5109])
+@pytest.mark.parametrize("seed", [2030, 5029, 5040, 5109, 14354])
 def test_what_a_source_that_was_set_back_took_back_does_not_stay(seed: int) -> None:
     """Lives of the campaign in which it stayed: further changes, or other lists, soon hid it."""
     scenario = scenario_of(seed)
@@ -208,7 +209,7 @@ def test_old_copies_of_lists_are_noticed_each_time(seed: int) -> None:
     assert (measured.lies, measured.outcome) == (0, "converged")
 
 
-@pytest.mark.parametrize("seed", [10163, 10525, 10554])
+@pytest.mark.parametrize("seed", [10163, 10525, 10554, 30162])
 def test_changes_without_a_time_of_their_own_are_placed_by_what_tells_more(seed: int) -> None:
     """Lives in which `in sync` came too early.
 

@@ -252,8 +252,8 @@ EVENTS: Final = {
     ),
     "simulated": Event(
         meaning="A simulated run ended.",
-        always="seed name text consistency latency latency_95 efficiency requests received lies"
-        " state",
+        always="seed name text consistency? latency? latency_95? efficiency? requests? received?"
+        " lies state",
     ),
     "ready": Event(
         meaning="The server runs.",

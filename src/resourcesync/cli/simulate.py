@@ -2,35 +2,35 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
 
-from resourcesync.cli import options, words
+from resourcesync.cli import options, simulate_live, words
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputLostError, OutputOptions, Screen
-from resourcesync.cli.stopping import heard
 from resourcesync.cli.words import NORMAL, QUIET, Line
-from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.errors import StorageError
 from resourcesync.model import wording
 
 if TYPE_CHECKING:
     from resourcesync.wiring.simulating import Run, Summary
 
-_HOUR: Final = 3_600.0
+_EVENTS: Final = "events"
 _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "linked-data")
 
 
 @click.command("simulate")
-@click.argument("scenario", metavar="init|SCENARIO")
+@click.argument("scenario", metavar="init|SCENARIO", required=False, default="")
 @option(
     "--profile",
     type=click.Choice(_NAMES),
-    help="Begin with this scenario: for init, or in place of a file.",
+    help="Take this scenario: in place of a file, or for init to write.",
 )
 @option("--seed", type=click.IntRange(0), help="The seed, instead of the scenario's.")
 @option(
@@ -38,7 +38,8 @@ _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "l
     multiple=True,
     metavar="KEY=A,B,C",
     help="Take these values in turn, such as publish.rotate=5m,1h,1d; repeat for all combinations."
-    " variant=A,B takes values that the scenario has under one name.",
+    " variant=A,B takes values that the scenario has under one name. Commas in [], {} and quotes"
+    " do not part values.",
 )
 @option(
     "--repeat",
@@ -56,8 +57,8 @@ _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "l
 @option(
     "--live",
     is_flag=True,
-    help="Be the Source in real time, over HTTP, until a signal comes: for any client. SCENARIO may"
-    " be a configuration of the resync-simulator (YAML).",
+    help="Be the Source in real time, over HTTP, until a signal comes: for any client, the same as"
+    " in the simulation. SCENARIO may be a configuration of the resync-simulator (YAML).",
 )
 @option(
     "--bind",
@@ -67,13 +68,31 @@ _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "l
     help="With --live: where to listen.",
 )
 @option(
+    "--base-uri",
+    default="",
+    metavar="URI",
+    help="With --live: where clients find it, if that is not where it listens, such as"
+    " http://HOST:PORT/.",
+)
+@option(
+    "--speed",
+    type=click.FloatRange(0, 100_000, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="With --live: so many seconds pass in each second.",
+)
+@option(
     "--dialect",
     type=click.Choice(["1.1", "1.0"]),
     default="1.1",
     show_default=True,
-    help="With --live: the version of the format.",
+    help="With --live and YAML: the version of the format.",
 )
-@option("--no-lastmod", is_flag=True, help="With --live: list changes without lastmod.")
+@option(
+    "--no-lastmod",
+    is_flag=True,
+    help="With --live and YAML: list changes without lastmod.",
+)
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Simulate a Source and who follows it, and measure how well they do.
@@ -92,12 +111,19 @@ def command(output: OutputOptions, **values: Any) -> Job:
     counted from the end of the first pull on, whose requests have a column of their own. A lie
     would be to say "in sync" when it is not so; then the exit code is 1.
     """  # noqa: D301 - click's mark for lines that are not to be filled
+    simulate_live.check_options(click.get_current_context())
+    values["profile"] = _profile(click.get_current_context(), values)
     if values["scenario"] == "init":
-        return Job(command="simulate", output=output, work=lambda _: _init(values, output))
-    swept = dict(map(_swept, values["sweep"]))
+        if output.json:
+            raise click.UsageError("init writes a scenario to standard output, and nothing else")
+        return Job(command="simulate", output=output, work=lambda _: _init(values))
+    values["scenario"] = values["scenario"] or values["profile"]
+    swept = _swept(values)
 
     def work(screen: Screen) -> Outcome:
-        return _live(values, screen) if values["live"] else _simulate(values, swept, screen)
+        if values["live"]:
+            return simulate_live.serve(values, lambda: _written(values), screen)
+        return _simulate(values, swept, screen)
 
     return Job(
         command="simulate",
@@ -109,18 +135,53 @@ def command(output: OutputOptions, **values: Any) -> Job:
     )
 
 
-def _swept(text: str) -> tuple[str, list[str]]:
-    key, equals, told = text.partition("=")
-    if not (key and equals and told):
+def _profile(context: click.Context, values: Mapping[str, Any]) -> str | None:
+    """Return the profile that is to be taken, if one is."""
+    profile: str | None = values["profile"]
+    if not values["scenario"] and profile is None:
+        raise click.UsageError(
+            f"name a file or a profile ({', '.join(_NAMES)}), or init to write one", context
+        )
+    if profile is None or values["scenario"] in {"", "init"}:
+        return profile
+    if context.get_parameter_source("profile") is ParameterSource.ENVIRONMENT:
+        return None  # what is said here is nearer
+    raise click.UsageError(f"{values['scenario']} and --profile: take one of them", context)
+
+
+def _swept(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the values of the sweeps by their keys."""
+    found: dict[str, list[str]] = {}
+    for text in values["sweep"]:
+        key, told = _sweep(text)
+        if key in found:
+            raise click.UsageError(f"--sweep {key} is there twice; write it as {key}=A,B,C")
+        found[key] = told
+    if "seed" in found and values["seed"] is not None:
+        raise click.UsageError("--sweep seed=... and --seed: take one of them")
+    if "seed" in found and values["repeat"] > 1:
+        raise click.UsageError(
+            "--sweep seed=... and --repeat, which takes the seeds that follow: take one of them"
+        )
+    return found
+
+
+def _sweep(text: str) -> tuple[str, list[str]]:
+    from resourcesync.wiring.scenarios import values_of  # noqa: PLC0415 - help stays quick
+
+    key, _, told = text.partition("=")
+    key, values = key.strip(), values_of(told)
+    if not key or not all(values):
         raise click.UsageError("--sweep is written as KEY=A,B,C")
-    return key, told.split(",")
+    for value in values:
+        if values.count(value) > 1:
+            raise click.UsageError(f"--sweep {key} has the value {value} twice")
+    return key, values
 
 
-def _init(values: Mapping[str, Any], output: OutputOptions) -> Outcome:
+def _init(values: Mapping[str, Any]) -> Outcome:
     from resourcesync.simulator.profiles import PROFILES  # noqa: PLC0415 - help stays quick
 
-    if output.json:
-        raise click.UsageError("init writes a scenario to standard output, and nothing else")
     try:
         sys.stdout.write(PROFILES[values["profile"] or "museum"])
     except OSError as error:
@@ -132,25 +193,23 @@ def _simulate(
     values: Mapping[str, Any], swept: Mapping[str, Sequence[str]], screen: Screen
 ) -> Outcome:
     from resourcesync.wiring import machine, simulating  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.simulation_folder import results_folder  # noqa: PLC0415 - as above
 
     written, out, clock = _written(values), values["out"], machine.system_clock()
-    _check_out(out)
+    tasks = simulating.planned(written, swept, repeat=values["repeat"], seed=values["seed"])
     began = clock.monotonic()
     runs: list[Run] = []
-    for run in simulating.sweep(
-        written,
-        swept,
-        repeat=values["repeat"],
-        seed=values["seed"],
-        out=out,
-        jobs=values["jobs"],
-    ):
-        runs.append(run)
-        screen.report("simulated", _fields(run))
-    summaries = simulating.summarise(runs)
+    with nullcontext() if out is None else results_folder(out) as work:
+        events = None if work is None else work / _EVENTS
+        with closing(simulating.live(tasks, events=events, jobs=values["jobs"])) as lives:
+            for run in lives:
+                runs.append(run)
+                screen.report("simulated", _fields(run))
+        summaries = simulating.summarise(runs)
+        if work is not None:
+            _write(work, runs, summaries, written)
     lines = [*_table(summaries), _last(len(runs), clock.monotonic() - began)]
     if out is not None:
-        _write(out, runs, summaries, written)
         lines.append(Line(f"{out}/report.html, summary.csv, events.ndjson.gz", "Wrote", QUIET))
     wrong = [it for it in runs if it.measured.lies or it.measured.outcome == "silently wrong"]
     lines += [
@@ -162,52 +221,16 @@ def _simulate(
     return Outcome(exit=code, closing=tuple(lines), fields=fields)
 
 
-def _live(values: Mapping[str, Any], screen: Screen) -> Outcome:
-    """Be the Source until a signal comes; that is how it is meant to end."""
-    from resourcesync.model.vocabulary import Dialect  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import live, machine  # noqa: PLC0415 - help stays quick
-
-    path = Path(values["scenario"])
-    is_profile = not path.exists() and not path.suffix
-    settings = live.settings_of(_written(values)) if is_profile else live.live_settings(path)
-    settings = replace(
-        settings, dialect=Dialect(values["dialect"]), tells_lastmod=not values["no_lastmod"]
-    )
-    (host, port), clock = values["bind"], machine.system_clock()
-    seed = 1 if values["seed"] is None else values["seed"]
-    try:
-        with live.serve_live(settings, host=host, port=port, seed=seed, clock=clock) as uri:
-            pull = f"resourcesync pull {uri} ./copy"
-            screen.report("ready", {"uri": uri, "pull": pull, "tree": values["scenario"]})
-            while True:
-                clock.sleep(_HOUR)
-    except KeyboardInterrupt as stop:
-        heard(stop)
-    return Outcome(closing=(Line("no longer served", "Stopped", QUIET),))
-
-
 def _written(values: Mapping[str, Any]) -> dict[str, Any]:
     from resourcesync.simulator.profiles import PROFILES  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import scenarios  # noqa: PLC0415 - help stays quick
 
     name = values["scenario"]
     if values["profile"]:
-        raise click.UsageError("--profile is for init; a profile is run by its name")
-    if name in PROFILES and not Path(name).exists():
+        return scenarios.parse(PROFILES[values["profile"]], values["profile"])
+    if name in PROFILES and not Path(name).is_file():
         return scenarios.parse(PROFILES[name], name)
     return scenarios.read(Path(name))
-
-
-def _check_out(out: Path | None) -> None:
-    """Refuse a folder that has something, before anything is simulated."""
-    if out is None:
-        return
-    try:
-        if out.is_dir() and any(out.iterdir()):
-            raise ConfigurationError(f"{out} is not empty", hint="name a folder that is not there")
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"cannot use {out}: {error.strerror}") from error
 
 
 def _write(
@@ -217,7 +240,7 @@ def _write(
     from resourcesync.wiring import simulating  # noqa: PLC0415 - help stays quick
 
     simulating.write_table(runs, out / "summary.csv")
-    simulating.join_events(out / "events", out / "events.ndjson.gz")
+    simulating.join_events(out / _EVENTS, out / "events.ndjson.gz")
     try:
         (out / "report.html").write_text(page_of(summaries, written), encoding="utf-8")
     except OSError as error:
@@ -249,13 +272,23 @@ def _row(it: "Summary") -> list[str]:
     return [
         *it.values.values(),
         it.destination,
-        f"{it.mean('consistency'):.4f}" + (f" ± {spread:.4f}" if spread else ""),
-        f"{wording.span(it.mean('latency'))} / {wording.span(it.mean('latency_95'))}",
-        f"{it.mean('efficiency'):.3f}",
-        f"{it.mean('requests'):,.0f}",
-        f"{it.mean('first_requests'):,.0f}",
+        _figure(it, "consistency", ".4f") + (f" ± {spread:.4f}" if spread else ""),
+        f"{_span(it, 'latency')} / {_span(it, 'latency_95')}",
+        _figure(it, "efficiency", ".3f"),
+        _figure(it, "requests", ",.0f"),
+        _figure(it, "first_requests", ",.0f"),
         ended,
     ]
+
+
+def _figure(it: "Summary", name: str, form: str) -> str:
+    mean = it.mean(name)
+    return "-" if mean is None else format(mean, form)
+
+
+def _span(it: "Summary", name: str) -> str:
+    mean = it.mean(name)
+    return "-" if mean is None else wording.span(mean)
 
 
 def _last(runs: int, seconds: float) -> Line:

@@ -1,11 +1,12 @@
 """What a simulation came to, as one HTML page that needs nothing else."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync import __version__
+from resourcesync.cli.simulation_again import again
 from resourcesync.cli.simulation_plots import Bar, bars, shares, times
 from resourcesync.model import wording
 from resourcesync.server.dashboard.layout import card, outcome, row, table
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from resourcesync.simulator.scenario import Scenario
     from resourcesync.wiring.simulating import Summary
 
+_NONE: Final = "none"
 _MOST_LINES: Final = 4
+_MOST_SEEDS: Final = 3
 _MOST_ROWS: Final = 24
 _GAPS: Final = tuple(digit * 10.0**power for power in (-4, -3, -2, -1) for digit in (1, 2, 5))
 _MORE_STYLE: Final = """
@@ -48,15 +51,16 @@ def page_of(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> str:
         tag("style", Markup(STYLE + _MORE_STYLE)),
     )
     seeds = wording.counted(max((len(it.runs) for it in summaries), default=0), "seed")
+    said = f"Each figure is the mean of {seeds}, without those that have none; ± is its standard"
     body = tag(
         "main",
         tag("h1", "A simulation"),
-        tag("p", f"Each figure is the mean of {seeds}; ± is its standard error.", class_="muted"),
+        tag("p", f"{said} error.", class_="muted"),
         card(_table(summaries), title="Figures", look="wide"),
         _compared(summaries, names) if len(summaries) > 1 else None,
         tag("div", list(_over_time(summaries, names, written)), class_="plots"),
         card(_definitions(), title="What is counted"),
-        card(tag("pre", [(it, Markup("\n")) for it in _scenario(written)]), title="The scenario"),
+        card(list(again(summaries, written)), title="The scenario, and how to do it again"),
     )
     foot = tag("footer", f"resourcesync {__version__}. All times are UTC.")
     whole = tag("html", tag("head", head), tag("body", body, foot), lang="en")
@@ -89,7 +93,7 @@ def _table(summaries: "Sequence[Summary]") -> Markup:
 
 
 _HEADS: Final = (
-    *("#Consistency", "#Latency, median / 95 %", "#Efficiency", "#Requests", "#Received"),
+    *("Seeds", "#Consistency", "#Latency, median / 95 %", "#Efficiency", "#Requests", "#Received"),
     *("#First pull", "#Changes", "#Lies", "Ended"),
 )
 
@@ -97,14 +101,16 @@ _HEADS: Final = (
 def _cells(it: "Summary") -> Iterator[Piece]:
     yield from it.values.values()
     yield it.destination
-    spread = f" ± {it.spread('consistency'):.4f}" if len(it.runs) > 1 else ""
-    yield f"{it.mean('consistency'):.4f}{spread}"
+    yield _seeds(it)
+    spread = f" ± {it.spread('consistency'):.4f}" if len(it.known("consistency")) > 1 else ""
+    yield _figure(it, "consistency", ".4f") + spread
     yield f"{_span(it, 'latency')} / {_span(it, 'latency_95')}"
-    yield f"{it.mean('efficiency'):.3f}"
-    yield f"{it.mean('requests'):,.0f}"
-    yield wording.size(round(it.mean("received")))
-    yield f"{it.mean('first_requests'):,.0f} in {_span(it, 'first')}"
-    yield f"{it.mean('changes'):,.0f}"
+    yield _figure(it, "efficiency", ".3f")
+    yield _figure(it, "requests", ",.0f")
+    received = it.mean("received")
+    yield _NONE if received is None else wording.size(round(received))
+    yield _first(it)
+    yield _figure(it, "changes", ",.0f")
     lies = sum(run.measured.lies for run in it.runs)
     yield wording.count(lies)
     ended = [run.measured.outcome for run in it.runs]
@@ -114,8 +120,30 @@ def _cells(it: "Summary") -> Iterator[Piece]:
     ]
 
 
+def _seeds(it: "Summary") -> str:
+    seeds = [run.seed for run in it.runs]
+    if len(seeds) > _MOST_SEEDS and seeds == list(range(seeds[0], seeds[0] + len(seeds))):
+        return f"{seeds[0]} to {seeds[-1]}"
+    return ", ".join(map(str, seeds))
+
+
+def _first(it: "Summary") -> str:
+    """Return what the first pull took, and of how many seeds, where not of all."""
+    many = len(it.known("first"))
+    if not many:
+        return "never ended"
+    some = "" if many == len(it.runs) else f", {many} of {wording.counted(len(it.runs), 'seed')}"
+    return f"{_figure(it, 'first_requests', ',.0f')} in {_span(it, 'first')}{some}"
+
+
+def _figure(it: "Summary", figure: str, form: str) -> str:
+    mean = it.mean(figure)
+    return _NONE if mean is None else format(mean, form)
+
+
 def _span(it: "Summary", figure: str) -> str:
-    return wording.span(it.mean(figure))
+    mean = it.mean(figure)
+    return _NONE if mean is None else wording.span(mean)
 
 
 # --- plots ---
@@ -127,21 +155,19 @@ def _compared(summaries: "Sequence[Summary]", names: Sequence[str]) -> Markup:
 
     def shown(figure: str, form: str) -> list[Bar]:
         return [
-            Bar(name=name, value=it.mean(figure), text=format(it.mean(figure), form))
+            Bar(name=name, value=it.mean(figure), text=_figure(it, figure, form))
             for it, name in rows
         ]
 
-    unequal = [
-        Bar(name=name, value=share, text=f"{share * 100:.3g} %")
-        for it, name in rows
-        for share in (1 - it.mean("consistency"),)
-    ]
+    unequal = [_unequal(name, it.mean("consistency")) for it, name in rows]
     waited = [
         Bar(
             name=name,
             value=it.mean("latency"),
             more=it.mean("latency_95"),
-            text=f"{_span(it, 'latency')} / {_span(it, 'latency_95')}",
+            text=f"{_span(it, 'latency')} / {_span(it, 'latency_95')}"
+            if it.known("latency")
+            else _NONE,
         )
         for it, name in rows
     ]
@@ -154,30 +180,39 @@ def _compared(summaries: "Sequence[Summary]", names: Sequence[str]) -> Markup:
     return tag("div", [card(it) for it in figures], class_="plots")
 
 
+def _unequal(name: str, consistency: float | None) -> Bar:
+    if consistency is None:
+        return Bar(name=name, value=None, text=_NONE)
+    return Bar(name=name, value=1 - consistency, text=f"{(1 - consistency) * 100:.3g} %")
+
+
 def _over_time(
     summaries: "Sequence[Summary]", names: Sequence[str], written: Mapping[str, Any]
 ) -> Iterator[Markup]:
-    """Yield consistency over time, some rows in each plot, all on one scale."""
-    found = [(it, name, _mean_series(it)) for it, name in zip(summaries, names, strict=True)]
-    known = [value for _, _, values in found for value in values]
+    """Yield consistency over time, some rows in each plot, all on one scale.
+
+    Rows that begin together and take equally long are in one plot.
+    """
+    spans: dict[tuple[datetime, float], list[Series]] = {}
+    for it, name in list(zip(summaries, names, strict=True))[:_MOST_ROWS]:
+        scenario = _scenario_of(written, it.values)
+        row = Series(name=name, values=_mean_series(it))
+        spans.setdefault((scenario.start, scenario.duration), []).append(row)
+    known = [it for rows in spans.values() for row in rows for it in row.values if it is not None]
     floor = _floor(min(known, default=1.0))
-    for begin in range(0, min(len(found), _MOST_ROWS), _MOST_LINES):
-        some = found[begin : begin + _MOST_LINES]
-        points = max(len(values) for _, _, values in some)
-        if not points:
-            continue
-        scenario = _scenario_of(written, some[0][0].values)
-        plot = Plot(
-            title="Consistency over time",
-            since=scenario.start,
-            step=timedelta(seconds=scenario.duration / points),
-            series=tuple(
-                Series(name=name, values=(*values, *[None] * (points - len(values))))
-                for _, name, values in some
-            ),
-            form=lambda value: f"{value:.5g}",
-        )
-        yield card(lines(plot, floor_=floor, ceiling=1.0))
+    for (start, duration), rows in spans.items():
+        for begin in range(0, len(rows), _MOST_LINES):
+            some = tuple(rows[begin : begin + _MOST_LINES])
+            step = timedelta(seconds=duration / max(len(it.values) for it in some))
+            told = f", {wording.span(duration)}" if len(spans) > 1 else ""
+            plot = Plot(
+                title=f"Consistency over time{told}",
+                since=start,
+                step=step,
+                series=some,
+                form=lambda value: f"{value:.5g}",
+            )
+            yield card(lines(plot, floor_=floor, ceiling=1.0))
 
 
 def _scenario_of(written: Mapping[str, Any], values: Mapping[str, str]) -> "Scenario":
@@ -192,9 +227,11 @@ def _floor(least: float) -> float:
     return 1.0 - next((gap for gap in _GAPS if gap >= 1.0 - least), 1.0)
 
 
-def _mean_series(it: "Summary") -> tuple[float, ...]:
-    columns = zip(*(run.measured.series for run in it.runs), strict=False)
-    return tuple(fmean(column) for column in columns)
+def _mean_series(it: "Summary") -> tuple[float | None, ...]:
+    """Return the mean over time of the seeds whose first pull had ended by then."""
+    columns = zip(*(run.measured.series for run in it.runs), strict=True)
+    known = ([it for it in column if it is not None] for column in columns)
+    return tuple(fmean(some) if some else None for some in known)
 
 
 # --- words ---
@@ -204,31 +241,21 @@ def _definitions() -> Markup:
     return tag("dl", [(tag("dt", name), tag("dd", text)) for name, text in DEFINITIONS.items()])
 
 
-def _scenario(written: Mapping[str, Any], place: str = "") -> Iterator[str]:
-    """Yield what the scenario says, a line for each value."""
-    for key, value in written.items():
-        name = f"{place}{key}"
-        if isinstance(value, dict):
-            yield from _scenario(value, f"{name}.")
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
-            for number, it in enumerate(value):
-                yield from _scenario(it, f"{name}[{number}].")
-        else:
-            yield f"{name} = {value!r}"
-
-
 DEFINITIONS: Final = {
-    "From when on": "All but the first pull is counted from the end of the first pull on.",
+    "From when on": "All but the first pull is counted from the end of the first pull on, until the"
+    " duration is over. Where no first pull ended, and where no change came, there is no figure.",
     "Consistency": "The share of the resources, of those that the origin has or the Destination"
-    " holds, that are equal on both sides; the mean over time.",
+    " holds, that are equal on both sides; the mean over time. Drawn over time, it begins when the"
+    " first pull had ended.",
     "Latency": "From a change at the origin until the Destination has that version of the resource,"
     " or a later one; or has it no more, if it is gone. Changes that did not come before the end"
-    " have none.",
+    " have none. A resource that is set back with its Source changes, too.",
     "Efficiency": "Bytes of resources that were put in place, of all bytes received: documents, the"
     " rest of packages, header fields and answers that brought nothing are received too.",
     "Requests": "All that were sent, also those that got no answer or nothing new.",
     "First pull": "Its requests, and how long it took.",
-    "Lies": "How often a Destination called itself in sync and was not. It must be 0.",
+    "Lies": "How often a Destination called itself in sync and was not, also after the end, when"
+    " all was quiet. It must be 0.",
     "Ended": "Converged: equal at the end, when all was quiet. Waiting: not equal, and it said so."
     " Silently wrong: not equal, and it said that it was.",
 }

@@ -9,10 +9,10 @@ from resourcesync.server.dashboard.markup import Markup, tag
 
 _WIDTH: Final = 520
 _LEFT: Final = 148
-_RIGHT: Final = 96
+_RIGHT: Final = 112
 _ROW: Final = 26
 _AXIS: Final = 24
-_LETTERS: Final = 20
+_LETTERS: Final = 17
 _TIMES: Final = (
     *((0.1, "0.1 s"), (1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min")),
     *((3_600.0, "1 h"), (86_400.0, "1 d"), (864_000.0, "10 d")),
@@ -30,13 +30,13 @@ class Bar:
 
     Attributes:
         name: Of the row.
-        value: What is drawn.
+        value: What is drawn; ``None`` for nothing but the text.
         more: Up to where a line goes on; ``None`` for no line.
         text: What is written beside it.
     """
 
     name: str
-    value: float
+    value: float | None
     more: float | None = None
     text: str
 
@@ -49,10 +49,13 @@ def bars(title: str, rows: Sequence[Bar], *, most: float = 0.0) -> Markup:
         rows: The values.
         most: The end of the scale; the greatest value where it is not said.
     """
-    end = most or max((it.value for it in rows), default=0.0) or 1.0
+    end = most or max((it.value or 0.0 for it in rows), default=0.0) or 1.0
     room = _WIDTH - _LEFT - _RIGHT
 
     def bar(it: Bar, y: int) -> Iterator[Markup]:
+        if it.value is None:
+            yield _nothing(it, y)
+            return
         width = max(room * it.value / end, 1.0)
         yield tag("rect", _told(it), x=_LEFT, y=y - 8, width=width, height=16, rx=2, class_="s0")
         yield tag("text", it.text, x=_LEFT + width + 6, y=y + 4)
@@ -82,6 +85,9 @@ def _dots(title: str, rows: Sequence[Bar], known: Marks) -> Markup:
         return _LEFT + room * log10(max(value, begin) / begin) / log10(end / begin)
 
     def dot(it: Bar, y: int) -> Iterator[Markup]:
+        if it.value is None:
+            yield _nothing(it, y)
+            return
         if it.more is not None:
             yield tag("line", x1=x(it.value), x2=x(it.more), y1=y, y2=y, class_="line l0")
             yield tag("line", x1=x(it.more), x2=x(it.more), y1=y - 5, y2=y + 5, class_="line l0")
@@ -123,6 +129,10 @@ def _figure(
         class_="plot",
     )
     return tag("figure", tag("figcaption", title), picture)
+
+
+def _nothing(it: Bar, y: int) -> Markup:
+    return tag("text", it.text, x=_LEFT + 6, y=y + 4)
 
 
 def _told(it: Bar) -> Markup:

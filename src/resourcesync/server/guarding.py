@@ -16,6 +16,12 @@ from resourcesync.server.joining import JoiningTransport
 SPARE: Final = 50
 """Connections that are still answered, with 503, beyond those that may be."""
 
+DROP: Final = "resourcesync.drop"
+"""The key in ASGI's state of what drops the connection of a request, unanswered.
+
+For servers that are to fail on purpose.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -62,7 +68,8 @@ class Guard(asyncio.Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         make = cast("Callable[..., Any]", AutoHTTPProtocol)
-        self._inner: Any = make(config=config, server_state=server_state, app_state=app_state)
+        state = {**app_state, DROP: self.drop}
+        self._inner: Any = make(config=config, server_state=server_state, app_state=state)
         self._limits = config.limits
         self._spared = config.spared
         self._connections: set[object] = server_state.connections
@@ -106,6 +113,11 @@ class Guard(asyncio.Protocol):
                 self._transport.abort()
                 return
         self._inner.data_received(data)
+
+    def drop(self) -> None:
+        """Close the connection at once; what was not sent yet is lost."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def eof_received(self) -> None:
         """Pass the end of the client's sending on."""

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Final, Self
+from weakref import WeakSet
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import Installation, Part, Removal, Staged
+from resourcesync.simulator.dying import Crash, Fate
 
 _IN_MEMORY: Final = 1 << 22
 """Bytes on their way that are in memory; more, such as a package, are in a file."""
@@ -26,13 +28,18 @@ class SimulatedCopies:
 
     Args:
         on_change: Told of each copy that comes or goes.
+        fate: What befalls the process and its disk.
     """
 
-    def __init__(self, on_change: OnChange) -> None:
+    def __init__(self, on_change: OnChange, fate: Fate) -> None:
         self._on_change = on_change
+        self._fate = fate
         self._held: dict[str, tuple[str, int, tuple[Digest, ...]]] = {}
         self._number = 0
+        self._staged = WeakSet["SimulatedStaged"]()
         self._trash = 0
+        self.installed = 0
+        """Bytes of all copies that were put in place, also by a run that died afterwards."""
 
     def held(self) -> dict[str, str]:
         """Return the SHA-256 of each copy, by path."""
@@ -40,8 +47,15 @@ class SimulatedCopies:
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> "SimulatedStaged":
         """Start a copy; nothing of an earlier run is left of it."""
-        del of
-        return SimulatedStaged(algorithms)
+        staged = SimulatedStaged(algorithms, lambda: self._fate.check_room(of))
+        self._staged.add(staged)
+        return staged
+
+    def forget_staged(self) -> None:
+        """Lose what is on its way, as a process does that dies."""
+        for staged in list(self._staged):
+            staged.discard()
+        self._staged.clear()
 
     def stage_copy(self, path: str, algorithms: Sequence[str]) -> "SimulatedStaged | None":
         """Return ``None``: the bytes of a copy are not kept."""
@@ -50,7 +64,17 @@ class SimulatedCopies:
 
     def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
         """Put a batch in place; return for each its signature."""
-        return [self._install(it.path, it.staged) for it in batch]
+        survivors = self._fate.survivors(len(batch))
+        if survivors is not None:
+            for number in sorted(survivors):
+                self._install(batch[number].path, batch[number].staged)
+            raise Crash
+        done = list[str | StorageError]()
+        for it in batch:
+            self._fate.step(it.path)
+            done.append(self._install(it.path, it.staged))
+        self._fate.step(batch[-1].path if batch else "")
+        return done
 
     def made_way(self) -> list[tuple[str, str]]:
         """Return nothing: nobody else writes here."""
@@ -59,7 +83,12 @@ class SimulatedCopies:
     def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
         """Remove a batch; return for each where it went, empty when nothing was there."""
         del reason
-        return [self._remove(it) for it in batch]
+        done = list[str | StorageError]()
+        for it in batch:
+            self._fate.step(it.path)
+            done.append(self._remove(it))
+        self._fate.step(batch[-1].path if batch else "")
+        return done
 
     @contextmanager
     def looking(self) -> Iterator[Self]:
@@ -102,6 +131,7 @@ class SimulatedCopies:
         length, digests = staged.seal()
         staged.discard()
         self._number += 1
+        self.installed += length
         self._held[path] = (str(self._number), length, digests)
         self._on_change(path, _sha256(digests))
         return str(self._number)
@@ -123,9 +153,11 @@ class SimulatedStaged:
 
     Args:
         algorithms: Digests to compute.
+        check_room: Raises where there is no room for more bytes.
     """
 
-    def __init__(self, algorithms: Sequence[str]) -> None:
+    def __init__(self, algorithms: Sequence[str], check_room: Callable[[], None]) -> None:
+        self._check_room = check_room
         self._algorithms = tuple(algorithms)
         self._file = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - as long as this
         self._sealed: tuple[int, tuple[Digest, ...]] | None = None
@@ -139,7 +171,12 @@ class SimulatedStaged:
         """Take note of nothing: a part is never gone on from."""
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes."""
+        """Take the next bytes.
+
+        Raises:
+            DiskFullError: There is no room for them.
+        """
+        self._check_room()
         self._file.write(chunk)
 
     def restart(self) -> None:

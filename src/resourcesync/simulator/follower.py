@@ -11,7 +11,8 @@ from resourcesync.destination.reports import RunReport
 from resourcesync.errors import ResourceSyncError
 from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.copies import OnChange, SimulatedCopies
-from resourcesync.simulator.network import Crash, SimulatedNetwork
+from resourcesync.simulator.dying import Crash, Fate, mortal
+from resourcesync.simulator.network import SimulatedNetwork
 from resourcesync.simulator.origin import BASE
 
 _IN_MEMORY: Final = 1 << 24
@@ -26,6 +27,7 @@ class Follower:
         options: How it pulls.
         clock: Time.
         on_change: Told of each copy that comes or goes.
+        fate: What befalls it while it writes.
     """
 
     def __init__(
@@ -35,21 +37,25 @@ class Follower:
         options: PullOptions,
         clock: SimulatedClock,
         on_change: OnChange,
+        *,
+        fate: Fate,
     ) -> None:
         self.pulls = 0
+        """How many pulls have ended."""
         self.failed = 0
+        """Those of them that ended with an error."""
         self.crashes = 0
-        self.useful = 0
+        """Those of them in which the Destination died."""
         self._folder = folder
         self._network = network
         self._clock = clock
         self._options = options
-        self.copies = SimulatedCopies(on_change)
+        self._fate = fate
+        self.copies = SimulatedCopies(on_change, fate)
         self._mirror = MirrorFolder(folder, clock)
 
     def pull(self) -> RunReport | ResourceSyncError | None:
         """Pull once; return how it ended, ``None`` when the Destination died meanwhile."""
-        self.pulls += 1
         try:
             report = self._destination().pull(BASE, self._options)
         except Crash:
@@ -59,7 +65,8 @@ class Follower:
         except ResourceSyncError as error:
             self.failed += 1
             return error
-        self.useful += report.useful
+        finally:
+            self.pulls += 1
         return report
 
     def close(self) -> None:
@@ -67,6 +74,7 @@ class Follower:
         self._mirror.close()
 
     def _begin_anew(self) -> None:
+        self.copies.forget_staged()
         self._mirror.close()
         self._mirror = MirrorFolder(self._folder, self._clock)
 
@@ -78,7 +86,7 @@ class Follower:
                 folder=str(self._folder),
                 fetcher=self._network,
                 copies=self.copies,
-                state=state,
+                state=mortal(state, self._fate),
                 clock=self._clock,
                 report=lambda _event, _fields: None,
                 scratch=_scratch,

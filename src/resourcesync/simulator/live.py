@@ -1,17 +1,16 @@
-"""The simulated Source in real time: what any client may follow over HTTP.
+"""The Source that the resync-simulator is, in real time, as its configuration says.
 
-It serves what the resync-simulator serves, at the same paths: resources that are numbered, a
-Resource List of what is there now, and a Change List of the last changes. Nothing waits: what is
-due happens when somebody asks.
+It serves the same at the same paths: resources that are numbered, a Resource List of what is there
+now, and a Change List of the last changes. Nothing waits: what is due happens when somebody asks.
 """
 
 import hashlib
 import random
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from email.utils import format_datetime
 from html import escape
 from typing import Final
 
@@ -22,6 +21,7 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import floor_to_second
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect, Relation
+from resourcesync.simulator.living import PAGE, PLAIN, LiveAnswer
 
 WELL_KNOWN: Final = ".well-known/resourcesync"
 CAPABILITIES: Final = "capabilitylist.xml"
@@ -62,39 +62,13 @@ class LiveSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveAnswer:
-    """What is answered.
-
-    Attributes:
-        status: Of HTTP.
-        media_type: Of the body.
-        body: The bytes.
-        lastmod: When the resource changed; ``None`` for documents.
-    """
-
-    status: int
-    media_type: str
-    body: bytes
-    lastmod: datetime | None = None
-
-    @property
-    def headers(self) -> list[tuple[str, str]]:
-        """Header fields that belong to it."""
-        fields = [("content-type", self.media_type), ("content-length", str(len(self.body)))]
-        if self.lastmod is not None:
-            fields.append(("last-modified", format_datetime(self.lastmod, usegmt=True)))
-            fields.append(("etag", f'"{_md5(self.body)}"'))
-        return fields
-
-
-@dataclass(frozen=True, slots=True)
 class _Held:
     length: int
     lastmod: datetime
 
 
 class LiveSource:
-    """A Source that changes as time passes.
+    """A Source that changes as time passes. It may be asked by several threads.
 
     Args:
         settings: How it behaves.
@@ -113,6 +87,7 @@ class LiveSource:
         self._due = now + timedelta(seconds=settings.change_delay)
         self._began = now
         self._changes: deque[Change] = deque(maxlen=settings.max_changes)
+        self._lock = threading.Lock()
         self.events = 0
         for _ in range(settings.number_of_resources):
             self._create(now)
@@ -134,7 +109,11 @@ class LiveSource:
             path: Below the root, without a slash at its beginning.
             now: The present moment, UTC.
         """
-        self.pass_until(now)
+        with self._lock:
+            self.pass_until(now)
+            return self._answer(path, now)
+
+    def _answer(self, path: str, now: datetime) -> LiveAnswer:
         settings = self._settings
         documents: Mapping[str, Callable[[], tuple[Header, Iterable[Entry]]]] = {
             WELL_KNOWN: self._description,
@@ -145,15 +124,17 @@ class LiveSource:
         if path in documents:
             header, entries = documents[path]()
             chunks = writing.write(header, entries, settings.dialect)
-            return LiveAnswer(200, _XML, b"".join(chunks))
+            body = b"".join(chunks)
+            return LiveAnswer(media_type=_XML, body=body, etag=_tag(body))
         if path in ("", _RESOURCES):
-            return LiveAnswer(200, "text/html; charset=utf-8", self._page(path).encode())
+            return LiveAnswer(media_type=PAGE, body=self._page(path).encode())
         place, _, name = path.partition("/")
         number = int(name) if name.isascii() and name.isdigit() and len(name) < 16 else 0  # noqa: PLR2004
         held = self._held.get(number) if place == _RESOURCES else None
         if held is None:
-            return LiveAnswer(404, "text/plain; charset=utf-8", b"there is nothing\n")
-        return LiveAnswer(200, "text/plain", _payload(number, held.length), held.lastmod)
+            return LiveAnswer(status=404, media_type=PLAIN, body=b"There is nothing here.\n")
+        body = _payload(number, held.length)
+        return LiveAnswer(media_type="text/plain", body=body, etag=_tag(body), lastmod=held.lastmod)
 
     # --- what happens ---
 
@@ -186,6 +167,8 @@ class LiveSource:
         resource = Resource(uri=self._uri(f"{_RESOURCES}/{number}"))
         if kind is not ChangeKind.DELETED:
             resource = self._resource(number)
+            if not self._settings.tells_lastmod:
+                resource = replace(resource, lastmod=None)
         self._changes.append(Change(kind=kind, time=now, resource=resource))
 
     # --- what is told of it ---
@@ -194,7 +177,7 @@ class LiveSource:
         held = self._held[number]
         return Resource(
             uri=self._uri(f"{_RESOURCES}/{number}"),
-            lastmod=held.lastmod if self._settings.tells_lastmod else None,
+            lastmod=held.lastmod,
             length=held.length,
             digests=(Digest("md5", _md5(_payload(number, held.length))),),
             media_type="text/plain",
@@ -234,8 +217,8 @@ class LiveSource:
 
     def _page(self, path: str) -> str:
         sample = sorted(self._held)
-        if len(sample) > _SAMPLE:
-            sample = sorted(self._luck.sample(sample, _SAMPLE))
+        # Evenly, and not by chance: looking changes nothing of what is drawn later.
+        sample = sample[:: -(-len(sample) // _SAMPLE) or 1]
         links = [f'<li><a href="{self._uri(f"{_RESOURCES}/{it}")}">{it}</a></li>' for it in sample]
         lists = [WELL_KNOWN, CAPABILITIES, self._settings.resource_list, self._settings.change_list]
         named = [f'<li><a href="{self._uri(it)}">{escape(it)}</a></li>' for it in lists]
@@ -248,6 +231,10 @@ def _payload(number: int, length: int) -> bytes:
     """Return the bytes of a resource: its name again and again, filled up with ``x``."""
     name = str(number).encode()
     return (name * (length // len(name))).ljust(length, b"x")
+
+
+def _tag(content: bytes) -> str:
+    return f'"{_md5(content)}"'
 
 
 def _md5(content: bytes) -> str:

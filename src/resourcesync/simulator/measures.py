@@ -1,13 +1,15 @@
 """Consistency, latency and efficiency of one Destination, counted while time passes.
 
 All is counted from the end of the first pull on, which has figures of its own: a first copy costs
-the same whatever follows.
+the same whatever follows. Nothing is counted after the end of the run, though more happens then to
+see how it ends. What was never measured has no figure: ``None``, which is not 0.
 
 - *Consistency*: the share of the resources, of those that the origin has or the Destination holds,
   that are equal on both sides; the mean over time.
 - *Latency* of a change: the seconds from when it happened at the origin until the Destination has
   that version, or a later one, of the resource; or has it no more, if it is gone. Changes that did
-  not come before the end have none: ``changes`` less ``synchronized`` are so many.
+  not come before the end have none: ``changes`` less ``synchronized`` are so many. A resource that
+  is set back with its Source changes, too.
 - *Efficiency*: the bytes of resources that were put in place, of all bytes that were received.
 
 These are the three measures of the simulations of 2013 (arXiv:1306.1073), counted as said here.
@@ -25,42 +27,46 @@ ABSENT = ""
 class Measured:
     """What one run of one Destination came to.
 
+    Where no first pull had ended, the figures from ``consistency`` to ``useful`` and from ``first``
+    on are ``None``.
+
     Attributes:
         consistency: 0 to 1.
-        latency, latency_95: Median and 95th percentile, in seconds.
-        efficiency: 0 to 1.
+        latency, latency_95: Median and 95th percentile, in seconds; ``None`` where no change came.
+        efficiency: 0 to 1; ``None`` where nothing was received.
         requests: Requests sent after the first pull.
         received: Bytes received after it.
         useful: Of them, those of resources that were put in place.
         changes: Changes at the origin, after it.
         synchronized: Of them, those that came to the Destination, themselves or by a later one.
-        pulls, failed: Pulls, and those of them that ended with an error.
-        crashes: How often the Destination died.
-        lies: How often it called itself in sync and was not: this must be 0.
+        pulls, failed: Pulls that had ended, and those of them that ended with an error.
+        crashes: Those of them in which the Destination died.
+        lies: How often it called itself in sync and was not, also when all was quiet: this must
+            be 0.
         outcome: ``converged``, ``waiting`` or ``silently wrong``, at the end, when all was quiet.
         first: Seconds until the first pull had ended.
         first_requests, first_received: Requests and bytes until the first pull had ended.
-        series: Consistency at equal distances of time.
+        series: Consistency at equal distances of time; ``None`` until the first pull had ended.
     """
 
-    consistency: float
-    latency: float
-    latency_95: float
-    efficiency: float
-    requests: int
-    received: int
-    useful: int
-    changes: int
-    synchronized: int
+    consistency: float | None = None
+    latency: float | None = None
+    latency_95: float | None = None
+    efficiency: float | None = None
+    requests: int | None = None
+    received: int | None = None
+    useful: int | None = None
+    changes: int = 0
+    synchronized: int = 0
     pulls: int
     failed: int
     crashes: int
-    lies: int
-    outcome: str
-    first: float
-    first_requests: int
-    first_received: int
-    series: tuple[float, ...] = field(default=(), repr=False)
+    lies: int = 0
+    outcome: str = ""
+    first: float | None = None
+    first_requests: int | None = None
+    first_received: int | None = None
+    series: tuple[float | None, ...] = field(default=(), repr=False)
 
 
 class Comparison:
@@ -81,13 +87,13 @@ class Comparison:
         self.changes = 0
         self._waiting: dict[str, list[tuple[float, str]]] = {}
         self._history: dict[str, list[tuple[float, str]]] = {}
-        self._since: float | None = None
-        self.began = 0.0
-        """When the first pull had ended, in seconds; 0 when none has."""
+        self._since = 0.0
+        self.began: float | None = None
+        """When the first pull had ended, in seconds; ``None`` when none has."""
         self._sum = 0.0
-        self._every = duration / points
-        self._series: list[float] = []
-        self._partial = 0.0
+        self._points = points
+        self._duration = duration
+        self._series: list[float | None] = []
 
     def fill(self, there: dict[str, str]) -> None:
         """Begin with what the origin has."""
@@ -98,7 +104,7 @@ class Comparison:
         """Take note of a change at the origin; ``ABSENT`` for what is gone."""
         self._pass(at)
         self._history.setdefault(name, []).append((at, self._there.get(name, ABSENT)))
-        if self._since is not None:
+        if self.began is not None:
             self.changes += 1
             self._waiting.setdefault(name, []).append((at, digest))
         self._put(self._there, name, digest)
@@ -116,28 +122,28 @@ class Comparison:
             self._waiting[name] = waiting[places[-1] + 1 :]
         self._judge(name, at)
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether the first pull has ended."""
-        return self._since is not None
-
     def begin(self, at: float) -> None:
         """Count from now on: the first pull has ended."""
-        self._since = self.began = at
+        self._pass(at)
+        self.began = at
 
     def is_true(self, as_of: float, at: float) -> bool:
         """Whether all copies are as the origin was at some time from ``as_of`` on until now."""
         return all(self._was(name, as_of) for name in self.wrong) and at >= as_of
 
-    def consistency(self, at: float) -> float:
-        """Return the mean share of what is equal, from the end of the first pull until now."""
+    def consistency(self, at: float) -> float | None:
+        """Return the mean share of what is equal, from the end of the first pull until now.
+
+        ``None`` where it has not ended, or ends now.
+        """
         self._pass(at)
-        if self._since is None or at <= self.began:
-            return self.share
+        if self.began is None or at <= self.began:
+            return None
         return self._sum / (at - self.began)
 
-    def series(self) -> tuple[float, ...]:
-        """Return the share of what is equal, over time."""
+    def series(self, at: float) -> tuple[float | None, ...]:
+        """Return the share of what is equal, over time until now; ``None`` before it is counted."""
+        self._pass(at)
         return tuple(self._series)
 
     def _was(self, name: str, as_of: float) -> bool:
@@ -171,18 +177,23 @@ class Comparison:
         return 1.0 if not everything else 1.0 - len(self.wrong) / everything
 
     def _pass(self, at: float) -> None:
-        if self._since is None or at <= self._since:
+        if at <= self._since:
             return
-        share = self.share
-        self._sum += share * (at - self._since)
-        while len(self._series) * self._every + self._every <= at:
+        share = None if self.began is None else self.share
+        if share is not None:
+            self._sum += share * (at - self._since)
+        while self._next_point() <= at * self._points and len(self._series) < self._points:
             self._series.append(share)
         self._since = at
 
+    def _next_point(self) -> float:
+        """Return when the next point of the series is, times how many there are: so it is exact."""
+        return (len(self._series) + 1) * self._duration
 
-def percentile(values: list[float], share: float) -> float:
-    """Return the value below which a share of the values lies; 0 of none."""
+
+def percentile(values: list[float], share: float) -> float | None:
+    """Return the value below which a share of the values lies; ``None`` of none."""
     if not values:
-        return 0.0
+        return None
     ordered = sorted(values)
     return ordered[round(share * (len(ordered) - 1))]

@@ -2,7 +2,7 @@
 
 import heapq
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Final
 
@@ -10,13 +10,15 @@ from resourcesync.errors import (
     BadResponseError,
     ResourceMissingError,
     SourceError,
+    SourceRefusedError,
     SourceUnavailableError,
     StorageError,
 )
 from resourcesync.ports import Failure, Purpose, Request, Response
 from resourcesync.simulator.clock import SimulatedClock
+from resourcesync.simulator.dying import Crash, OnFault
 from resourcesync.simulator.origin import BASE
-from resourcesync.simulator.scenario import DestinationSettings, Faults
+from resourcesync.simulator.scenario import DestinationSettings, Faults, is_within
 from resourcesync.simulator.source import Answer, SimulatedSource
 
 _TIMEOUT: Final = 30.0
@@ -24,8 +26,17 @@ _OVERHEAD: Final = 300
 """Bytes of the header fields of an answer, which are received too."""
 
 
-class Crash(BaseException):
-    """A Destination died: nothing catches it but who begins it anew."""
+STORM: Final[Mapping[int, type[SourceError]]] = {
+    403: SourceRefusedError,
+    404: ResourceMissingError,
+    410: ResourceMissingError,
+    429: SourceUnavailableError,
+    500: SourceUnavailableError,
+    502: SourceUnavailableError,
+    503: SourceUnavailableError,
+    504: SourceUnavailableError,
+}
+"""What is answered in a storm, each status as likely as the others, as it is understood."""
 
 
 class SimulatedNetwork:
@@ -37,6 +48,7 @@ class SimulatedNetwork:
         faults: What goes wrong on the way.
         seed: Of all that is left to chance.
         clock: Passes while requests are on their way.
+        on_fault: Told of each fault.
     """
 
     def __init__(
@@ -46,12 +58,16 @@ class SimulatedNetwork:
         faults: Faults,
         seed: int,
         clock: SimulatedClock,
+        *,
+        on_fault: OnFault,
     ) -> None:
         self._source = source
         self._settings = settings
         self._faults = faults
         self._luck = random.Random(f"network {seed}")  # noqa: S311 - a simulation
+        self._storm = random.Random(f"storm {seed}")  # noqa: S311 - a simulation
         self._clock = clock
+        self._on_fault = on_fault
         self.is_well = False
         """Whether nothing goes wrong any more."""
         self.requests = 0
@@ -85,14 +101,16 @@ class SimulatedNetwork:
     def _begin(self, request: Request) -> tuple[float, Callable[[], Response | Failure]]:
         """Ask; return how many seconds it takes, and what ends it."""
         self.requests += 1
+        path = request.uri.removeprefix(BASE)
         if not self.is_well and self._happens(self._faults.crash):
+            self._on_fault("crash", path)
             raise Crash
-        error, slow = (None, 1.0) if self.is_well else self._trouble(request.uri)
+        error, slow = (None, 1.0) if self.is_well else self._trouble(request.uri, path)
         if error is not None:
             seconds = _TIMEOUT if error.code == "too-slow" else self._settings.latency
             return seconds, lambda: Failure(request=request, error=error)
-        path = request.uri.removeprefix(BASE)
-        is_stale = not (self.is_well or request.uncached) and self._happens(self._faults.stale)
+        may_be_stale = not (self.is_well or request.uncached)
+        is_stale = may_be_stale and self._occurs("stale", self._faults.stale, path)
         answer = self._source.answer(path, stale=is_stale)
         if answer is None:
             missing = ResourceMissingError("404", uri=request.uri, status=404)
@@ -100,31 +118,52 @@ class SimulatedNetwork:
         if request.etag and request.etag == answer.etag:
             unchanged = self._response(request, answer, 304, 0)
             return self._settings.latency, lambda: unchanged
-        body = answer.body if self.is_well else self._harmed(answer.body, request.purpose)
+        body = answer.body if self.is_well else self._harmed(answer.body, request.purpose, path)
         seconds = self._settings.latency + len(body) / self._settings.bandwidth
         return seconds * slow + (slow > 1), lambda: self._end(request, answer, body)
 
-    def _trouble(self, uri: str) -> tuple[SourceError | None, float]:
+    def _trouble(self, uri: str, path: str) -> tuple[SourceError | None, float]:
         """Return what keeps an answer from coming, or how many times longer it takes."""
         elapsed, faults = self._clock.elapsed, self._faults
-        if any(since <= elapsed < until for since, until in faults.outages):
+        if is_within(elapsed, faults.outages):
+            self._on_fault("outages", path)
             return SourceUnavailableError("nobody answers", uri=uri, code="too-slow"), 1.0
-        if self._happens(faults.lost):
+        if is_within(elapsed, faults.storms):
+            storm = self._stormy(uri, path)
+            if storm is not None:
+                return storm, 1.0
+        if self._occurs("lost", faults.lost, path):
             return SourceUnavailableError("nobody answers", uri=uri, code="too-slow"), 1.0
-        if self._happens(faults.failed):
+        if self._occurs("failed", faults.failed, path):
             return SourceUnavailableError("503", uri=uri, status=503), 1.0
-        if self._happens(faults.refused):
+        if self._occurs("refused", faults.refused, path):
             return ResourceMissingError("404", uri=uri, status=404), 1.0
-        return None, 10.0 if self._happens(faults.late) else 1.0
+        return None, 10.0 if self._occurs("late", faults.late, path) else 1.0
 
-    def _harmed(self, body: bytes, purpose: Purpose) -> bytes:
+    def _stormy(self, uri: str, path: str) -> SourceError | None:
+        """Return the error that every second answer is in a storm."""
+        if self._storm.random() < 0.5:  # noqa: PLR2004 - every second one
+            return None
+        status = self._storm.choice(tuple(STORM))
+        self._on_fault("storms", f"{status} {path}")
+        return STORM[status](str(status), uri=uri, status=status)
+
+    def _harmed(self, body: bytes, purpose: Purpose, path: str) -> bytes:
         """Return what comes of a body on the way."""
-        if body and self._happens(self._faults.cut):
+        if body and self._occurs("cut", self._faults.cut, path):
             return body[: self._luck.randrange(len(body))]
-        if purpose is Purpose.RESOURCE and body and self._happens(self._faults.altered):
+        is_resource = purpose is Purpose.RESOURCE
+        if is_resource and body and self._occurs("altered", self._faults.altered, path):
             place = self._luck.randrange(len(body))
             return body[:place] + bytes([body[place] ^ 1]) + body[place + 1 :]
-        return body
+        return body * 2 if self._occurs("doubled", self._faults.doubled, path) else body
+
+    def _occurs(self, fault: str, rate: float, path: str) -> bool:
+        """Whether a fault happens, which is told."""
+        happens = self._happens(rate)
+        if happens:
+            self._on_fault(fault, path)
+        return happens
 
     def _happens(self, rate: float) -> bool:
         return rate > 0 and self._luck.random() < rate

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import floor_to_second
 from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.simulator.bounds import zone_of
 from resourcesync.simulator.scenario import Burst, OriginSettings, Sizes
 
 BASE: Final = "http://source.example/"
@@ -44,7 +43,7 @@ class Happening:
 
     Attributes:
         kind: What happened.
-        name: To which resource, below ``BASE``.
+        name: To which resource, below the base.
         before: The version that was there; ``None`` when there was none.
     """
 
@@ -60,9 +59,13 @@ class Origin:
         settings: What they are, and what becomes of them.
         seed: Of all that is left to chance.
         now: Tells the time, UTC.
+        base: The URI below which they are, with a slash at its end.
     """
 
-    def __init__(self, settings: OriginSettings, seed: int, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, settings: OriginSettings, seed: int, now: Callable[[], datetime], base: str = BASE
+    ) -> None:
+        self.base = base
         self._settings = settings
         self._seed = seed
         self._now = now
@@ -112,7 +115,7 @@ class Origin:
         if version is None:
             return None
         return Resource(
-            uri=BASE + name,
+            uri=self.base + name,
             lastmod=version.lastmod,
             length=version.length,
             digests=(Digest("sha-256", version.digest),),
@@ -174,12 +177,7 @@ def burst_times(burst: Burst, start: datetime, duration: float) -> Iterator[floa
     Raises:
         ConfigurationError: There is no such time zone.
     """
-    try:
-        zone = ZoneInfo(burst.zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ConfigurationError(
-            f"there is no time zone {burst.zone!r} here", hint="UTC is always there"
-        ) from error
+    zone = zone_of(burst.zone)
     day = start.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(1)
     while True:
         day += timedelta(days=1)

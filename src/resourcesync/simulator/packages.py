@@ -13,7 +13,7 @@ from resourcesync.adapters.memory import MemoryDocuments
 from resourcesync.errors import StorageError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.simulator.origin import BASE, Origin
+from resourcesync.simulator.origin import Origin
 
 PACKAGE: Final = ".zip"
 """How the names of packages end."""
@@ -38,7 +38,7 @@ class SimulatedContents:
     def open(self, resource: Resource) -> BinaryIO | None:
         """Open the bytes of a version; those that are there now when there never was such a one."""
         body = self._body(resource)
-        name = resource.uri.removeprefix(BASE)
+        name = resource.uri.removeprefix(self._origin.base)
         if body is None and (version := self._origin.versions.get(name)) is not None:
             body = self._origin.body(name, version)
         return None if body is None else BytesIO(body)
@@ -51,11 +51,11 @@ class SimulatedContents:
 
     def measure(self, uri: str) -> Resource | None:
         """Return what is at a URI now; ``None`` when there is nothing any more."""
-        return self._origin.resource(uri.removeprefix(BASE))
+        return self._origin.resource(uri.removeprefix(self._origin.base))
 
     def _body(self, resource: Resource) -> bytes | None:
         sha256 = next(it.value for it in resource.digests if it.algorithm == "sha-256")
-        name = resource.uri.removeprefix(BASE)
+        name = resource.uri.removeprefix(self._origin.base)
         return self._origin.body_of(name, resource.length or 0, sha256)
 
 
@@ -70,6 +70,8 @@ class PackedDocuments(MemoryDocuments):
         super().__init__()
         self._folder = folder
         self._packages: dict[str, _Package] = {}
+        self.befall: Callable[[str], None] = lambda _name: None
+        """Called with its name before and after a document is written or removed; may raise."""
 
     def copied(self) -> "PackedDocuments":
         """Return what there is now, for a Source that is set back to it."""
@@ -86,8 +88,17 @@ class PackedDocuments(MemoryDocuments):
         Raises:
             StorageError: There is no room for a package.
         """
+        self.befall(name)
         if not name.endswith(PACKAGE):
-            return super().write(name, chunks, check)
+            length = super().write(name, chunks, check)
+        else:
+            length = self._pack(name, chunks, check)
+        self.befall(name)
+        return length
+
+    def _pack(
+        self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None
+    ) -> int:
         self.writes += 1
         try:
             package = _Package(self._folder, self.writes)
@@ -118,8 +129,10 @@ class PackedDocuments(MemoryDocuments):
 
     def delete(self, name: str) -> None:
         """Remove a document; it is no error when there is none."""
+        self.befall(name)
         super().delete(name)
         self._packages.pop(name, None)
+        self.befall(name)
 
 
 class _Package:

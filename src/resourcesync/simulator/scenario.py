@@ -5,12 +5,19 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 
 from resourcesync.destination.choosing import DumpPolicy
-from resourcesync.errors import ConfigurationError
 
 Strategy = Literal["changes", "lists"]
 
 HOUR: Final = 3_600.0
 DAY: Final = 86_400.0
+
+Spans = tuple[tuple[float, float], ...]
+"""From when until when, each in seconds from the beginning."""
+
+
+def is_within(elapsed: float, spans: Spans) -> bool:
+    """Whether a moment, in seconds from the beginning, is in one of some spans."""
+    return any(since <= elapsed < until for since, until in spans)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +27,8 @@ class Sizes:
     Attributes:
         median: Bytes.
         spread: Standard deviation of the logarithm; 0 makes all equal.
-        least, most: Bounds, in bytes.
+        least: The shortest, in bytes.
+        most: The longest, in bytes.
     """
 
     median: int = 8_000
@@ -135,17 +143,33 @@ class Faults:
         failed: The answer is 503.
         late: The answer takes ten times as long, and a second.
         cut: The body ends too early, and nothing tells.
+        doubled: The body comes twice, one after the other.
         altered: Some bytes of the body are others.
         stale: An older version of it is answered, as a cache does.
         wrong_hash: The Source lists another digest than the resource has.
+        wrong_length: The Source lists another length than the resource has.
         undated: A change is listed without its time.
         changed_while_listed: A resource is listed as it was before.
+        dropped: One of the Source's documents is not there until the next publication; for each
+            publication.
+        holes: An index of Change Lists leaves one of them out; for each index.
         outages: From and until when nothing answers, in seconds from the beginning.
+        storms: From and until when every second answer is an error, of the client's or of the
+            server's: 403, 404, 410, 429, 500, 502, 503 or 504.
         clock_steps: When the Source's clock steps, and by how much, in seconds.
         restarts: When the Source starts its lists over at the same addresses.
         rollbacks: When the Source is set back to what it was, and how many seconds before.
         crash: The Destination dies while it asks for something, and begins anew.
-        push_lost, push_doubled: A notification does not come, or comes twice.
+        crash_writing: It dies before or after it puts a copy in place, takes one away, or writes
+            down what it knows; for each of these steps.
+        power_cut: The power is cut while it puts copies in place: of those that it put there
+            together, any are there afterwards, in no order; for each batch.
+        disk_full: From and until when the Destination's disk is full.
+        source_crash: The Source dies before or after it writes or removes a document; for each.
+            Its next publication begins with what is there.
+        source_disk_full: From and until when the Source's disk is full.
+        push_lost: A notification does not come.
+        push_doubled: A notification comes twice.
         push_forged: A notification comes, of nothing; for each publication.
     """
 
@@ -154,16 +178,26 @@ class Faults:
     failed: float = 0.0
     late: float = 0.0
     cut: float = 0.0
+    doubled: float = 0.0
     altered: float = 0.0
     stale: float = 0.0
     wrong_hash: float = 0.0
+    wrong_length: float = 0.0
     undated: float = 0.0
     changed_while_listed: float = 0.0
+    dropped: float = 0.0
+    holes: float = 0.0
     outages: tuple[tuple[float, float], ...] = ()
+    storms: tuple[tuple[float, float], ...] = ()
     clock_steps: tuple[tuple[float, float], ...] = ()
     restarts: tuple[float, ...] = ()
     rollbacks: tuple[tuple[float, float], ...] = ()
     crash: float = 0.0
+    crash_writing: float = 0.0
+    power_cut: float = 0.0
+    disk_full: tuple[tuple[float, float], ...] = ()
+    source_crash: float = 0.0
+    source_disk_full: tuple[tuple[float, float], ...] = ()
     push_lost: float = 0.0
     push_doubled: float = 0.0
     push_forged: float = 0.0
@@ -176,7 +210,7 @@ class Scenario:
     Attributes:
         seed: Of all that is left to chance.
         start: When it begins, UTC.
-        duration: Seconds.
+        duration: How long it lasts, in seconds.
         origin: The resources.
         publish: How they are published.
         destinations: Who follows.
@@ -190,47 +224,3 @@ class Scenario:
     publish: PublishSettings = field(default_factory=PublishSettings)
     destinations: tuple[DestinationSettings, ...] = (DestinationSettings(),)
     faults: Faults = field(default_factory=Faults)
-
-    def check(self) -> None:
-        """Refuse what cannot be simulated.
-
-        Raises:
-            ConfigurationError: A value cannot work.
-        """
-        origin = self.origin
-        shares = (origin.create, origin.update, origin.delete)
-        checks = {
-            "source.resources must be from 1 to 10,000,000": 0 < origin.resources <= _MOST,
-            "create, update and delete cannot all be 0": sum(shares) > 0,
-            "rates of changes cannot be negative": min(*shares, origin.per_second) >= 0,
-            "publish.every must be longer than 0": self.publish.every > 0,
-            "publish.max_package must be from 1 byte to 1 GiB": (
-                0 < self.publish.max_package <= _LARGEST
-            ),
-            "duration must be from a moment to ten years": 0 < self.duration <= 3_660 * DAY,
-            "there is no destination": bool(self.destinations),
-            **{
-                f"faults.{name} must be from 0 to 1": 0 <= getattr(self.faults, name) <= 1
-                for name in _RATES
-            },
-            **{
-                f"destination {it.name} cannot ask like that": _can_ask(it)
-                for it in self.destinations
-            },
-        }
-        for reason, is_good in checks.items():
-            if not is_good:
-                raise ConfigurationError(reason)
-
-
-def _can_ask(it: DestinationSettings) -> bool:
-    return it.every > 0 and it.jobs > 0 and it.bandwidth > 0 and it.latency >= 0
-
-
-_MOST: Final = 10_000_000
-_LARGEST: Final = 1 << 30
-"""A package is in memory while it is on its way."""
-_RATES: Final = (
-    *("lost", "refused", "failed", "late", "cut", "altered", "stale", "wrong_hash", "undated"),
-    *("changed_while_listed", "crash", "push_lost", "push_doubled", "push_forged"),
-)

@@ -7,19 +7,21 @@ from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import BinaryIO, Final
 from zlib import crc32
 
 from resourcesync.adapters.memory import MemoryCatalogue
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.errors import ResourceSyncError
+from resourcesync.errors import DiskFullError, ResourceSyncError
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.simulator.clock import SimulatedClock, SteppingClock
+from resourcesync.simulator.dying import Crash, OnFault
 from resourcesync.simulator.origin import BASE, Origin, Version
 from resourcesync.simulator.packages import PACKAGE, PackedDocuments, SimulatedContents
-from resourcesync.simulator.scenario import Scenario
+from resourcesync.simulator.scenario import Scenario, is_within
 from resourcesync.source.believing import check_clock
 from resourcesync.source.dumps import DumpPublisher
 from resourcesync.source.naming import Naming
@@ -33,6 +35,7 @@ _KEPT: Final = 4
 _MOST_PACKED: Final = 10_000
 """Entries of one package, as the command ``dump`` has it."""
 _DATETIME: Final = re.compile(rb' datetime="([^"]*)"')
+_PART: Final = re.compile(rb"<sitemap>.*?</sitemap>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +45,20 @@ class Answer:
     Attributes:
         body: The bytes.
         etag: Tells this body from others.
+        media_type: What it is.
+        lastmod: When the resource changed; ``None`` for documents.
     """
 
     body: bytes
     etag: str
+    media_type: str = "application/xml"
+    lastmod: datetime | None = None
 
 
 @dataclass(slots=True)
-class _Saved:
+class Saved:
+    """What a Source was: its lists and its resources."""
+
     catalogue: MemoryCatalogue
     documents: PackedDocuments
     versions: dict[str, Version]
@@ -66,6 +75,7 @@ class SimulatedSource:
         clock: Time as it is; the Source's own may be wrong.
         on_listed: Told of each resource that is listed as another one now: its name and SHA-256,
             empty for what is listed no more.
+        on_fault: Told of each fault here.
     """
 
     def __init__(
@@ -75,33 +85,35 @@ class SimulatedSource:
         documents: PackedDocuments,
         clock: SimulatedClock,
         on_listed: Callable[[str, str], None],
+        on_fault: OnFault = lambda _fault, _what: None,
     ) -> None:
         self._on_listed = on_listed
+        self._on_fault = on_fault
         self.origin = origin
         self.clock = SteppingClock(clock)
         self.published = 0
         """How many publications wrote something."""
-        self.unpublished = 0
-        """How many failed."""
-        self.unpacked = 0
-        """How many times packing failed."""
+        self.trouble = ""
+        """Why the last publication failed, in a word; empty when it did not."""
         self._true = clock
-        self._settings = scenario.publish
-        self._faults = scenario.faults
+        self._settings, self._faults = scenario.publish, scenario.faults
         self._luck = random.Random(f"source {scenario.seed}")  # noqa: S311 - a simulation
+        self._woes = random.Random(f"woes {scenario.seed}")  # noqa: S311 - the same
+        self._dropped = ""
         self._seed = scenario.seed
         self._catalogue = MemoryCatalogue()
         self._documents = documents
+        documents.befall = self._befall
         self._contents = SimulatedContents(origin)
         self._packed_at: float | None = None
         self._listed: dict[str, str] = {}
         self._false: dict[str, None] = {}
+        self._lengthened: dict[str, None] = {}
         self._is_well = False
         self._pending = dict.fromkeys(origin.versions)
         self._former: dict[str, deque[Version]] = {}
         self._older: dict[str, deque[bytes]] = {}
         self._moments: list[tuple[int, float]] = []
-        self._saved: _Saved | None = None
 
     def changed(self, name: str, before: Version | None) -> None:
         """Take note that something became of a resource."""
@@ -114,18 +126,21 @@ class SimulatedSource:
         if step is Step.DUE and self._settings.strategy == "lists":
             step = Step.REBASE
         now = self.clock.now()
+        self._dropped = ""
         try:
             step = check_clock(self._catalogue, now, step)
             self._record()
             dumped = self._pack()
             done = self._publisher().publish(step)
-        except ResourceSyncError:
-            self.unpublished += 1
+        except (ResourceSyncError, Crash) as error:
+            self.trouble = error.code if isinstance(error, ResourceSyncError) else "died"
             return False
+        self.trouble = ""
+        self._drop()
+        self.published += bool(done.written)
         latest = self._catalogue.latest()
         if latest is not None:
             insort(self._moments, (to_microseconds(latest), self._true.elapsed))
-        self.published += bool(done.written)
         for written in (*dumped, *done.written):
             opened = self._documents.open(written.name)
             assert opened is not None
@@ -147,17 +162,20 @@ class SimulatedSource:
     def heal(self) -> None:
         """Make no more mistakes; what was listed wrongly is listed anew the next time."""
         self._is_well = True
-        self._pending |= self._false
+        self._pending |= self._false | self._lengthened
 
-    def save(self) -> None:
-        """Keep what there is, so that the Source can be set back to it."""
-        self._saved = self._state()
+    def save(self) -> Saved:
+        """Return what there is, so that the Source can be set back to it."""
+        return Saved(
+            catalogue=copy.copy(self._catalogue),
+            documents=self._documents.copied(),
+            versions=dict(self.origin.versions),
+            listed=dict(self._listed),
+        )
 
-    def set_back(self) -> list[str]:
+    def set_back(self, saved: Saved) -> list[str]:
         """Be again what was kept, lists and resources; return the names that may be others now."""
-        assert self._saved is not None
         before = dict(self.origin.versions)
-        saved, self._saved = self._saved, None
         self._catalogue, self._documents = saved.catalogue, saved.documents
         for name in self._listed.keys() | saved.listed.keys():
             if self._listed.get(name) != saved.listed.get(name):
@@ -174,26 +192,29 @@ class SimulatedSource:
         """Return what is at a path; ``None`` when nothing is.
 
         Args:
-            path: Below ``BASE``.
+            path: Below the base.
             stale: Answer an older version, if there was one.
         """
+        if path == self._dropped and not self._is_well:
+            return None
         opened: BinaryIO | None = self._documents.open(path)
         if opened is not None:
             with opened:
                 body = opened.read()
             if path.endswith(PACKAGE):  # one is never another one later
-                return Answer(body, f'"{path}"')
+                return Answer(body, f'"{path}"', "application/zip")
             older = self._older.get(path, ())
             if stale and older:
                 body = next(iter(older))
-            body = self._without_times(body)
+            body = self._with_hole(self._without_times(body, path), path)
             return Answer(body, f'"{crc32(body):08x}{len(body):x}"')
         version = self.origin.versions.get(path)
         if stale and self._former.get(path):
             version = self._former[path][-1]
         if version is None:
             return None
-        return Answer(self.origin.body(path, version), f'"{version.digest[:20]}"')
+        body = self.origin.body(path, version)
+        return Answer(body, f'"{version.digest[:20]}"', version.media_type, version.lastmod)
 
     def _record(self) -> None:
         with self._catalogue.record(self.clock.now()) as recording:
@@ -204,12 +225,12 @@ class SimulatedSource:
                 known = self._listed.get(name)
                 if resource is None:
                     if known is not None:
-                        recording.deleted(Resource(uri=BASE + name))
+                        recording.deleted(Resource(uri=self.origin.base + name))
                         del self._listed[name]
                         self._on_listed(name, "")
                     continue
                 digest = resource.digests[0].value
-                if known == digest:
+                if known == digest and not (self._is_well and name in self._lengthened):
                     continue
                 record = recording.created if known is None else recording.updated
                 record(resource, "")
@@ -224,15 +245,21 @@ class SimulatedSource:
             return resource
         faults, luck = self._faults, self._luck
         if faults.changed_while_listed and luck.random() < faults.changed_while_listed:
+            self._on_fault("changed_while_listed", name)
             left[name] = None  # it changed behind the back of who listed it
             former = self._former.get(name)
             if former:
                 digest = Digest("sha-256", former[-1].digest)
                 resource = replace(resource, length=former[-1].length, digests=(digest,))
         if faults.wrong_hash and luck.random() < faults.wrong_hash:
+            self._on_fault("wrong_hash", name)
             digest = Digest("sha-256", f"{luck.getrandbits(256):064x}")
             resource = replace(resource, digests=(digest,))
             self._false[name] = None
+        if faults.wrong_length and self._woes.random() < faults.wrong_length:
+            self._on_fault("wrong_length", name)
+            resource = replace(resource, length=(resource.length or 0) + 1)
+            self._lengthened[name] = None
         return resource
 
     def _pack(self) -> Sequence[Written]:
@@ -247,8 +274,8 @@ class SimulatedSource:
         oldest = to_microseconds(self.clock.now()) - int(of.keep * _SECOND) if of.keep else 0
         try:
             return self._dumps().publish(changes=of.strategy == "changes", oldest=oldest).written
-        except ResourceSyncError:  # the lists go on, also where something could not be packed
-            self.unpacked += 1
+        except ResourceSyncError as error:  # the lists go on, also where packing failed
+            self._on_fault("unpacked", error.code)
             return ()
         finally:
             self._note_renewed(last)
@@ -257,7 +284,7 @@ class SimulatedSource:
         """Note what was found to be another thing than was listed when it was packed."""
         with self._catalogue.snapshot() as snapshot:
             for _, change in snapshot.changes(after=last):
-                name = change.resource.uri.removeprefix(BASE)
+                name = change.resource.uri.removeprefix(self.origin.base)
                 digest = change.resource.digests[0].value if change.resource.digests else ""
                 if digest:
                     self._listed[name] = digest
@@ -271,7 +298,7 @@ class SimulatedSource:
             self._catalogue,
             self._documents,
             self._contents,
-            names=Naming(base_uri=BASE),
+            names=Naming(base_uri=self.origin.base),
             clock=self.clock,
             size=PackageSize(
                 max_bytes=of.max_package, max_entries=min(_MOST_PACKED, of.max_entries)
@@ -284,7 +311,7 @@ class SimulatedSource:
         return Publisher(
             self._catalogue,
             self._documents,
-            base_uri=BASE,
+            base_uri=self.origin.base,
             clock=self.clock,
             limits=Limits(max_entries=of.max_entries),
             policy=Policy(
@@ -294,7 +321,7 @@ class SimulatedSource:
             ),
         )
 
-    def _without_times(self, body: bytes) -> bytes:
+    def _without_times(self, body: bytes, path: str) -> bytes:
         rate = self._faults.undated
         if not rate or b'capability="changelist"' not in body:
             return body
@@ -303,12 +330,44 @@ class SimulatedSource:
         def kept(match: "re.Match[bytes]") -> bytes:
             return b"" if crc32(match[1], self._seed) < bound else match[0]
 
-        return _DATETIME.sub(kept, body)
+        without = _DATETIME.sub(kept, body)
+        if without != body:
+            self._on_fault("undated", path)
+        return without
 
-    def _state(self) -> _Saved:
-        return _Saved(
-            catalogue=copy.copy(self._catalogue),
-            documents=self._documents.copied(),
-            versions=dict(self.origin.versions),
-            listed=dict(self._listed),
-        )
+    def _with_hole(self, body: bytes, path: str) -> bytes:
+        """Return an index of Change Lists as it is, or without one of them."""
+        rate = self._faults.holes
+        if not rate or self._is_well or b'capability="changelist"' not in body:
+            return body
+        anywhere = body.replace(self.origin.base.encode(), BASE.encode())
+        parts, chance = list(_PART.finditer(body)), crc32(anywhere, self._seed)
+        if not parts or chance >= round(rate * (1 << 32)):
+            return body
+        self._on_fault("holes", path)
+        gone = parts[chance % len(parts)]
+        return body[: gone.start()] + body[gone.end() :]
+
+    def _drop(self) -> None:
+        """Let a document not be there until the next publication, if it so happens."""
+        rate = self._faults.dropped
+        if rate and not self._is_well and self._woes.random() < rate:
+            self._dropped = self._woes.choice(list(self._documents.names()))
+            self._on_fault("dropped", self._dropped)
+
+    def _befall(self, name: str) -> None:
+        """Come to the moment before or after a document is written.
+
+        Raises:
+            Crash: The Source dies here.
+            DiskFullError: There is no room for it.
+        """
+        elapsed, faults = self._true.elapsed, self._faults
+        if self._is_well:
+            return
+        if is_within(elapsed, faults.source_disk_full):
+            self._on_fault("source_disk_full", name)
+            raise DiskFullError("no space is left", evidence=(("place", name),))
+        if faults.source_crash and self._woes.random() < faults.source_crash:
+            self._on_fault("source_crash", name)
+            raise Crash

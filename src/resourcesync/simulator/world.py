@@ -2,8 +2,9 @@
 
 import random
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -11,14 +12,17 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.simulator import bounds
 from resourcesync.simulator.clock import SimulatedClock
+from resourcesync.simulator.dying import Fate
 from resourcesync.simulator.follower import Follower
 from resourcesync.simulator.measures import ABSENT, Comparison, Measured, percentile
 from resourcesync.simulator.network import SimulatedNetwork
-from resourcesync.simulator.origin import Origin, burst_times
+from resourcesync.simulator.origin import BASE, Origin, burst_times
 from resourcesync.simulator.packages import PackedDocuments
-from resourcesync.simulator.scenario import HOUR, DestinationSettings, Scenario
-from resourcesync.simulator.source import SimulatedSource
+from resourcesync.simulator.scenario import HOUR, DestinationSettings, Scenario, is_within
+from resourcesync.simulator.source import Saved, SimulatedSource
 from resourcesync.source.policy import Step
 
 OnEvent = Callable[[float, str, Mapping[str, object]], None]
@@ -49,16 +53,43 @@ def simulate(
         ConfigurationError: The scenario cannot be simulated.
         StorageError: The Destination's memory cannot be kept in a temporary folder.
     """
-    scenario.check()
+    bounds.check(scenario)
+    with _folders() as folders:
+        world = _World(scenario, destination, folders, on_event or _nothing)
+        with closing(world.follower):
+            return world.run()
+
+
+@contextmanager
+def unfollowed(scenario: Scenario, base: str) -> Iterator[tuple[SimulatedClock, SimulatedSource]]:
+    """Let a Source live as in ``simulate``, in a world whose Destination never pulls.
+
+    Args:
+        scenario: What is simulated.
+        base: The URI of its resources' root, with a slash at its end.
+
+    Yields:
+        The clock, by which all of it happens, and the Source, which has published once.
+
+    Raises:
+        ConfigurationError: The scenario cannot be simulated.
+        StorageError: A temporary folder cannot be written.
+    """
+    bounds.check(scenario)
+    with _folders() as folders:
+        world = _World(scenario, scenario.destinations[0], folders, _nothing, base)
+        with closing(world.follower):
+            yield world.begin()
+
+
+@contextmanager
+def _folders() -> Iterator[tuple[Path, Path]]:
     place = _MEMORY if _MEMORY.is_dir() else None
     with (
         tempfile.TemporaryDirectory(prefix="resourcesync-simulate-", dir=place) as folder,
         tempfile.TemporaryDirectory(prefix="resourcesync-packages-") as packages,
     ):
-        folders = Path(folder), Path(packages)
-        world = _World(scenario, destination, folders, on_event or _nothing)
-        with closing(world.follower):
-            return world.run()
+        yield Path(folder), Path(packages)
 
 
 class _Spent(NamedTuple):
@@ -77,6 +108,7 @@ class _World:
         destination: DestinationSettings,
         folders: tuple[Path, Path],
         on_event: OnEvent,
+        base: str = BASE,
     ) -> None:
         self._scenario = scenario
         self._destination = destination
@@ -84,25 +116,38 @@ class _World:
         self._clock = SimulatedClock(scenario.start)
         self._luck = random.Random(f"world {scenario.seed}")  # noqa: S311 - a simulation
         faults, seed = scenario.faults, scenario.seed
-        self._origin = Origin(scenario.origin, seed, self._clock.now)
+        self._origin = Origin(scenario.origin, seed, self._clock.now, base)
         self._compared = Comparison(_POINTS, scenario.duration)
         self._claimed = Comparison(_POINTS, scenario.duration)
         folder, packages = folders
         documents = PackedDocuments(packages)
-        self._source = SimulatedSource(self._origin, scenario, documents, self._clock, self._listed)
-        self._network = SimulatedNetwork(self._source, destination, faults, seed, self._clock)
+        self._source = SimulatedSource(
+            self._origin, scenario, documents, self._clock, self._listed, self._fault
+        )
+        self._network = SimulatedNetwork(
+            self._source, destination, faults, seed, self._clock, on_fault=self._fault
+        )
+        self._fate = Fate(faults, seed, self._clock, self._fault)
         options = PullOptions(
             mode="baseline" if scenario.publish.strategy == "lists" else "auto",
             dumps=destination.dumps,
         )
-        self.follower = Follower(folder, self._network, options, self._clock, self._brought)
+        self.follower = Follower(
+            folder, self._network, options, self._clock, self._brought, fate=self._fate
+        )
         self._compared.fill({it: at.digest for it, at in self._origin.versions.items()})
         self._is_told = False
         self._lies = 0
-        self._first = _Spent(requests=0, received=0, useful=0)
+        self._first: _Spent | None = None
+        self._measured: Measured | None = None
+
+    def begin(self) -> tuple[SimulatedClock, SimulatedSource]:
+        """Let the Source live; return the clock and the Source."""
+        self._prepare()
+        return self._clock, self._source
 
     def run(self) -> Measured:
-        """Live the whole time, then see how it ends when all is quiet."""
+        """Live the whole time, measure, then see how it ends when all is quiet."""
         duration = self._scenario.duration
         self._prepare()
         due, share = 0.0, self._destination.phase
@@ -114,31 +159,43 @@ class _World:
             if not self._is_offline():
                 self._pull()
             due, share = self._clock.elapsed + self._destination.every * share, 1.0
-        consistency = self._compared.consistency(duration)
-        series = self._compared.series()
-        latencies, changes = list(self._compared.latencies), self._compared.changes
-        spent, pulls = self._spent() - self._first, self.follower.pulls
+        measured = self._measured or self._measure()
         outcome = self._conclude()
-        return Measured(
-            consistency=consistency,
+        return replace(measured, lies=self._lies, outcome=outcome)
+
+    def _measure(self) -> Measured:
+        """Return the figures as they are now, at the end: a pull may still be under way."""
+        compared, follower, first = self._compared, self.follower, self._first
+        duration = self._scenario.duration
+        measured = Measured(
+            pulls=follower.pulls,
+            failed=follower.failed,
+            crashes=follower.crashes,
+            series=compared.series(duration),
+        )
+        if first is None:
+            return measured
+        spent, latencies = self._spent() - first, compared.latencies
+        return replace(
+            measured,
+            consistency=compared.consistency(duration),
             latency=percentile(latencies, 0.5),
             latency_95=percentile(latencies, 0.95),
-            efficiency=spent.useful / spent.received if spent.received else 0.0,
+            efficiency=spent.useful / spent.received if spent.received else None,
             requests=spent.requests,
             received=spent.received,
             useful=spent.useful,
-            changes=changes,
+            changes=compared.changes,
             synchronized=len(latencies),
-            pulls=pulls,
-            failed=self.follower.failed,
-            crashes=self.follower.crashes,
-            lies=self._lies,
-            outcome=outcome,
-            first=self._compared.began,
-            first_requests=self._first.requests,
-            first_received=self._first.received,
-            series=series,
+            first=compared.began,
+            first_requests=first.requests,
+            first_received=first.received,
         )
+
+    def _end(self) -> None:
+        """Take the figures: whatever comes later is in none of them."""
+        self._measured = self._measure()
+        self._event("measured")
 
     def _prepare(self) -> None:
         """Publish for the first time, and let all that is to happen be due."""
@@ -150,12 +207,12 @@ class _World:
             for moment in burst_times(burst, scenario.start, scenario.duration):
                 at(moment, lambda many=burst.changes: self._change(many))  # type: ignore[misc]
         for moment, seconds in faults.clock_steps:
-            at(moment, lambda by=seconds: self._source.clock.step(by))  # type: ignore[misc]
+            at(moment, lambda by=seconds: self._step_clock(by))  # type: ignore[misc]
         for moment in faults.restarts:
             at(moment, self._restart)
         for moment, seconds in faults.rollbacks:
-            at(max(0.0, moment - seconds), self._source.save)
-            at(moment, self._set_back)
+            self._set_back_later(moment, seconds)
+        at(scenario.duration, self._end)
 
     def _wait(self, until: float) -> None:
         """Let time pass, unless a notification comes before."""
@@ -167,7 +224,7 @@ class _World:
         ended = self.follower.pull()
         fields: dict[str, object] = {"requests": self._network.requests - before}
         if isinstance(ended, RunReport):
-            if not self._compared.has_begun:
+            if self._first is None:
                 self._compared.begin(self._clock.elapsed)
                 self._first = self._spent()
             fields |= {"state": ended.state.value, "mode": ended.mode.value}
@@ -180,7 +237,8 @@ class _World:
 
     def _spent(self) -> "_Spent":
         """Return what was asked for and received so far."""
-        return _Spent(self._network.requests, self._network.received, self.follower.useful)
+        useful = self.follower.copies.installed
+        return _Spent(self._network.requests, self._network.received, useful)
 
     def _check_claim(self, report: RunReport) -> None:
         """Count a lie when what is called in sync is not what was listed, then or later."""
@@ -194,8 +252,9 @@ class _World:
     def _conclude(self) -> str:
         """Let all be quiet and well, pull some times more, and see whether both sides are equal."""
         self._clock.forget()
-        self._network.is_well = True
+        self._network.is_well = self._fate.is_well = True
         self._source.heal()
+        self._event("quiet")
         for _ in range(_LAST_PULLS):
             self._clock.sleep(4 * HOUR)
             self._source.publish(Step.REBASE)
@@ -210,7 +269,7 @@ class _World:
 
     def _is_offline(self) -> bool:
         elapsed = self._clock.elapsed
-        return any(since <= elapsed < until for since, until in self._destination.offline)
+        return is_within(elapsed, self._destination.offline)
 
     # --- what happens ---
 
@@ -227,15 +286,20 @@ class _World:
     def _change(self, many: int) -> None:
         for _ in range(many):
             happening = self._origin.change()
-            version = self._origin.versions.get(happening.name)
             self._source.changed(happening.name, happening.before)
-            digest = ABSENT if version is None else version.digest
-            self._compared.happened(happening.name, digest, self._clock.elapsed)
-            self._event("change", kind=happening.kind.value, name=happening.name)
+            self._changed(happening.name, happening.kind)
+
+    def _changed(self, name: str, kind: ChangeKind) -> None:
+        """Count and tell what has become of a resource."""
+        version = self._origin.versions.get(name)
+        digest = ABSENT if version is None else version.digest
+        self._compared.happened(name, digest, self._clock.elapsed)
+        self._event("change", kind=kind.value, name=name)
 
     def _publish(self) -> None:
         wrote = self._source.publish()
-        self._event("publish", wrote=wrote)
+        error = {"error": self._source.trouble} if self._source.trouble else {}
+        self._event("publish", wrote=wrote, **error)
         self._clock.call_at(self._clock.elapsed + self._scenario.publish.every, self._publish)
         if self._scenario.publish.push:
             self._notify(wrote=wrote)
@@ -243,10 +307,20 @@ class _World:
     def _notify(self, *, wrote: bool) -> None:
         faults, luck = self._scenario.faults, self._luck
         times = int(wrote and luck.random() >= faults.push_lost)
-        times += int(times > 0 and luck.random() < faults.push_doubled)
-        times += int(luck.random() < faults.push_forged)
+        if wrote and not times:
+            self._fault("push_lost", "")
+        if times and luck.random() < faults.push_doubled:
+            self._fault("push_doubled", "")
+            times += 1
+        if luck.random() < faults.push_forged:
+            self._fault("push_forged", "")
+            times += 1
         for number in range(times):
             self._clock.call_at(self._clock.elapsed + _DELIVERY * (number + 1), self._told)
+
+    def _step_clock(self, seconds: float) -> None:
+        self._source.clock.step(seconds)
+        self._event("clock step", seconds=seconds)
 
     def _told(self) -> None:
         self._is_told = True
@@ -255,12 +329,19 @@ class _World:
         self._source.publish(Step.INITIALISE)
         self._event("restart")
 
-    def _set_back(self) -> None:
-        for name in self._source.set_back():
-            version = self._origin.versions.get(name)
-            digest = ABSENT if version is None else version.digest
-            self._compared.happened(name, digest, self._clock.elapsed)
+    def _set_back_later(self, moment: float, seconds: float) -> None:
+        """Let the Source be at a moment what it was so many seconds before."""
+        kept: list[Saved] = []
+        self._clock.call_at(max(0.0, moment - seconds), lambda: kept.append(self._source.save()))
+        self._clock.call_at(moment, lambda: self._set_back(kept.pop()))
+
+    def _set_back(self, saved: Saved) -> None:
+        before = set(self._origin.versions)
+        names = self._source.set_back(saved)
         self._event("set back")
+        for name in names:
+            kind = ChangeKind.UPDATED if name in before else ChangeKind.CREATED
+            self._changed(name, kind if name in self._origin.versions else ChangeKind.DELETED)
 
     # --- what both sides have ---
 
@@ -270,6 +351,9 @@ class _World:
     def _brought(self, path: str, digest: str) -> None:
         self._compared.brought(path, digest, self._clock.elapsed)
         self._claimed.brought(path, digest, self._clock.elapsed)
+
+    def _fault(self, kind: str, what: str) -> None:
+        self._event("fault", kind=kind, what=what)
 
     def _event(self, event: str, **fields: object) -> None:
         self._tell(self._clock.elapsed, event, fields)

@@ -1,27 +1,57 @@
-"""A simulated Source in real time, from a scenario or a configuration of the resync-simulator."""
+"""A simulated Source in real time: of a scenario, or as the resync-simulator has it."""
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Any, Final
-from urllib.parse import unquote
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+from urllib.parse import urlsplit
 
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.vocabulary import ChangeKind, Dialect
 from resourcesync.ports import Clock
+from resourcesync.server.conditions import Validators, format_http_date
+from resourcesync.server.exchange import Exchange, Headers, Reply, Request, refuse, refuse_request
+from resourcesync.server.guarding import DROP, Limits
+from resourcesync.server.mounting import path_within
+from resourcesync.server.representations import Representation
 from resourcesync.server.running import ServerThread
-from resourcesync.simulator.live import LiveAnswer, LiveSettings, LiveSource
-from resourcesync.wiring import scenarios
+from resourcesync.simulator.live import LiveSettings, LiveSource
+from resourcesync.simulator.living import LiveAnswer, ScenarioSource
+from resourcesync.simulator.scenario import Scenario
+from resourcesync.simulator.world import unfollowed
+from resourcesync.source.naming import Naming
 
-_KINDS: Final = {
-    "create": ChangeKind.CREATED,
-    "update": ChangeKind.UPDATED,
-    "delete": ChangeKind.DELETED,
-}
-_MOST_BYTES: Final = 1 << 20
-_SLOWEST: Final = 86_400.0
+_LIMITS: Final = Limits(connections=100)
+_AT_A_TIME: Final = 8
+"""Answers that are in memory at the same time; further ones wait."""
+_PACKAGES: Final = 2
+"""Of them, packages."""
+_EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - refused as an address to ask
+_AT_MOST: Final = 0.5
+"""Seconds that time passes at a stretch, where the machine is slower than the Source's time."""
+_OK: Final = 200
+_NO_CACHE: Final = (b"cache-control", b"no-cache")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where and how a live Source is served.
+
+    Attributes:
+        host: The address to listen on.
+        port: The port; 0 takes a free one.
+        base_uri: The URI of its root, where clients do not ask the server's own address; all
+            below it comes to the root of the server.
+        speed: Seconds that pass for the Source in each second.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    base_uri: str = ""
+    speed: float = 1.0
 
 
 class LiveApplication:
@@ -33,144 +63,144 @@ class LiveApplication:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.source: LiveSource | None = None
-        """Set before the first request."""
+        self._places = asyncio.Semaphore(_AT_A_TIME)
+        self._packages = asyncio.Semaphore(_PACKAGES)
+        self.answer: Callable[[str, bool], LiveAnswer] | None = None
+        """Answers a path, perhaps not from a cache; ``None`` until the Source is there."""
 
-    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        """Answer GET and HEAD."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer GET and HEAD, or let the connection drop."""
         if scope["type"] != "http":
             return
-        answer = self._answer(scope)
-        headers = [(name.encode(), value.encode()) for name, value in answer.headers]
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        body = b"" if scope["method"] == "HEAD" else answer.body
-        await send({"type": "http.response.body", "body": body})
+        exchange = Exchange(Request.read(scope, path_within(scope)), receive, send)
+        refusal = refuse_request(exchange.request)
+        if self.answer is None:
+            refusal = refusal or refuse(503, "The Source is not there yet.", (b"retry-after", b"1"))
+        if refusal is not None:
+            await exchange.send(refusal)
+            return
+        path = scope["path"].removeprefix("/")
+        async with self._packages if path.endswith(".zip") else self._places:
+            answer = await self._find(path, scope)
+            if answer.status:
+                await asyncio.sleep(answer.wait)
+                await exchange.send(self._reply(answer, exchange.request))
+                return
+        await asyncio.sleep(answer.wait)
+        scope["state"][DROP]()
+        async with exchange.watched() as gone:
+            await gone
 
-    def _answer(self, scope: Scope) -> LiveAnswer:
-        if scope["method"] not in {"GET", "HEAD"}:
-            return LiveAnswer(405, "text/plain; charset=utf-8", b"only GET and HEAD\n")
-        assert self.source is not None
-        path = unquote(scope["path"]).removeprefix("/").rstrip("/")
-        return self.source.answer(path, self._clock.now())
+    async def _find(self, path: str, scope: Scope) -> LiveAnswer:
+        assert self.answer is not None
+        fields = (value for name, value in scope["headers"] if name == b"cache-control")
+        is_uncached = any(b"no-cache" in value.lower() for value in fields)
+        # In a thread: what is due by now happens first, which may be a publication.
+        return await asyncio.to_thread(self.answer, path, is_uncached)
+
+    def _reply(self, answer: LiveAnswer, request: Request) -> Reply:
+        headers: Headers = ((b"content-type", answer.media_type.encode("latin-1")), _NO_CACHE)
+        if answer.lastmod is not None and answer.lastmod <= self._clock.now():
+            date = format_http_date(int(answer.lastmod.timestamp()))
+            headers += ((b"last-modified", date.encode("ascii")),)
+        if answer.status != _OK:
+            headers += ((b"content-length", b"%d" % len(answer.body)),)
+            return Reply(status=answer.status, headers=headers, body=answer.body)
+        # By its tag alone: resources change more than once in a second.
+        validators = Validators(etag=answer.etag)
+        found = Representation(body=answer.body, validators=validators, headers=headers)
+        return found.answer(request)
+
+
+class Serving:
+    """A live Source that is being served.
+
+    Attributes:
+        uri: Its root.
+    """
+
+    def __init__(self, uri: str, pass_on: Callable[[], None]) -> None:
+        self.uri = uri
+        self._pass_on = pass_on
+
+    def pass_on(self) -> None:
+        """Let happen what is due by now; else it happens when somebody asks."""
+        self._pass_on()
 
 
 def serve_live(
-    settings: LiveSettings, *, host: str, port: int, seed: int, clock: Clock
-) -> "AbstractContextManager[str]":
-    """Serve a live Source while the ``with`` block runs; it gives the address of its root.
+    what: LiveSettings | Scenario, place: Place, *, seed: int, clock: Clock
+) -> AbstractContextManager[Serving]:
+    """Serve a live Source while the ``with`` block runs.
 
     Args:
-        settings: How it behaves.
-        host: The address to listen on.
-        port: The port; 0 takes a free one.
-        seed: Of all that is left to chance.
+        what: A scenario, whose own seed counts; or how the resync-simulator would behave.
+        place: Where it is served.
+        seed: Of all that is left to chance, where there is no scenario.
         clock: Time.
 
     Raises:
-        ConfigurationError: The address cannot be listened on.
+        ConfigurationError: The address cannot be listened on, or be asked; or the scenario cannot
+            be simulated.
     """
-    return _Serving(settings, host, port, seed, clock)
+    if place.base_uri:
+        place = replace(place, base_uri=Naming(base_uri=place.base_uri).base_uri)
+    return _Live(what, place, seed, clock)
 
 
-class _Serving:
+class _Live(AbstractContextManager[Serving]):
     def __init__(
-        self, settings: LiveSettings, host: str, port: int, seed: int, clock: Clock
+        self, what: LiveSettings | Scenario, place: Place, seed: int, clock: Clock
     ) -> None:
-        self._settings = settings
+        self._what = what
+        self._place = place
         self._seed = seed
         self._clock = clock
+        self._world = ExitStack()
+        self._stop: Callable[[], None] = lambda: None
         self._application = LiveApplication(clock)
-        self._server = ServerThread(self._application, host=host, port=port)
+        host, port = place.host, place.port
+        self._server = ServerThread(self._application, host=host, port=port, limits=_LIMITS)
 
-    def __enter__(self) -> str:
-        self._server.__enter__()
-        uri = self._server.uri
-        now = self._clock.now()
-        self._application.source = LiveSource(self._settings, uri, self._seed, now)
-        return uri
+    def __enter__(self) -> Serving:
+        self._server.__enter__()  # first: only then the port is known, which the lists tell
+        try:
+            return self._begin(self._root())
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
 
     def __exit__(self, *how: object) -> None:
-        self._server.__exit__(*how)  # type: ignore[arg-type]  # as `with` hands them over
+        self._stop()
+        with self._world:  # it has what the server may still be sending
+            self._server.__exit__(None, None, None)
 
+    def _root(self) -> str:
+        uri = self._place.base_uri or self._server.uri
+        if urlsplit(uri).hostname in _EVERYWHERE:
+            raise ConfigurationError(
+                f"the lists would lead to {uri}, where no client can ask",
+                hint="add --base-uri http://HOST:PORT/",
+            )
+        return uri
 
-def live_settings(path: Path) -> LiveSettings:
-    """Read how a live Source behaves: a configuration of the resync-simulator, or a scenario.
+    def _begin(self, uri: str) -> Serving:
+        what, clock, application = self._what, self._clock, self._application
+        if isinstance(what, Scenario):
+            time, source = self._world.enter_context(unfollowed(what, uri))
+            living = ScenarioSource(
+                what, uri, time, source, self._pace(), _AT_MOST * self._place.speed
+            )
+            application.answer = lambda path, uncached: living.answer(path, uncached=uncached)
+            self._stop = living.stop
+            return Serving(uri, living.pass_on)
+        start, elapsed = clock.now(), self._pace()
+        numbered = LiveSource(what, uri, self._seed, start)
+        application.answer = lambda path, _uncached: numbered.answer(
+            path.rstrip("/"), start + timedelta(seconds=elapsed())
+        )
+        return Serving(uri, lambda: None)
 
-    Raises:
-        ConfigurationError: It cannot be read, or has a mistake.
-    """
-    if path.suffix in {".yaml", ".yml"}:
-        return _from_yaml(path)
-    return settings_of(scenarios.read(path))
-
-
-def settings_of(written: Mapping[str, Any]) -> LiveSettings:
-    """Return how a live Source behaves that does as a scenario says; bursts are left out.
-
-    Raises:
-        ConfigurationError: The scenario has a mistake.
-    """
-    scenario = scenarios.scenario_of(dict(written))
-    of = scenario.origin
-    shares = {
-        ChangeKind.CREATED: of.create,
-        ChangeKind.UPDATED: of.update,
-        ChangeKind.DELETED: of.delete,
-    }
-    most = max(shares.values())
-    kinds = tuple(kind for kind, share in shares.items() for _ in range(round(10 * share / most)))
-    delay = 1 / of.per_second if of.per_second else _SLOWEST
-    return LiveSettings(
-        number_of_resources=of.resources,
-        change_delay=delay,
-        event_types=kinds,
-        average_payload=2 * of.sizes.median,
-    )
-
-
-def _from_yaml(path: Path) -> LiveSettings:
-    try:
-        import yaml  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"{path} is YAML, and a package that reads it is not installed",
-            hint="pip install 'resourcesync[simulate]'",
-        ) from error
-    try:
-        with path.open("rb") as stream:
-            written = yaml.safe_load(stream.read(_MOST_BYTES))
-    except OSError as error:
-        raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise ConfigurationError(f"{path} is no YAML: {error}"[:500]) from error
-    try:
-        return _understood(written)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"{path} is no configuration of the resync-simulator",
-            evidence=(("got", f"{type(error).__name__}: {error}"[:300]),),
-        ) from error
-
-
-def _understood(written: Mapping[str, Any]) -> LiveSettings:
-    source = written["source"]
-    lists = written.get("resource_list_builder") or {}
-    changes = written.get("changememory") or {}
-    usual = LiveSettings()
-    found = LiveSettings(
-        name=str(source.get("name", usual.name)),
-        number_of_resources=int(source.get("number_of_resources", usual.number_of_resources)),
-        change_delay=float(source.get("change_delay", usual.change_delay)),
-        event_types=tuple(_KINDS[it] for it in source.get("event_types", _KINDS)),
-        average_payload=int(source.get("average_payload", usual.average_payload)),
-        max_events=int(source.get("max_events", usual.max_events)),
-        max_changes=int(changes.get("max_changes", usual.max_changes)),
-        resource_list=str(lists.get("uri_path", usual.resource_list)).strip("/"),
-        change_list=str(changes.get("uri_path", usual.change_list)).strip("/"),
-        dialect=Dialect.V1_1,
-    )
-    if not (found.change_delay > 0 and found.event_types and found.max_changes > 0):
-        raise ValueError("change_delay, event_types and max_changes must say something")
-    if found.number_of_resources < 0 or found.average_payload < 0:
-        raise ValueError("there is no negative number of resources or bytes")
-    return found
+    def _pace(self) -> Callable[[], float]:
+        began, clock, speed = self._clock.monotonic(), self._clock, self._place.speed
+        return lambda: (clock.monotonic() - began) * speed

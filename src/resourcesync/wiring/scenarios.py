@@ -1,15 +1,15 @@
 """Scenarios of the simulator, read from TOML; any value of them can be given anew, for sweeps."""
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync import config
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.timestamps import parse_w3c
+from resourcesync.simulator import bounds
+from resourcesync.simulator.profiles import PROFILES
 from resourcesync.simulator.scenario import (
     Burst,
     DestinationSettings,
@@ -19,14 +19,13 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
+from resourcesync.wiring import scenario_values as of
+from resourcesync.wiring.scenario_values import Reader, Table, read_table
 
 _MOST_BYTES: Final = 1 << 20
-_DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_CLOCK: Final = 2
-_HALF: Final = 2
-
-Table = dict[str, Any]
-Reader = Callable[[Any], Any]
+_DEEPEST: Final = 10
+SCALE: Final = bounds.Bound(1e-9, 1e6, "from 0.000000001 to 1,000,000")
+"""What the key ``scale`` may be."""
 
 
 def read(path: Path) -> Table:
@@ -38,12 +37,17 @@ def read(path: Path) -> Table:
     try:
         with path.open("rb") as stream:
             text = stream.read(_MOST_BYTES + 1)
-    except OSError as error:
+    except FileNotFoundError as error:
         raise ConfigurationError(
-            f"cannot read {path}: {error.strerror}",
-            hint=f"resourcesync simulate init > {path}",
+            f"there is no file {path}, and no profile of that name",
+            hint=f"the profiles are {', '.join(PROFILES)}; "
+            "resourcesync simulate init --profile NAME writes one as a file",
         ) from error
-    return parse(text[:_MOST_BYTES].decode("utf-8", "replace"), str(path))
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
+    if len(text) > _MOST_BYTES:
+        raise ConfigurationError(f"{path} is longer than 1 MiB, which no scenario is")
+    return parse(text.decode("utf-8", "replace"), str(path))
 
 
 def parse(text: str, name: str) -> Table:
@@ -53,9 +57,27 @@ def parse(text: str, name: str) -> Table:
         ConfigurationError: It is no TOML.
     """
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        written = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also a number of too many digits
         raise ConfigurationError(f"{name} is no TOML: {error}") from error
+    if _is_deep(written):
+        raise ConfigurationError(f"{name} has tables in tables in tables, as no scenario has")
+    return written
+
+
+def _is_deep(value: object) -> bool:
+    """Whether a value has more in it than can be gone through."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [inner for it in level for inner in _inside(it)]
+    return bool(level)
+
+
+def _inside(value: object) -> Iterator[object]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
 
 
 def with_value(written: Table, key: str, value: str) -> Table:
@@ -80,6 +102,29 @@ def with_value(written: Table, key: str, value: str) -> Table:
             hint=f"it has: {known}; one is a table such as [variant.{value or 'hourly'}]",
         )
     return _with_all(written, _table(variants, value))
+
+
+def values_of(text: str) -> list[str]:
+    """Return the values of a sweep: between commas, but not those within a list, table or text.
+
+    Args:
+        text: Such as ``5m,1h`` or ``["1h..2h","3h..4h"],[]``.
+    """
+    found, depth, quote = [""], 0, ""
+    for letter in text:
+        if letter == "," and not depth and not quote:
+            found.append("")
+            continue
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'" and (depth or not found[-1].strip()):
+            quote = letter
+        elif letter in "[{":
+            depth += 1
+        elif letter in "]}":
+            depth = max(0, depth - 1)
+        found[-1] += letter
+    return [it.strip() for it in found]
 
 
 def _with_all(written: Table, values: Table) -> Table:
@@ -124,29 +169,41 @@ def scenario_of(written: Table) -> Scenario:
         try:
             _scenario_of(_with_all(plain, _table(variants, name)))
         except ConfigurationError as error:
-            raise ConfigurationError(f"variant {name}: {error.message}", hint=error.hint) from error
+            raise ConfigurationError(
+                f"variant {name}: {error.message}", evidence=error.evidence, hint=error.hint
+            ) from error
     return _scenario_of(plain)
 
 
 def _scenario_of(written: Table) -> Scenario:
-    scale = _number(written.get("scale", 1.0), "scale", least=1e-9)
-    top = {key: value for key, value in written.items() if key not in _TABLES | {"scale"}}
-    values = _read(top, {"seed": _whole, "duration": _seconds, "start": _moment}, "")
-    named = written.get("destination", [{}])
-    if not isinstance(named, list):
-        raise ConfigurationError("destinations are written as [[destination]]")
+    top = {key: value for key, value in written.items() if key not in TABLES}
+    values = read_table(top, TOP, "")
+    scale = values.pop("scale", 1.0)
+    if not SCALE.allows(scale):
+        raise ConfigurationError(f"scale must be {SCALE.text}", evidence=(("given", f"{scale:g}"),))
     origin = _origin(_table(written, "source"))
     scenario = Scenario(
         **values,
         origin=_scaled(origin, scale),
-        publish=PublishSettings(**_read(_table(written, "publish"), _PUBLISH, "publish")),
-        destinations=tuple(
-            DestinationSettings(**_read(it, _DESTINATION, "destination")) for it in named
+        publish=PublishSettings(
+            **read_table(_table(written, "publish"), TABLES["publish"], "publish")
         ),
-        faults=Faults(**_read(_table(written, "faults"), _FAULTS, "faults")),
+        destinations=_destinations(written.get("destination", [{}])),
+        faults=Faults(**read_table(_table(written, "faults"), TABLES["faults"], "faults")),
     )
-    scenario.check()
+    bounds.check(scenario)
     return scenario
+
+
+def _destinations(named: object) -> tuple[DestinationSettings, ...]:
+    """Return who follows; of several, those without a name are numbered."""
+    if not isinstance(named, list):
+        raise ConfigurationError("destinations are written as [[destination]]")
+    tables = [read_table(it, TABLES["destination"], "destination") for it in named]
+    if len(tables) > 1:
+        usual = DestinationSettings().name
+        tables = [{"name": f"{usual}-{place}", **it} for place, it in enumerate(tables, start=1)]
+    return tuple(DestinationSettings(**it) for it in tables)
 
 
 def _table(written: Table, name: str) -> Table:
@@ -156,27 +213,8 @@ def _table(written: Table, name: str) -> Table:
     return found
 
 
-def _read(table: object, readers: Mapping[str, Reader], name: str) -> Table:
-    """Return the values of a table, each as its reader understands it."""
-    if not isinstance(table, dict):
-        raise ConfigurationError(f"{name} must be a table")
-    values: Table = {}
-    for key, value in table.items():
-        place = f"{name}.{key}" if name else key
-        if key not in readers:
-            raise ConfigurationError(
-                f"the scenario says {place}, which means nothing",
-                hint=f"known here: {', '.join(sorted(readers))}",
-            )
-        try:
-            values[key] = readers[key](value)
-        except (ConfigurationError, ValueError, TypeError, OverflowError) as error:
-            raise ConfigurationError(f"{place} is wrong: {error}") from error
-    return values
-
-
 def _origin(table: Table) -> OriginSettings:
-    values = _read(table, _ORIGIN, "source")
+    values = read_table(table, TABLES["source"], "source")
     if "changes" in values:
         values["per_second"] = values.pop("changes")
     return OriginSettings(**values)
@@ -185,195 +223,110 @@ def _origin(table: Table) -> OriginSettings:
 def _scaled(origin: OriginSettings, scale: float) -> OriginSettings:
     return replace(
         origin,
-        resources=max(1, round(origin.resources * scale)),
+        resources=_share(origin.resources, scale),
         per_second=origin.per_second * scale,
-        bursts=tuple(
-            replace(it, changes=max(1, round(it.changes * scale))) for it in origin.bursts
-        ),
+        bursts=tuple(replace(it, changes=_share(it.changes, scale)) for it in origin.bursts),
     )
 
 
+def _share(many: int, scale: float) -> int:
+    """Return how many there are when so many would be there in truth; none only of none."""
+    return max(1, round(many * scale)) if many > 0 else many
+
+
 def _plain(value: str) -> object:
+    """Return a value as TOML has it; what is none is a text."""
     try:
-        return tomllib.loads(f"it = {value}")["it"]
-    except tomllib.TOMLDecodeError:
+        found: object = tomllib.loads(f"it = {value}")["it"]
+    except (ValueError, RecursionError):
         return value
-
-
-def _number(value: object, name: str, *, least: float = 0.0) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-        raise ConfigurationError(f"{name} must be a number")
-    return float(value)
-
-
-def _real(value: object) -> float:
-    return _number(value, "it")
-
-
-def _whole(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigurationError("it must be a whole number")
-    return value
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ConfigurationError("it must be true or false")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ConfigurationError("it must be a text")
-    return value
-
-
-def _strategy(value: object) -> str:
-    if value not in {"changes", "lists"}:
-        raise ConfigurationError("it must be changes or lists")
-    return _text(value)
-
-
-def _dumps(value: object) -> str:
-    if value not in {"auto", "never", "always"}:
-        raise ConfigurationError("it must be auto, never or always")
-    return _text(value)
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value:
-        raise ConfigurationError("it must be a list of texts")
-    return tuple(map(_text, value))
-
-
-def _seconds(value: object) -> float:
-    if isinstance(value, str):
-        sign = -1 if value.startswith("-") else 1
-        return sign * config.parse_duration(value.removeprefix("-"))
-    return _real(value)
-
-
-def _bytes(value: object) -> float:
-    return float(config.parse_size(value)) if isinstance(value, str) else _real(value)
-
-
-def _size(value: object) -> int:
-    return config.parse_size(value) if isinstance(value, str) else _whole(value)
-
-
-def _per_second(value: object) -> float:
-    if isinstance(value, str):
-        number, _, unit = value.partition("/")
-        return float(number) / config.parse_duration(f"1{unit or 's'}")
-    return _real(value)
-
-
-def _moment(value: object) -> object:
-    return parse_w3c(_text(value))
-
-
-def _time_of_day(value: object) -> float:
-    hours, minutes = _text(value).split(":")[:_CLOCK]
-    return int(hours) * 3_600.0 + int(minutes) * 60.0
-
-
-def _weekdays(value: object) -> frozenset[int]:
-    found: set[int] = set()
-    for part in _text(value).split(","):
-        first, dash, last = part.strip().partition("-")
-        begin = _DAYS.index(first)
-        end = _DAYS.index(last) if dash else begin
-        found |= {(begin + it) % len(_DAYS) for it in range((end - begin) % len(_DAYS) + 1)}
-    return frozenset(found)
+    return value if _is_deep(found) else found
 
 
 def _bursts(value: object) -> tuple[Burst, ...]:
+    """Read a list of tables, such as ``[{ at = "20:00", days = "sun-thu", changes = 1800 }]``."""
     if not isinstance(value, list):
         raise ConfigurationError("it must be a list of tables")
-    return tuple(Burst(**_read(it, _BURST, "burst")) for it in value)
+    found = []
+    for it in value:
+        values = read_table(it, BURST, "burst")
+        for key in ("at", "changes"):
+            if key not in values:
+                raise ConfigurationError(
+                    f"a burst needs {key}", hint='such as { at = "20:00", changes = 1800 }'
+                )
+        found.append(Burst(**values))
+    return tuple(found)
 
 
 def _sizes(value: object) -> Sizes:
-    return Sizes(**_read(value, _SIZES, "sizes"))
-
-
-def _spans(value: object) -> tuple[tuple[float, float], ...]:
-    return tuple(_pair(it, "..") for it in _texts(value))
-
-
-def _steps(value: object) -> tuple[tuple[float, float], ...]:
-    return tuple(_pair(it, ":") for it in _texts(value))
-
-
-def _pair(text: str, mark: str) -> tuple[float, float]:
-    parts = text.split(mark)
-    if len(parts) != _HALF:
-        raise ConfigurationError(f"{text!r} must be two durations with {mark!r} between them")
-    return _seconds(parts[0].strip()), _seconds(parts[1].strip())
-
-
-def _moments(value: object) -> tuple[float, ...]:
-    return tuple(map(_seconds, _texts(value)))
+    """Read a table, such as ``{ median = 8000, spread = 1.2 }``."""
+    return Sizes(**read_table(value, SIZES, "sizes"))
 
 
 _VARIANT: Final = "variant"
-_TABLES: Final = frozenset({"source", "publish", "destination", "faults"})
-_SIZES: Final[Mapping[str, Reader]] = {
-    "median": _whole,
-    "spread": _real,
-    "least": _whole,
-    "most": _whole,
-}
-_BURST: Final[Mapping[str, Reader]] = {
-    "at": _time_of_day,
-    "zone": _text,
-    "days": _weekdays,
-    "changes": _whole,
-}
-_ORIGIN: Final[Mapping[str, Reader]] = {
-    "resources": _whole,
-    "sizes": _sizes,
-    "media_types": _texts,
-    "changes": _per_second,
-    "bursts": _bursts,
-    "create": _real,
-    "update": _real,
-    "delete": _real,
-}
-_PUBLISH: Final[Mapping[str, Reader]] = {
-    "strategy": _strategy,
-    "every": _seconds,
-    "rotate": _seconds,
-    "rebase": _seconds,
-    "keep": _seconds,
-    "push": _flag,
-    "dumps": _flag,
-    "dump_every": _seconds,
-    "max_package": _size,
-    "max_entries": _whole,
-}
-_DESTINATION: Final[Mapping[str, Reader]] = {
-    "name": _text,
-    "every": _seconds,
-    "dumps": _dumps,
-    "jobs": _whole,
-    "latency": _seconds,
-    "bandwidth": _bytes,
-    "offline": _spans,
-}
 _SPECIAL: Final[Mapping[str, Reader]] = {
-    "outages": _spans,
-    "clock_steps": _steps,
-    "restarts": _moments,
-    "rollbacks": _steps,
+    "clock_steps": of.steps,
+    "restarts": of.moments,
+    "rollbacks": of.steps,
 }
-_FAULTS: Final[Mapping[str, Reader]] = {
-    it.name: _SPECIAL.get(it.name, _real) for it in fields(Faults)
+TOP: Final[Mapping[str, Reader]] = {
+    "seed": of.whole,
+    "start": of.moment,
+    "duration": of.seconds,
+    "scale": of.real,
 }
-
-
-def known_keys() -> Sequence[str]:
-    """Return all that a scenario can say, as ``table.key``."""
-    named = {"source": _ORIGIN, "publish": _PUBLISH, "destination": _DESTINATION, "faults": _FAULTS}
-    inner = [f"{table}.{key}" for table, readers in named.items() for key in readers]
-    return ("seed", "duration", "start", "scale", *inner)
+"""What stands above all tables."""
+SIZES: Final[Mapping[str, Reader]] = {
+    "median": of.whole,
+    "spread": of.real,
+    "least": of.whole,
+    "most": of.whole,
+}
+"""What the table ``source.sizes`` has."""
+BURST: Final[Mapping[str, Reader]] = {
+    "at": of.time_of_day,
+    "zone": of.text,
+    "days": of.weekdays,
+    "changes": of.whole,
+}
+"""What each table of ``source.bursts`` has."""
+TABLES: Final[Mapping[str, Mapping[str, Reader]]] = {
+    "source": {
+        "resources": of.whole,
+        "sizes": _sizes,
+        "media_types": of.texts,
+        "changes": of.per_second,
+        "bursts": _bursts,
+        "create": of.real,
+        "update": of.real,
+        "delete": of.real,
+    },
+    "publish": {
+        "strategy": of.strategy,
+        "every": of.seconds,
+        "rotate": of.seconds,
+        "rebase": of.seconds,
+        "keep": of.seconds,
+        "push": of.flag,
+        "dumps": of.flag,
+        "dump_every": of.seconds,
+        "max_package": of.size,
+        "max_entries": of.whole,
+    },
+    "destination": {
+        "name": of.text,
+        "every": of.seconds,
+        "dumps": of.dumps,
+        "jobs": of.whole,
+        "latency": of.seconds,
+        "bandwidth": of.bytes_a_second,
+        "offline": of.spans,
+    },
+    # A new kind of fault needs nothing here: it is a rate, or has its times.
+    "faults": {
+        it.name: _SPECIAL.get(it.name, of.rate if isinstance(it.default, float) else of.spans)
+        for it in fields(Faults)
+    },
+}
+"""What each table has: its keys, each with the function that reads its value."""

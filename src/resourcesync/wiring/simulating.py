@@ -3,11 +3,13 @@
 import csv
 import gzip
 import itertools
-import os
+import math
 import random
+import signal
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import StringIO, TextIOWrapper
 from pathlib import Path
@@ -16,17 +18,27 @@ from typing import Any, Final
 import msgspec
 
 from resourcesync import __version__
-from resourcesync.errors import StorageError
+from resourcesync.adapters.engines.process_pool import (
+    carry_out,
+    end_pool,
+    new_pool,
+    processors,
+)
+from resourcesync.errors import ConfigurationError, EngineError, StorageError
+from resourcesync.simulator import bounds
 from resourcesync.simulator.measures import Measured
 from resourcesync.simulator.scenario import Scenario
 from resourcesync.simulator.world import simulate
 from resourcesync.wiring import scenarios
 
-_FIGURES: Final = (
+_MOST_RUNS: Final = 100_000
+_TERMINAL: Final = frozenset({signal.SIGINT, signal.SIGHUP})
+FIGURES: Final = (
     *("consistency", "latency", "latency_95", "efficiency", "requests", "received", "useful"),
     *("changes", "synchronized", "pulls", "failed", "crashes", "lies", "outcome", "first"),
     *("first_requests", "first_received"),
 )
+"""What is told of each run, in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,52 +72,110 @@ class Summary:
     destination: str
     runs: tuple[Run, ...]
 
-    def mean(self, figure: str) -> float:
-        """Return the mean of a figure."""
-        return statistics.fmean(getattr(run.measured, figure) for run in self.runs)
+    def known(self, figure: str) -> list[float]:
+        """Return a figure of all runs that have it."""
+        values = [getattr(run.measured, figure) for run in self.runs]
+        return [it for it in values if it is not None]
+
+    def mean(self, figure: str) -> float | None:
+        """Return the mean of a figure over the runs that have it; ``None`` when none has."""
+        values = self.known(figure)
+        return statistics.fmean(values) if values else None
 
     def spread(self, figure: str) -> float:
         """Return the standard error of the mean of a figure; 0 of one run."""
-        values = [getattr(run.measured, figure) for run in self.runs]
+        values = self.known(figure)
         return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Task:
+class Task:
+    """One run that is yet to be.
+
+    Attributes:
+        values: The values of the sweep, by their keys.
+        scenario: What is simulated.
+        destination: The place of the Destination among the scenario's.
+    """
+
     values: Mapping[str, str]
     scenario: Scenario
     destination: int
-    log: str
 
 
-def sweep(
+def planned(
     written: Mapping[str, Any],
     swept: Mapping[str, Sequence[str]],
     *,
     repeat: int = 1,
     seed: int | None = None,
-    out: Path | None = None,
-    jobs: int | None = None,
-) -> Iterator[Run]:
-    """Simulate a scenario with all combinations of some values; yield the runs in order.
+) -> list[Task]:
+    """Return the runs of a scenario with all combinations of some values, all of them checked.
 
     Args:
         written: The scenario, as it is written.
         swept: Keys, and the values that each of them takes in turn.
         repeat: With so many seeds, one after the other.
         seed: The first of them; ``None`` takes that of the scenario.
-        out: Where the events of each run go, as ``events/NUMBER.ndjson``; ``None`` for nowhere.
+
+    Raises:
+        ConfigurationError: A scenario cannot be simulated, or there are too many.
+    """
+    many = math.prod(map(len, swept.values())) * repeat
+    if many > _MOST_RUNS:
+        raise ConfigurationError(
+            f"these are {many:,} runs; at most {_MOST_RUNS:,} are possible",
+            hint="sweep fewer values, or take fewer seeds",
+        )
+    return list(_tasks(dict(written), swept, repeat, seed))
+
+
+def live(
+    tasks: Sequence[Task], *, events: Path | None = None, jobs: int | None = None
+) -> Generator[Run, None, None]:
+    """Simulate; yield the runs in order. No process is left when the iterator is closed.
+
+    Args:
+        tasks: The runs.
+        events: Where the events of each go, as ``NUMBER.ndjson``; ``None`` for nowhere.
         jobs: Processes; ``None`` for as many as there are processors.
 
     Raises:
-        ConfigurationError: A scenario cannot be simulated; nothing was.
+        StorageError: Events, or a Destination's memory, cannot be written.
+        EngineError: A process died.
     """
-    tasks = list(_tasks(dict(written), swept, repeat, seed, out))
-    if len(tasks) == 1 or jobs == 1:
-        yield from map(_run, tasks)
+    logs = [
+        None if events is None else events / f"{place:06d}.ndjson" for place in range(len(tasks))
+    ]
+    workers = min(len(tasks), jobs or processors())
+    if workers <= 1:
+        yield from map(_run, tasks, logs)
         return
-    with ProcessPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:
-        yield from pool.map(_run, tasks)
+    pool = new_pool(workers)
+    try:
+        with _unheard():
+            promised = [
+                pool.submit(carry_out, _run, task, log)
+                for task, log in zip(tasks, logs, strict=True)
+            ]
+        for it in promised:
+            yield it.result()
+    except BrokenProcessPool as error:
+        raise EngineError(
+            "a process that simulated died", hint="perhaps there is too little memory: fewer --jobs"
+        ) from error
+    finally:
+        end_pool(pool)
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Let processes begin that never hear of Ctrl-C, not even before they can say so."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _TERMINAL)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def summarise(runs: Sequence[Run]) -> list[Summary]:
@@ -126,12 +196,14 @@ def write_table(runs: Sequence[Run], path: Path) -> None:
         StorageError: It cannot be written.
     """
     text = StringIO()
-    keys = list(runs[0].values) if runs else []
+    keys = [key for key in (runs[0].values if runs else ()) if key != "seed"]
     table = csv.writer(text, lineterminator="\n")
-    table.writerow([*keys, "seed", "destination", *_FIGURES, "version"])
+    table.writerow([*keys, "seed", "destination", *FIGURES, "version"])
     for run in runs:
-        figures = [getattr(run.measured, name) for name in _FIGURES]
-        table.writerow([*run.values.values(), run.seed, run.destination, *figures, __version__])
+        figures = [getattr(run.measured, name) for name in FIGURES]
+        table.writerow(
+            [*(run.values[key] for key in keys), run.seed, run.destination, *figures, __version__]
+        )
     _write(path, lambda: path.write_text(text.getvalue(), encoding="utf-8"))
 
 
@@ -163,60 +235,66 @@ def _write(path: Path, write: Callable[[], object]) -> None:
 
 
 def _tasks(
-    written: dict[str, Any],
-    swept: Mapping[str, Sequence[str]],
-    repeat: int,
-    seed: int | None,
-    out: Path | None,
-) -> Iterator[_Task]:
-    numbers = itertools.count()
+    written: dict[str, Any], swept: Mapping[str, Sequence[str]], repeat: int, seed: int | None
+) -> Iterator[Task]:
     for chosen in itertools.product(*swept.values()):
         values = dict(zip(swept, chosen, strict=True))
         table = written
         for key, value in values.items():
             table = scenarios.with_value(table, key, value)
-        scenario = scenarios.scenario_of(table)
-        first = scenario.seed if seed is None else seed
-        for more in range(repeat):
-            for place in range(len(scenario.destinations)):
-                log = "" if out is None else str(out / "events" / f"{next(numbers):06d}.ndjson")
+        try:
+            scenario = scenarios.scenario_of(table)
+            first = scenario.seed if seed is None else seed
+            for more in range(repeat):
                 told = _with_seed(scenario, first + more)
-                yield _Task(values=values, scenario=told, destination=place, log=log)
+                for place in range(len(told.destinations)):
+                    yield Task(values=values, scenario=told, destination=place)
+        except ConfigurationError as error:
+            if not values:
+                raise
+            at = (("with", " ".join(f"{key}={value}" for key, value in values.items())),)
+            raise ConfigurationError(
+                error.message, evidence=(*error.evidence, *at), hint=error.hint
+            ) from error
 
 
 def _with_seed(scenario: Scenario, seed: int) -> Scenario:
     """Return a scenario with another seed, of which each Destination's phase follows."""
     luck = random.Random(f"phase {seed}")  # noqa: S311 - a simulation
     destinations = tuple(replace(it, phase=luck.random()) for it in scenario.destinations)
-    return replace(scenario, seed=seed, destinations=destinations)
+    told = replace(scenario, seed=seed, destinations=destinations)
+    bounds.check(told)
+    return told
 
 
-def _run(task: _Task) -> Run:
+def _run(task: Task, path: Path | None) -> Run:
     scenario = task.scenario
     destination = scenario.destinations[task.destination]
     head = {**task.values, "seed": scenario.seed, "destination": destination.name}
-    if not task.log:
+    if path is None:
         measured = simulate(scenario, destination)
     else:
-        with _log(Path(task.log)) as log:
+        with _log(path) as log:
             _line(log, {"event": "run.begin", **head, "version": __version__})
 
             def tell(at: float, event: str, fields: Mapping[str, object]) -> None:
                 _line(log, {"event": event, "at": round(at, 6), **fields})
 
             measured = simulate(scenario, destination, tell)
-            figures = {name: getattr(measured, name) for name in _FIGURES}
+            figures = {name: getattr(measured, name) for name in FIGURES}
             _line(log, {"event": "run.end", **head, **figures})
     return Run(
         values=task.values, seed=scenario.seed, destination=destination.name, measured=measured
     )
 
 
-def _log(path: Path) -> TextIOWrapper:
+@contextmanager
+def _log(path: Path) -> Iterator[TextIOWrapper]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("w", encoding="utf-8")
-    except OSError as error:
+        with path.open("w", encoding="utf-8") as log:
+            yield log
+    except OSError as error:  # a disk may be full at any time
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
 

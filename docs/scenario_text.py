@@ -1,0 +1,141 @@
+"""The keys of a scenario and the events of a run as Markdown, from the code that reads them."""
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, fields
+
+from resourcesync.simulator.bounds import BOUNDS
+from resourcesync.simulator.events import EVENTS
+from resourcesync.simulator.measures import Measured
+from resourcesync.simulator.scenario import (
+    Burst,
+    DestinationSettings,
+    Faults,
+    OriginSettings,
+    PublishSettings,
+    Scenario,
+    Sizes,
+)
+from resourcesync.wiring import scenarios, simulating
+from resourcesync.wiring.scenario_values import DAYS, Reader
+
+TABLES = {
+    "": (scenarios.TOP, Scenario),
+    "source": (scenarios.TABLES["source"], OriginSettings),
+    "source.sizes": (scenarios.SIZES, Sizes),
+    "source.bursts": (scenarios.BURST, Burst),
+    "publish": (scenarios.TABLES["publish"], PublishSettings),
+    "destination": (scenarios.TABLES["destination"], DestinationSettings),
+    "faults": (scenarios.TABLES["faults"], Faults),
+}
+"""What can be written in each table, and the values that come of it."""
+HEADS = {
+    "": "Above all tables",
+    "source": "`[source]`: the resources, and what becomes of them",
+    "source.sizes": "`source.sizes`: how long resources are",
+    "source.bursts": "`source.bursts`: each a table in a list",
+    "publish": "`[publish]`: how the Source publishes",
+    "destination": "`[[destination]]`: who follows; as many as you like",
+    "faults": "`[faults]`: what goes wrong",
+}
+FIELDS = {"source.changes": "per_second"}
+MEANINGS = {
+    "scale": "So much of the resources and of the changes there are; 1 is the true size.",
+    "source.bursts.at": "When, in the zone.",
+    "source.bursts.days": "On which days of the week.",
+}
+"""Where what is written differs from the value that comes of it."""
+SPANS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+
+
+def keys() -> str:
+    """Return a table of keys for each table of a scenario."""
+    return "\n".join(f"## {HEADS[name]}\n\n{''.join(rows(name))}" for name in TABLES)
+
+
+def rows(table: str) -> Iterator[str]:
+    """Yield the lines that tell of the keys of one table."""
+    readers, values = TABLES[table]
+    meanings = attributes(values)
+    yield "| Key | Value | Default | Meaning |\n| --- | --- | --- | --- |\n"
+    known = {it.name: it for it in fields(values)}
+    for key, reader in readers.items():
+        place = f"{table}.{key}" if table else key
+        name = FIELDS.get(place, key)
+        default = "`1.0`" if place == "scale" else usual(known[name], reader)
+        meaning = MEANINGS.get(place) or meanings[name]
+        yield f"| `{key}` | {value(place, reader)} | {default} | {meaning} |\n"
+
+
+def value(place: str, reader: Reader) -> str:
+    """Return what may be written for a key."""
+    form = (inspect.getdoc(reader) or "").split("\n", 1)[0].replace("``", "`")
+    form = form.removeprefix("Read ").rstrip(".")
+    bound = scenarios.SCALE if place == "scale" else BOUNDS.get(place)
+    if bound is None or place == "source.bursts.at":
+        return form
+    return f"{form}; {bound.text}"
+
+
+def usual(field: Field[object], reader: Reader) -> str:
+    """Return what holds where a key is not written, as it would be written."""
+    if field.default is MISSING:
+        return "" if field.default_factory is not MISSING else "must be given"
+    found = field.default
+    if reader.__name__ == "seconds" and isinstance(found, float):
+        return f"`{span(found)}`"
+    if isinstance(found, frozenset):
+        return "every day" if len(found) == len(DAYS) else f"`{sorted(found)}`"
+    if isinstance(found, tuple):
+        return f"`{list(found)}`".replace("'", '"') if found else "none"
+    if isinstance(found, bool):
+        return f"`{str(found).lower()}`"
+    if isinstance(found, str):
+        return f'`"{found}"`'
+    if isinstance(found, int | float):
+        return f"`{found:_}`"
+    return f'`"{found:%Y-%m-%dT%H:%M:%SZ}"`'
+
+
+def span(seconds: float) -> str:
+    """Return seconds as a time of a scenario."""
+    for many, unit in SPANS:
+        if seconds and seconds % many == 0:
+            return f'"{seconds / many:g}{unit}"'
+    return f'"{seconds:g}s"' if seconds else "0"
+
+
+def attributes(values: type) -> Mapping[str, str]:
+    """Return what the docstring of a class says of its attributes, each by its name."""
+    text = (inspect.getdoc(values) or "").partition("Attributes:\n")[2]
+    found: dict[str, str] = {}
+    for part in re.split(r"\n(?=    \S)", text):
+        names, _, meaning = part.strip().partition(": ")
+        words = " ".join(meaning.replace("``", "`").split())
+        found |= dict.fromkeys(names.split(", "), words)
+    return found
+
+
+def events() -> str:
+    """Return the kinds of events with their fields."""
+    parts = []
+    for name, event in EVENTS.items():
+        lines = [f"- `{key}`: {text}" for key, text in event.always.items()]
+        lines += [f"- `{key}`, not always: {text}" for key, text in event.sometimes.items()]
+        lines = [re.sub(r"^- `(each .*?)`(:|, not)", plain, it) for it in lines]
+        told = "\n" + "".join(f"{it}\n" for it in lines) if lines else ""
+        parts.append(f"### {name}\n\n{event.meaning}\n{told}")
+    return "\n".join(parts)
+
+
+def plain(match: re.Match[str]) -> str:
+    """Return a name that stands for several, without the marks of a name."""
+    return f"- {match[1]}{match[2]}".replace("``", "`")
+
+
+def figures() -> str:
+    """Return the columns of the table of figures."""
+    meanings = attributes(Measured)
+    head = "| Column | Meaning |\n| --- | --- |\n"
+    return head + "".join(f"| `{it}` | {meanings[it]} |\n" for it in simulating.FIGURES)

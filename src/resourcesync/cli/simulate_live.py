@@ -1,0 +1,97 @@
+"""``resourcesync simulate --live``: be the Source in real time, until a signal comes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.core import ParameterSource
+
+from resourcesync.cli.output import Outcome, Screen
+from resourcesync.cli.stopping import heard
+from resourcesync.cli.words import QUIET, Line
+from resourcesync.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from resourcesync.simulator.live import LiveSettings
+    from resourcesync.simulator.scenario import Scenario
+
+_TICK: Final = 0.2
+"""Seconds from one look at what is due to the next; who asks looks, too."""
+_ONLY_LIVE: Final = ("bind", "base_uri", "speed", "dialect", "no_lastmod")
+_NEVER_LIVE: Final = ("sweep", "repeat", "jobs", "out")
+
+
+def check_options(context: click.Context) -> None:
+    """Refuse options that would do nothing.
+
+    Raises:
+        click.UsageError: One of them was given, on this command line.
+    """
+    is_live = context.params["live"]
+    for name in _NEVER_LIVE if is_live else _ONLY_LIVE:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(
+                f"{option} is for simulations{'; --live is none' if is_live else ' with --live'}"
+            )
+    if is_live and context.params["scenario"] == "init":
+        raise click.UsageError("init writes a scenario; --live is for one that there is")
+
+
+def serve(
+    values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
+) -> Outcome:
+    """Be the Source until a signal comes; that is how it is meant to end.
+
+    Args:
+        values: Of the options.
+        written: Reads the scenario, where it is one.
+        screen: Is told where the Source is.
+
+    Raises:
+        ConfigurationError: The scenario or configuration has a mistake, or cannot be served there.
+    """
+    from resourcesync.wiring import live, machine  # noqa: PLC0415 - help stays quick
+
+    what = _what(values, written, screen)
+    (host, port), clock = values["bind"], machine.system_clock()
+    place = live.Place(host=host, port=port, base_uri=values["base_uri"], speed=values["speed"])
+    seed = 1 if values["seed"] is None else values["seed"]
+    try:
+        with live.serve_live(what, place, seed=seed, clock=clock) as serving:
+            pull = f"resourcesync pull {serving.uri} ./copy"
+            screen.report("ready", {"uri": serving.uri, "pull": pull, "tree": values["scenario"]})
+            while True:
+                clock.sleep(_TICK)
+                serving.pass_on()
+    except KeyboardInterrupt as stop:
+        heard(stop)
+    return Outcome(closing=(Line("no longer served", "Stopped", QUIET),))
+
+
+def _what(
+    values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
+) -> "LiveSettings | Scenario":
+    from resourcesync.model.vocabulary import Dialect  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import resync_simulator, scenarios  # noqa: PLC0415 - as above
+
+    path = Path(values["scenario"] or "")
+    if resync_simulator.is_configuration(path):
+        found = resync_simulator.read(path)
+        if found.ignored:
+            text = f"{path} says what has no meaning here: {', '.join(found.ignored)}"
+            screen.report("warning", {"code": "ignored", "message": text})
+        return replace(
+            found.settings,
+            dialect=Dialect(values["dialect"]),
+            tells_lastmod=not values["no_lastmod"],
+        )
+    if values["dialect"] != "1.1" or values["no_lastmod"]:
+        raise ConfigurationError(
+            "--dialect and --no-lastmod are for configurations of the resync-simulator",
+            hint="a scenario is published as it is simulated; see faults.undated",
+        )
+    scenario = scenarios.scenario_of(dict(written()))
+    return scenario if values["seed"] is None else replace(scenario, seed=values["seed"])

@@ -1,0 +1,262 @@
+"""What a scenario may say: from which value to which, and what does not go together."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from resourcesync.errors import ConfigurationError
+from resourcesync.simulator.scenario import (
+    DAY,
+    Burst,
+    DestinationSettings,
+    Faults,
+    OriginSettings,
+    PublishSettings,
+    Scenario,
+    Sizes,
+)
+
+_LONGEST: Final = 3_660 * DAY
+_MOST_EVENTS: Final = 100_000_000
+_MOST_BURSTS: Final = 1_000_000
+"""Each waits in memory from the beginning on."""
+_LARGEST: Final = 1 << 30
+"""A resource or a package is in memory while it is on its way."""
+_MOST_SEED: Final = 1 << 53
+_FIRST: Final = datetime(1980, 1, 1, tzinfo=UTC)
+_LAST: Final = datetime(2999, 12, 31, tzinfo=UTC)
+_MOST_SHOWN: Final = 100
+_MEDIA_TYPE: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?: ?;[ -~]*)?", re.ASCII)
+
+
+class Bound(NamedTuple):
+    """What a number may be.
+
+    Attributes:
+        least, most: From and to which value.
+        text: The same in words.
+        unit: Stands after the number, for people.
+        or_0: Whether 0 may be, too, though it is less.
+    """
+
+    least: float
+    most: float
+    text: str
+    unit: str = ""
+    or_0: bool = False
+
+    def allows(self, value: float) -> bool:
+        """Whether a number is in the bounds; what is no number (nan) never is."""
+        return self.least <= value <= self.most or (self.or_0 and value == 0)
+
+
+def _numbers(least: float, most: float) -> Bound:
+    return Bound(least, most, f"from {least:,} to {most:,}")
+
+
+def _times(text: str, least: float, most: float = _LONGEST, *, or_0: bool = False) -> Bound:
+    return Bound(least, most, text, " s", or_0)
+
+
+_AGE: Final = _times("0, or from 1 second to 3,660 days", 1.0, or_0=True)
+_PACE: Final = _times("from 1 second to 3,660 days", 1.0)
+_MOMENT: Final = _times("from 0 to 3,660 days", 0.0)
+RATE: Final = _numbers(0, 1)
+"""Of all that may go wrong."""
+
+BOUNDS: Final[Mapping[str, Bound]] = {
+    "seed": _numbers(0, _MOST_SEED),
+    "duration": _PACE,
+    "source.resources": _numbers(1, 10_000_000),
+    "source.sizes.median": Bound(1, _LARGEST, "from 1 byte to 1 GiB"),
+    "source.sizes.spread": _numbers(0, 10),
+    "source.sizes.least": Bound(0, _LARGEST, "from 0 bytes to 1 GiB"),
+    "source.sizes.most": Bound(1, _LARGEST, "from 1 byte to 1 GiB"),
+    "source.changes": Bound(0.0, 10_000.0, "from 0 to 10,000 a second"),
+    "source.bursts.at": Bound(0.0, DAY - 1, "a time from 00:00 to 23:59"),
+    "source.bursts.changes": _numbers(1, 10_000_000),
+    "source.create": _numbers(0, 1_000_000),
+    "source.update": _numbers(0, 1_000_000),
+    "source.delete": _numbers(0, 1_000_000),
+    "publish.every": _PACE,
+    "publish.rotate": _AGE,
+    "publish.rebase": _AGE,
+    "publish.keep": _AGE,
+    "publish.dump_every": _AGE,
+    "publish.max_package": Bound(1, _LARGEST, "from 1 byte to 1 GiB"),
+    "publish.max_entries": _numbers(1, 50_000),
+    "destination.every": _PACE,
+    "destination.jobs": _numbers(1, 1_000),
+    "destination.latency": _times("from 0 to 1 day", 0.0, DAY),
+    "destination.bandwidth": Bound(1_000.0, 1e15, "from 1 kB to 1 PB a second"),
+    "destination.phase": RATE,
+}
+"""Of each number, by the key that a scenario has for it."""
+_Settings = Scenario | OriginSettings | Sizes | Burst | PublishSettings | DestinationSettings
+_WRITTEN: Final = {"per_second": "changes"}
+_STEPS: Final = frozenset({"clock_steps", "rollbacks"})
+
+
+def check(scenario: Scenario) -> None:
+    """Refuse what cannot be simulated, or would mean nothing.
+
+    Raises:
+        ConfigurationError: A value is out of its bounds, or two do not go together.
+    """
+    for place, value, bound in _bounded(scenario):
+        if not bound.allows(value):
+            _refuse(f"{place} must be {bound.text}", value, unit=bound.unit)
+    if not _FIRST <= scenario.start <= _LAST:
+        _refuse("start must be from 1980 to 2999", scenario.start)
+    _check_origin(scenario.origin)
+    if not scenario.destinations:
+        raise ConfigurationError("there is no destination")
+    _check_names([it.name for it in scenario.destinations])
+    for it in scenario.destinations:
+        _check_spans(f"destination {it.name}: offline", it.offline)
+    _check_faults(scenario.faults)
+    _check_work(scenario)
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """Return a time zone by its name.
+
+    Raises:
+        ConfigurationError: There is none of that name.
+    """
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ConfigurationError(
+            f"there is no time zone {name[:_MOST_SHOWN]!r} here", hint="UTC is always there"
+        ) from error
+
+
+def _bounded(scenario: Scenario) -> Iterator[tuple[str, float, Bound]]:
+    """Yield where each number is, the number, and what it may be."""
+    yield from _numbers_of("", "", scenario)
+    yield from _numbers_of("source.", "source.", scenario.origin)
+    yield from _numbers_of("source.sizes.", "source.sizes.", scenario.origin.sizes)
+    for burst in scenario.origin.bursts:
+        yield from _numbers_of("source.bursts.", "source.bursts.", burst)
+    yield from _numbers_of("publish.", "publish.", scenario.publish)
+    for it in scenario.destinations:
+        yield from _numbers_of("destination.", f"destination {it.name[:_MOST_SHOWN]!r}: ", it)
+    for field in fields(scenario.faults):
+        if isinstance(field.default, float):
+            yield f"faults.{field.name}", getattr(scenario.faults, field.name), RATE
+
+
+def _numbers_of(table: str, place: str, settings: _Settings) -> Iterator[tuple[str, float, Bound]]:
+    for field in fields(settings):
+        name = _WRITTEN.get(field.name, field.name)
+        bound = BOUNDS.get(table + name)
+        if bound is not None:
+            yield place + name, getattr(settings, field.name), bound
+
+
+def _check_origin(origin: OriginSettings) -> None:
+    if not origin.create + origin.update + origin.delete > 0:
+        raise ConfigurationError("source.create, update and delete cannot all be 0")
+    sizes = origin.sizes
+    if not sizes.least <= sizes.median <= sizes.most:
+        _refuse(
+            "source.sizes.median must be from least to most",
+            f"least {sizes.least:,}, median {sizes.median:,}, most {sizes.most:,}",
+        )
+    for it in origin.media_types:
+        if len(it) > _MOST_SHOWN or _MEDIA_TYPE.fullmatch(it) is None:
+            _refuse("source.media_types must be such as text/html", it)
+    if not origin.media_types:
+        raise ConfigurationError("source.media_types must have one at least")
+    for burst in origin.bursts:
+        zone_of(burst.zone)
+        if not burst.days or not burst.days <= set(range(7)):
+            _refuse("source.bursts.days must be days of the week", sorted(burst.days))
+
+
+def _check_names(names: list[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if not (name.isprintable() and 0 < len(name) <= _MOST_SHOWN):
+            _refuse("destination.name must be from 1 to 100 letters that can be seen", name)
+        if name in seen:
+            raise ConfigurationError(
+                f"two destinations have the name {name!r}",
+                hint="each [[destination]] needs a name of its own, or none",
+            )
+        seen.add(name)
+
+
+def _check_faults(faults: Faults) -> None:
+    """Look at all times at which something goes wrong: new kinds of faults are known by form."""
+    for field in fields(faults):
+        value, place = getattr(faults, field.name), f"faults.{field.name}"
+        if isinstance(field.default, float):
+            continue
+        if field.name in _STEPS:
+            _check_steps(place, value, is_back=field.name == "rollbacks")
+        elif field.name == "restarts":
+            for at in value:
+                _check_moment(place, at)
+        else:
+            _check_spans(place, value)
+
+
+def _check_moment(place: str, at: float) -> None:
+    if not _MOMENT.allows(at):
+        _refuse(f"{place}: a time must be {_MOMENT.text}, from the beginning", at, unit=" s")
+
+
+def _check_spans(place: str, spans: tuple[tuple[float, float], ...]) -> None:
+    for since, until in spans:
+        _check_moment(place, since)
+        _check_moment(place, until)
+        if since >= until:
+            _refuse(f"{place} must begin before it ends", f"{since:g} s to {until:g} s")
+
+
+def _check_steps(place: str, steps: tuple[tuple[float, float], ...], *, is_back: bool) -> None:
+    ahead = 0.0
+    for at, seconds in sorted(steps):
+        _check_moment(place, at)
+        ahead = seconds if is_back else ahead + seconds
+        if is_back and not _MOMENT.allows(seconds):
+            _refuse(f"{place}: how far back must be {_MOMENT.text}", seconds, unit=" s")
+        if not _MOMENT.allows(abs(ahead)):
+            _refuse(f"{place}: a clock cannot be wrong by more than 3,660 days", ahead, unit=" s")
+
+
+def _check_work(scenario: Scenario) -> None:
+    """Refuse what would never end, or only when there is no calendar any more."""
+    origin, days = scenario.origin, scenario.duration / DAY + 1
+    if days * len(origin.bursts) > _MOST_BURSTS:
+        _refuse(
+            f"at most {_MOST_BURSTS:,} bursts can be simulated",
+            f"{len(origin.bursts):,} on each of {days:,.0f} days",
+        )
+    changes = scenario.duration * origin.per_second + days * sum(it.changes for it in origin.bursts)
+    pulls = max(scenario.duration / it.every for it in scenario.destinations)
+    events = changes + pulls + scenario.duration / scenario.publish.every
+    if events > _MOST_EVENTS:
+        _refuse(
+            f"at most {_MOST_EVENTS:,} changes, publications and pulls can be simulated",
+            f"about {events:,.0f}",
+            hint="a shorter duration, or less often",
+        )
+    for it in scenario.destinations:
+        seconds = it.latency + origin.sizes.most / it.bandwidth
+        if (origin.resources + changes) * seconds / it.jobs > _LONGEST:
+            _refuse(
+                f"destination {it.name}: one pull could take more than 3,660 days",
+                f"{seconds:,.1f} s for the longest resource, {it.jobs:,} at a time",
+                hint="a greater bandwidth, more jobs, fewer resources, or a lower sizes.most",
+            )
+
+
+def _refuse(reason: str, given: object, *, unit: str = "", hint: str = "") -> None:
+    shown = f"{given:g}{unit}" if isinstance(given, float) else str(given)
+    raise ConfigurationError(reason, evidence=(("given", shown[:_MOST_SHOWN]),), hint=hint)

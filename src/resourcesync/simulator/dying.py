@@ -1,0 +1,113 @@
+"""A simulated Destination that dies between two steps, has its power cut, or its disk full."""
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from resourcesync.errors import DiskFullError
+from resourcesync.simulator.clock import SimulatedClock
+from resourcesync.simulator.scenario import Faults, is_within
+
+if TYPE_CHECKING:
+    from resourcesync.ports.mirror import MirrorState, Step
+
+OnFault = Callable[[str, str], None]
+"""Told of each fault: which one, and what it befalls; empty for no single thing."""
+
+
+class Crash(BaseException):
+    """Somebody died: nothing catches it but who begins it anew."""
+
+
+class Fate:
+    """What befalls a Destination while it writes.
+
+    Args:
+        faults: What goes wrong.
+        seed: Of all that is left to chance.
+        clock: Time.
+        on_fault: Told of each fault.
+    """
+
+    def __init__(self, faults: Faults, seed: int, clock: SimulatedClock, on_fault: OnFault) -> None:
+        self._faults = faults
+        self._luck = random.Random(f"writing {seed}")  # noqa: S311 - a simulation
+        self._clock = clock
+        self._on_fault = on_fault
+        self.is_well = False
+        """Whether nothing goes wrong any more."""
+
+    def step(self, what: str) -> None:
+        """Come to the moment before or after something is written.
+
+        Args:
+            what: It, for who is told.
+
+        Raises:
+            Crash: The Destination dies here.
+        """
+        if self._happens(self._faults.crash_writing):
+            self._on_fault("crash_writing", what)
+            raise Crash
+
+    def check_room(self, what: str) -> None:
+        """See that there is room for more.
+
+        Args:
+            what: What is to be written.
+
+        Raises:
+            DiskFullError: There is none.
+        """
+        elapsed = self._clock.elapsed
+        full = is_within(elapsed, self._faults.disk_full)
+        if full and not self.is_well:
+            self._on_fault("disk_full", what)
+            raise DiskFullError("no space is left", evidence=(("place", what),))
+
+    def survivors(self, many: int) -> frozenset[int] | None:
+        """Return which of so many copies are in place if the power is cut; ``None`` if it is not.
+
+        Args:
+            many: How many are put in place together.
+        """
+        if not self._happens(self._faults.power_cut):
+            return None
+        self._on_fault("power_cut", f"{many} copies")
+        return frozenset(it for it in range(many) if self._luck.random() < 0.5)  # noqa: PLR2004
+
+    def _happens(self, rate: float) -> bool:
+        return rate > 0 and not self.is_well and self._luck.random() < rate
+
+
+class MortalState:
+    """A ``MirrorState`` of a Destination that may die before and after each step is stored.
+
+    Args:
+        state: Stores them.
+        fate: What befalls it.
+    """
+
+    def __init__(self, state: "MirrorState", fate: Fate) -> None:
+        self._state = state
+        self._fate = fate
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._state, name)
+
+    def commit(self, step: "Step") -> None:
+        """Store a step.
+
+        Raises:
+            Crash: The Destination dies before or after it.
+            DiskFullError: There is no room for it; nothing of it is stored.
+        """
+        self._fate.check_room("memory")
+        self._fate.step("memory")
+        self._state.commit(step)
+        self._fate.step("memory")
+
+
+def mortal(state: "MirrorState", fate: Fate) -> "MirrorState":
+    """Return a memory whose owner may die."""
+    return cast("MirrorState", MortalState(state, fate))

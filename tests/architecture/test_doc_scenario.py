@@ -1,0 +1,81 @@
+"""The page on scenarios is complete: every key, every event and its fields, every figure."""
+
+import ast
+import re
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from resourcesync.simulator.events import EVENTS
+from resourcesync.simulator.scenario import HOUR, Faults, OriginSettings, Scenario, Sizes
+from resourcesync.simulator.world import simulate
+from resourcesync.wiring import scenarios, simulating
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/reference/scenario.md").read_text("utf-8")
+SIMULATOR = ROOT / "src/resourcesync/simulator"
+
+
+def test_every_key_that_a_scenario_may_have_is_explained_and_no_other() -> None:
+    parts = re.split(r"^## ", PAGE, flags=re.MULTILINE)
+    tables = {
+        "Above": scenarios.TOP,
+        "`[source]`": scenarios.TABLES["source"],
+        "`source.sizes`": scenarios.SIZES,
+        "`source.bursts`": scenarios.BURST,
+        "`[publish]`": scenarios.TABLES["publish"],
+        "`[[destination]]`": scenarios.TABLES["destination"],
+        "`[faults]`": scenarios.TABLES["faults"],
+    }
+    for head, known in tables.items():
+        (part,) = [it for it in parts if it.startswith(head)]
+        rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.*) \| (.+) \|$", part, re.MULTILINE)
+        assert [name for name, *_ in rows] == list(known)
+        assert all(value.strip() and meaning.strip() for _, value, _, meaning in rows)
+    assert {it.name for it in fields(Faults)} == set(scenarios.TABLES["faults"])
+
+
+def test_every_figure_of_the_table_is_explained() -> None:
+    for name in simulating.FIGURES:
+        assert re.search(rf"^\| `{name}` \| \S.+ \|$", PAGE, re.MULTILINE), name
+
+
+def test_every_event_that_the_code_can_tell_of_is_explained_and_no_other() -> None:
+    told = {"run.begin", "run.end"}
+    for path in SIMULATOR.glob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "self._event":
+                name = call.args[0]
+                assert isinstance(name, ast.Constant)
+                told.add(str(name.value))
+
+    assert told == set(EVENTS)
+    assert all(f"\n### {name}\n" in PAGE for name in told)
+
+
+def test_events_have_the_fields_that_are_explained() -> None:
+    scenario = Scenario(
+        duration=4 * HOUR,
+        origin=OriginSettings(
+            resources=5, per_second=5 / HOUR, sizes=Sizes(median=50, spread=0.5, most=100)
+        ),
+        faults=Faults(
+            failed=0.2,
+            clock_steps=((HOUR, 5.0),),
+            restarts=(1.5 * HOUR,),
+            rollbacks=((2.2 * HOUR, HOUR),),
+        ),
+    )
+    scenario = replace(scenario, publish=replace(scenario.publish, every=HOUR / 2))
+    seen: dict[str, list[dict[str, Any]]] = {}
+    simulate(
+        scenario,
+        scenario.destinations[0],
+        lambda _at, name, more: seen.setdefault(name, []).append(dict(more)),
+    )
+
+    assert set(EVENTS) - set(seen) <= {"run.begin", "run.end", "lie"}
+    for name, told in seen.items():
+        event = EVENTS[name]
+        for it in told:
+            assert set(event.always) <= set(it) <= {*event.always, *event.sometimes}, name

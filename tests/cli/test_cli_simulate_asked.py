@@ -1,0 +1,300 @@
+"""``simulate``: what is asked for is done, or refused before anything is; stops leave nothing."""
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from resourcesync.errors import ConfigurationError, EngineError, LockedError, StorageError
+from resourcesync.simulator.profiles import PROFILES
+from resourcesync.wiring import scenarios, simulating
+from resourcesync.wiring.simulation_folder import results_folder
+from tests.support.command_line import Said, rows
+
+TINY = """
+seed = 3
+duration = "20m"
+[source]
+resources = 4
+changes = "20/h"
+sizes = { median = 200, most = 2000 }
+[publish]
+every = "10m"
+[[destination]]
+every = "10m"
+"""
+LONG = """
+duration = "3000d"
+[source]
+resources = 50
+changes = "60/h"
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    path = tmp_path / "s.toml"
+    path.write_text(TINY)
+    return path
+
+
+# --- which scenario ---
+
+
+def test_a_profile_can_be_named_in_place_of_a_file_or_by_the_option(
+    said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "museum").mkdir()  # a folder of that name hides nothing
+    monkeypatch.chdir(tmp_path)
+    small = ["--sweep", "scale=0.0001", "--sweep", "duration=1h", "--jobs", "1"]
+
+    assert run(["simulate", "--profile", "museum", *small]) == 0
+    by_option = said.readouterr().out.splitlines()
+    assert run(["simulate", "museum", *small]) == 0
+    assert said.readouterr().out.splitlines()[:-1] == by_option[:-1], "but for the time it took"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "name a file or a profile (museum, arxiv"),
+        (["s.toml", "--profile", "arxiv"], "s.toml and --profile: take one"),
+        (["init", "--json"], "init writes a scenario to standard output"),
+        (["s.toml", "--sweep", "seed=1,2", "--seed", "7"], "--sweep seed=... and --seed"),
+        (["s.toml", "--sweep", "seed=1,2", "--repeat", "2"], "--repeat, which takes the seeds"),
+        (["s.toml", "--sweep", "publish.every=1h", "--sweep", "publish.every=2h"], "there twice"),
+        (["s.toml", "--sweep", "publish.every=1h, 1h"], "has the value 1h twice"),
+        (["s.toml", "--sweep", "publish.every"], "KEY=A,B,C"),
+        (["s.toml", "--sweep", "publish.every=1h,"], "KEY=A,B,C"),
+        (["museumm"], "no file museumm, and no profile of that name"),
+        (["s.toml", "--sweep", "seed=1,2", "--sweep", "variant=a"], "has no variant 'a'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_as_a_matter_of_usage(
+    arguments: list[str],
+    reason: str,
+    tiny: Path,
+    said: Said,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tiny.parent)
+
+    assert run(["simulate", *arguments]) == 2
+
+    told = said.readouterr()
+    assert reason in " ".join((told.err + told.out).split())
+    assert "Ran" not in told.out + told.err
+
+
+def test_a_profile_of_the_environment_gives_way_to_a_file(
+    tiny: Path, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RESOURCESYNC_SIMULATE_PROFILE", "europeana")
+
+    assert run(["simulate", str(tiny)]) == 0
+    assert run(["simulate", "init"]) == 0
+    assert said.readouterr().out.endswith(PROFILES["europeana"])
+    monkeypatch.setenv("RESOURCESYNC_SIMULATE_JSON", "1")
+    assert run(["simulate", "init"]) == 2
+
+
+# --- sweeps ---
+
+
+def test_swept_seeds_are_one_column_and_each_is_its_own(tiny: Path, tmp_path: Path) -> None:
+    sweep = ["--sweep", "seed=5,6", "--jobs", "1", "-q"]
+
+    assert run(["simulate", str(tiny), *sweep, "--out", str(tmp_path / "out")]) == 0
+
+    table = (tmp_path / "out/summary.csv").read_text().splitlines()
+    assert table[0].split(",").count("seed") == 1
+    assert [line.split(",")[0] for line in table[1:]] == ["5", "6"]
+
+
+def test_lists_can_be_swept(tiny: Path, said: Said) -> None:
+    sweep = ["--sweep", 'faults.outages=["1m..2m","5m..6m"],[]', "--jobs", "1", "--json"]
+
+    assert run(["simulate", str(tiny), *sweep]) == 0
+
+    told = [it["text"] for it in rows(said) if it["type"] == "simulated"]
+    assert told == ['faults.outages=["1m..2m","5m..6m"]', "faults.outages=[]"]
+
+
+def test_two_destinations_have_rows_of_their_own(tiny: Path, said: Said) -> None:
+    tiny.write_text(TINY + '[[destination]]\nevery = "20m"\n')
+
+    assert run(["simulate", str(tiny), "--jobs", "1", "--json"]) == 0
+
+    assert [it["name"] for it in rows(said) if it["type"] == "simulated"] == [
+        "mirror-1",
+        "mirror-2",
+    ]
+
+
+def test_a_mistake_in_the_last_variant_is_told_before_anything_is_done(
+    tiny: Path, tmp_path: Path, said: Said
+) -> None:
+    burst = '[{ at = "12:00", changes = 1, zone = "Mars/Olympus" }]'
+    sweep = ["--sweep", f"source.bursts=[],{burst}", "--out", str(tmp_path / "out")]
+
+    assert run(["simulate", str(tiny), *sweep]) == 2
+
+    told = said.readouterr()
+    assert "no time zone 'Mars/Olympus'" in told.err
+    assert "source.bursts=[{" in told.err, "which of the runs"
+    assert "Ran" not in told.out + told.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_more_runs_than_can_be_kept_are_refused() -> None:
+    written = scenarios.parse(TINY, "it")
+    with pytest.raises(ConfigurationError, match="these are 110,000 runs"):
+        simulating.planned(written, {"publish.every": ["1h"] * 11}, repeat=10_000)
+
+
+# --- the folder of the results ---
+
+
+def test_what_a_killed_run_left_is_in_nobodys_way(tiny: Path, tmp_path: Path, said: Said) -> None:
+    out = tmp_path / "out"
+    (out / ".unfinished/events").mkdir(parents=True)
+    (out / ".unfinished/events/000009.ndjson").write_text("half a l")
+    (out / ".unfinished/summary.csv").write_text("half a l")
+
+    assert run(["simulate", str(tiny), "--out", str(out)]) == 0
+
+    assert sorted(it.name for it in out.iterdir()) == [
+        "events.ndjson.gz",
+        "report.html",
+        "summary.csv",
+    ]
+    assert b"half a l" not in gzip.decompress((out / "events.ndjson.gz").read_bytes())
+    assert run(["simulate", str(tiny), "--out", str(out)]) == 2
+    assert "found  events.ndjson.gz, report.html, summary.csv" in said.readouterr().err
+
+
+def test_a_block_that_ends_badly_leaves_an_empty_folder(tmp_path: Path) -> None:
+    stopped = ExitStack()
+    work = stopped.enter_context(results_folder(tmp_path / "out"))
+    (work / "summary.csv").write_text("half")
+
+    assert not stopped.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+
+    assert not [*(tmp_path / "out").iterdir()]
+
+
+def test_two_runs_do_not_write_into_one_folder(tmp_path: Path) -> None:
+    with results_folder(tmp_path / "out") as work:
+        (work / "a").touch()
+        with pytest.raises(LockedError), results_folder(tmp_path / "out"):
+            pass
+        assert (work / "a").exists()
+    assert [it.name for it in (tmp_path / "out").iterdir()] == ["a"]
+
+
+def test_results_that_cannot_be_put_in_place_are_taken_back(tmp_path: Path) -> None:
+    out, done = tmp_path / "out", ExitStack()
+    work = done.enter_context(results_folder(out))
+    for path in (work / "a", work / "b"):
+        path.touch()
+    (out / "b").mkdir()
+    (out / "b/theirs").touch()
+
+    with pytest.raises(StorageError, match="cannot write into"):
+        done.close()
+
+    assert [it.name for it in out.iterdir()] == ["b"]
+    assert (out / "b/theirs").exists()
+
+
+# --- stops ---
+
+
+def workers_of(pid: int) -> set[int]:
+    """Return the processes that another one began to simulate in; ended ones have no words."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
+    return {int(it) for it in found if "spawn_main" in words_of(int(it))}
+
+
+def words_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text("utf-8")
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_ends_all_processes_at_once_and_leaves_nothing(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "s.toml", tmp_path / "out"
+    path.write_text(LONG)
+    command = [sys.executable, "-m", "resourcesync", "simulate", str(path), "--jobs", "2"]
+    process = subprocess.Popen(
+        [*command, "--repeat", "4", "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while len([*out.glob(".unfinished/events/*")]) < 2:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        workers = workers_of(process.pid)
+        began = time.monotonic()
+        if number is signal.SIGINT:
+            os.killpg(process.pid, number)  # as a terminal does
+        else:
+            process.send_signal(number)
+        told, _ = process.communicate(timeout=10)
+        assert time.monotonic() - began < 3
+    finally:
+        process.kill()
+    assert process.returncode == (130 if number is signal.SIGINT else 143)
+    assert "Traceback" not in told
+    assert "Stopped" in told
+    assert len(workers) == 2
+    assert not [pid for pid in workers if words_of(pid)]
+    assert not [*out.iterdir()]
+    assert sorted(it.name for it in tmp_path.iterdir()) == ["out", "s.toml"]
+
+
+def test_processes_end_with_the_iterator_and_come_to_the_same() -> None:
+    tasks = simulating.planned(scenarios.parse(TINY, "it"), {}, repeat=2)
+
+    with closing(simulating.live(tasks, jobs=2)) as lives:
+        first = next(lives)
+        begun = workers_of(os.getpid())
+
+    assert first == next(simulating.live(tasks, jobs=1))
+    assert len(begun) == 2
+    assert not workers_of(os.getpid()) & begun
+
+
+def test_a_process_that_dies_is_told_as_such() -> None:
+    tasks = simulating.planned(scenarios.parse(LONG, "it"), {}, repeat=2)
+
+    def kill(_number: int, _frame: object) -> None:
+        for pid in workers_of(os.getpid()):
+            os.kill(pid, signal.SIGKILL)
+
+    before = signal.signal(signal.SIGALRM, kill)
+    try:
+        with closing(simulating.live(tasks, jobs=2)) as lives:
+            signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)  # before they begin
+            with pytest.raises(EngineError, match="a process that simulated died"):
+                next(lives)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,162 @@
+"""The page of a simulation: what has no figure, rows of unlike lengths, and how to do it again."""
+
+import html
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.cli.main import run
+from resourcesync.cli.simulation_html import page_of
+from resourcesync.simulator.measures import Measured
+from resourcesync.simulator.profiles import PROFILES
+from resourcesync.wiring import scenarios
+from resourcesync.wiring.simulating import Run, Summary, summarise
+from tests.support.command_line import Said
+
+WRITTEN = scenarios.parse(PROFILES["museum"], "museum")
+GOOD = Measured(
+    consistency=0.99,
+    latency=600.0,
+    latency_95=900.0,
+    efficiency=0.5,
+    requests=40,
+    received=4_000,
+    useful=2_000,
+    changes=10,
+    synchronized=9,
+    pulls=5,
+    failed=0,
+    crashes=0,
+    outcome="converged",
+    first=2.0,
+    first_requests=30,
+    first_received=3_000,
+    series=(None, *[0.99] * 199),
+)
+DEAD = Measured(pulls=5, failed=5, crashes=0, outcome="waiting", series=(None,) * 200)
+
+
+def rows_of(*runs: tuple[Mapping[str, str], int, Measured]) -> list[Summary]:
+    return summarise(
+        [
+            Run(values=values, seed=seed, destination="m", measured=measured)
+            for values, seed, measured in runs
+        ]
+    )
+
+
+def scenario_on(page: str) -> str:
+    (text,) = re.findall("<pre>(.*?)</pre>", page, re.DOTALL)
+    return html.unescape(text)
+
+
+def figures_of(page: str, title: str) -> list[str]:
+    """Return what a plot with this title has in it."""
+    return [it for it in re.findall("<svg.*?</svg>", page, re.DOTALL) if f"<title>{title}" in it]
+
+
+def test_a_row_that_brought_nothing_is_drawn_nowhere_and_told_as_none() -> None:
+    found = rows_of(({"variant": "good"}, 1, GOOD), ({"variant": "dead"}, 1, DEAD))
+
+    page = page_of(found, {**WRITTEN, "variant": {"good": {}, "dead": {"faults": {"lost": 1.0}}}})
+
+    for title in ("Not equal", "Latency"):
+        (plot,) = figures_of(page, title)
+        assert re.findall("<circle.*?<title>(.*?):", plot) == ["good"]
+        assert "dead none" in plot, "said in the description"
+    for title in ("Efficiency", "Requests after the first pull"):
+        (plot,) = figures_of(page, title)
+        assert re.findall("<rect.*?<title>(.*?):", plot) == ["good"]
+    (over_time,) = figures_of(page, "Consistency over time")
+    assert over_time.count("<circle") == 199
+
+
+def test_means_leave_out_the_seeds_that_brought_nothing_and_say_of_how_many_they_are() -> None:
+    (both,) = found = rows_of(({}, 1, GOOD), ({}, 2, DEAD), ({}, 3, GOOD))
+
+    assert both.mean("latency") == 600.0
+    assert both.mean("failed") == pytest.approx(5 / 3)
+    assert both.spread("consistency") == 0.0
+    assert "30 in 2.0 s, 2 of 3 seeds" in page_of(found, WRITTEN)
+    (none,) = rows_of(({}, 2, DEAD))
+    assert (none.mean("latency"), none.spread("latency")) == (None, 0.0)
+    assert "never ended" in page_of([none], WRITTEN)
+
+
+def test_rows_of_unlike_durations_are_drawn_each_on_its_own_time() -> None:
+    found = rows_of(*(({"duration": it}, 1, GOOD) for it in ("6h", "48h", "360m")))
+
+    page = page_of(found, WRITTEN)
+
+    short, long = figures_of(page, "Consistency over time")
+    assert [short.count("<circle"), long.count("<circle")] == [2 * 199, 199]
+    last = [re.findall("<title>([0-9-]{10} [0-9:]{5})", it)[-1] for it in (short, long)]
+    start = scenarios.scenario_of(WRITTEN).start
+    assert [it[:10] == f"{start:%Y-%m-%d}" for it in last] == [True, False]
+
+
+def test_what_the_page_says_of_the_scenario_suffices_to_do_it_again() -> None:
+    written: dict[str, Any] = {
+        "seed": 3,
+        "duration": "6h",
+        "source": {
+            "sizes": {"median": 200, "spread": 0.5},
+            "media_types": ['a/b; c="d"', "c/d; e=\\f"],
+            "bursts": [{"at": "20:00", "changes": 5}],
+        },
+        "publish": {"push": True},
+        "destination": [{"name": "m", "every": "1h"}, {"name": "n", "offline": ["1h..2h"]}],
+        "variant": {"plain": {}, "a b": {"publish": {"push": False}}},
+    }
+    values = ({"variant": "plain"}, {"variant": "a b"})
+
+    page = page_of(rows_of(*((it, seed, GOOD) for it in values for seed in (9, 10))), written)
+
+    told = scenario_on(page)
+    assert tomllib.loads(told) == {**written, "seed": 9}
+    assert (
+        "simulate scenario.toml --seed 9 --repeat 2 --sweep 'variant=plain,a b'"
+        in html.unescape(page)
+    )
+    assert ">9, 10</td>" in page
+    many = page_of(rows_of(*(({}, seed, GOOD) for seed in range(9, 200))), written)
+    assert ">9 to 199</td>" in many
+    differing = rows_of(({"seed": "4"}, 4, GOOD), ({"seed": "6"}, 6, GOOD))
+    page = html.unescape(page_of(differing, written))
+    assert tomllib.loads(scenario_on(page)) == written
+    assert "simulate scenario.toml --sweep seed=4,6<" in page
+
+
+def test_a_seed_given_on_the_command_line_is_the_one_on_the_page(tmp_path: Path) -> None:
+    path, out = tmp_path / "s.toml", tmp_path / "out"
+    path.write_text('seed = 3\nduration = "1h"\nsource.resources = 5\npublish.every = "10m"')
+
+    assert run(["simulate", str(path), "-q", "--seed", "9", "--jobs", "1", "--out", str(out)]) == 0
+
+    page = (out / "report.html").read_text()
+    again = tomllib.loads(scenario_on(page))
+    assert again["seed"] == 9
+    path.write_text(scenario_on(page))
+    assert run(["simulate", str(path), "-q", "--jobs", "1", "--out", str(tmp_path / "two")]) == 0
+    first, second = ((it / "summary.csv").read_text() for it in (out, tmp_path / "two"))
+    assert first == second
+
+
+def test_a_figure_that_there_is_not_is_empty_in_the_table(tmp_path: Path, said: Said) -> None:
+    path, out = tmp_path / "s.toml", tmp_path / "out"
+    path.write_text(
+        'duration = "1h"\nsource.resources = 5\ndestination = [{every = "30m"}]\nfaults.lost = 1.0'
+    )
+
+    assert run(["simulate", str(path), "--out", str(out)]) == 0
+
+    (told,) = (it.split() for it in said.readouterr().out.splitlines() if it.startswith("mirror"))
+    assert told == ["mirror", "-", "-", "/", "-", "-", "-", "-", "converged"]
+    heads, row = (it.split(",") for it in (out / "summary.csv").read_text().splitlines())
+    empty = {name for name, value in zip(heads, row, strict=True) if not value}
+    assert {"consistency", "latency", "efficiency", "requests", "first", "first_requests"} <= empty
+    assert not {"pulls", "failed", "outcome"} & empty

@@ -1,0 +1,210 @@
+"""What is measured of a simulated run: from the first pull to the end, and what the events tell."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.simulator.measures import ABSENT, Comparison, Measured
+from resourcesync.simulator.scenario import (
+    HOUR,
+    DestinationSettings,
+    Faults,
+    OriginSettings,
+    PublishSettings,
+    Scenario,
+    Sizes,
+)
+from resourcesync.simulator.world import simulate
+from tests.support.figures import known
+
+SMALL = Scenario(
+    seed=3,
+    duration=4 * HOUR,
+    origin=OriginSettings(
+        resources=20, per_second=30 / HOUR, sizes=Sizes(median=200, spread=0.0), create=0, delete=0
+    ),
+    publish=PublishSettings(every=HOUR / 2),
+    destinations=(DestinationSettings(every=HOUR / 2),),
+)
+COUNTED_AFTER = (
+    *("consistency", "latency", "latency_95", "efficiency", "requests", "received", "useful"),
+    *("first", "first_requests", "first_received"),
+)
+Told = list[tuple[float, str, Mapping[str, object]]]
+
+
+def lived(scenario: Scenario) -> tuple[Measured, Told]:
+    told: Told = []
+    measured = simulate(
+        scenario, scenario.destinations[0], lambda at, name, more: told.append((at, name, more))
+    )
+    return measured, told
+
+
+def test_there_is_no_consistency_before_the_first_pull_has_ended() -> None:
+    outage = Faults(outages=((0.0, 2 * HOUR),))
+
+    measured, _ = lived(replace(SMALL, faults=outage))
+
+    assert 2 * HOUR < known(measured.first) < 2.6 * HOUR
+    place = next(place for place, share in enumerate(measured.series) if share is not None)
+    assert place * SMALL.duration / 200 <= known(measured.first)
+    assert (place + 1) * SMALL.duration / 200 > known(measured.first)
+    assert None not in measured.series[place:]
+    assert len(measured.series) == 200
+
+
+@pytest.mark.parametrize(
+    ("faults", "destination"),
+    [
+        (Faults(lost=1.0), DestinationSettings(every=HOUR)),
+        (Faults(), DestinationSettings(latency=HOUR, jobs=1)),
+    ],
+    ids=["nothing is answered", "the first pull takes longer than there is time"],
+)
+def test_who_never_pulled_to_the_end_has_no_figures(
+    faults: Faults, destination: DestinationSettings
+) -> None:
+    measured, _ = lived(replace(SMALL, faults=faults, destinations=(destination,)))
+
+    assert [getattr(measured, name) for name in COUNTED_AFTER] == [None] * len(COUNTED_AFTER)
+    assert (measured.changes, measured.synchronized) == (0, 0)
+    assert set(measured.series) == {None}
+    assert measured.pulls == measured.failed
+    assert measured.outcome == "converged", "at last, when nothing hindered it any more"
+
+
+def test_where_no_change_came_there_is_no_latency() -> None:
+    measured, _ = lived(replace(SMALL, faults=Faults(altered=1.0)))
+
+    assert (measured.latency, measured.latency_95, measured.synchronized) == (None, None, 0)
+    assert measured.changes > 50
+    assert measured.consistency == measured.efficiency == 0.0
+
+
+def test_where_nothing_was_received_after_the_first_pull_there_is_no_efficiency() -> None:
+    measured, _ = lived(replace(SMALL, faults=Faults(outages=((60.0, 9 * HOUR),))))
+
+    assert (measured.efficiency, measured.received, measured.useful) == (None, 0, 0)
+    assert known(measured.first) < 60
+    assert measured.requests == measured.failed == measured.pulls - 1
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        Faults(),
+        Faults(lost=0.3, crash=0.02),
+        Faults(rollbacks=((2.4 * HOUR, HOUR),)),
+        Faults(outages=((3 * HOUR, 5 * HOUR),)),
+    ],
+    ids=["well", "failing", "set back", "out until later"],
+)
+def test_the_events_up_to_the_end_are_what_the_figures_count(faults: Faults) -> None:
+    measured, told = lived(replace(SMALL, faults=faults, origin=replace(SMALL.origin, create=1)))
+
+    names = [name for _, name, _ in told]
+    counted = told[: names.index("measured")]
+    assert told[len(counted)][0] == SMALL.duration
+    assert names.index("measured") < names.index("quiet")
+    pulls = [more for _, name, more in counted if name == "pull"]
+    assert measured.pulls == len(pulls)
+    assert measured.crashes == sum(it.get("error") == "died" for it in pulls)
+    assert measured.failed == sum("error" in it for it in pulls) - measured.crashes
+    (first, *_) = (place for place, it in enumerate(counted) if "state" in it[2])
+    after = counted[first + 1 :]
+    assert measured.changes == sum(name == "change" for _, name, _ in after)
+    assert measured.requests == sum(
+        int(str(more["requests"])) for _, name, more in after if name == "pull"
+    )
+    assert all("state" in more for _, name, more in told[names.index("quiet") :] if name == "pull")
+
+
+def test_of_a_source_that_is_set_back_each_resource_that_is_another_one_is_told() -> None:
+    origin = replace(SMALL.origin, create=1, update=1, delete=1)
+    faults = Faults(rollbacks=((3 * HOUR, 2.9 * HOUR),))
+
+    _, told = lived(replace(SMALL, origin=origin, faults=faults))
+
+    at = 3 * HOUR
+    changes = [(when, more["kind"], more["name"]) for when, it, more in told if it == "change"]
+    before = [(kind, name) for when, kind, name in changes if 0.1 * HOUR < when < at]
+    now = {name: kind for when, kind, name in changes if when == at}
+    created = {name for kind, name in before if kind == "created"}
+    deleted = {name for kind, name in before if kind == "deleted"}
+    assert set(now.values()) == {"created", "updated", "deleted"}
+    assert {name for name, kind in now.items() if kind == "deleted"} == created - deleted
+    assert {name for name, kind in now.items() if kind == "created"} == deleted - created
+
+
+def test_what_was_put_in_place_before_a_crash_was_useful() -> None:
+    origin = replace(SMALL.origin, resources=100, per_second=60 / HOUR)
+
+    measured, _ = lived(replace(SMALL, origin=origin, faults=Faults(crash=0.02)))
+
+    assert measured.crashes > measured.pulls / 2
+    assert measured.synchronized > 40
+    assert known(measured.useful) >= 200 * 0.7 * measured.synchronized
+
+
+def test_nothing_is_measured_after_the_end_though_a_pull_is_under_way() -> None:
+    slow = DestinationSettings(every=HOUR / 2, latency=HOUR / 8, jobs=1)
+    origin = replace(SMALL.origin, resources=10)
+    ended = []
+    for hours in (4.0, 4.3, 4.6):
+        scenario = replace(SMALL, origin=origin, duration=hours * HOUR, destinations=(slow,))
+
+        measured, told = lived(scenario)
+
+        places = [place for place, it in enumerate(told) if it[1] in {"measured", "quiet"}]
+        ended.append(any(name == "pull" for _, name, _ in told[slice(*places)]))
+        assert known(measured.first) < hours * HOUR
+        assert 0 < known(measured.consistency) < 1
+        assert known(measured.latency_95) < hours * HOUR
+    assert True in ended, "none was under way: nothing was proven"
+
+
+def test_a_moment_is_measured_too() -> None:
+    measured, _ = lived(replace(SMALL, duration=1.0))
+
+    assert measured.pulls == 1
+    assert len(measured.series) <= 200
+
+
+Happening = tuple[int, str, str, str]
+NAMES = st.sampled_from("ab")
+DIGESTS = st.sampled_from([ABSENT, "1", "2"])
+HAPPENINGS = st.lists(
+    st.tuples(st.integers(0, 19), st.sampled_from(["there", "here"]), NAMES, DIGESTS), max_size=12
+)
+
+
+@given(HAPPENINGS, st.integers(0, 25))
+def test_consistency_is_what_it_is_when_counted_moment_by_moment(
+    happenings: list[Happening], began: int
+) -> None:
+    compared = Comparison(10, 20.0)
+    compared.fill({"a": "1", "b": "2"})
+    sides = {"there": {"a": "1", "b": "2"}, "here": {"a": ABSENT, "b": ABSENT}}
+    shares = []
+    for second in range(20):
+        for at, side, name, digest in happenings:
+            if at == second:
+                sides[side][name] = digest
+                note = compared.happened if side == "there" else compared.brought
+                note(name, digest, at)
+        if second == began:
+            compared.begin(second)
+        names = [it for it in "ab" if sides["there"].get(it) or sides["here"].get(it)]
+        equal = [sides["there"][it] == sides["here"][it] for it in names]
+        shares.append(fmean(equal) if equal else 1.0)
+
+    known_from = shares[began:]
+    assert compared.consistency(20.0) == (pytest.approx(fmean(known_from)) if known_from else None)
+    assert compared.series(20.0) == tuple(
+        None if began >= point else pytest.approx(shares[point - 1]) for point in range(2, 21, 2)
+    )

@@ -1,0 +1,215 @@
+"""What a scenario says is refused with its reason, or can begin; nothing crashes, nothing hangs."""
+
+from contextlib import suppress
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.errors import ConfigurationError
+from resourcesync.simulator.bounds import BOUNDS, zone_of
+from resourcesync.simulator.origin import burst_times
+from resourcesync.simulator.scenario import HOUR, Faults, Scenario
+from resourcesync.simulator.world import simulate
+from resourcesync.wiring import scenarios
+
+ODD = st.sampled_from(
+    [
+        *(0, -1, 1, 2, 10**30, -0.5, 1e-7, 0.5, 1e308, float("inf"), float("nan"), True),
+        *("", "0", "1s", "1h", "-1h", "2d", "9999999d", "nan", "inf", "1/s", "nan/h", "20/0s"),
+        *("20/h", "10M", "0B", "2026", "0001-01-01", "9999-12-31T23:59:59Z", "25:99", "12:30"),
+        *("mon", "funday", "mon-funday", "sat-mon", "UTC", "Mars/Olympus", "../x", "a/b", "\x00"),
+        *("changes", "lists", "auto", "always", "\ud800", [], ["1h"], ["1h..2h"], ["2h..1h"]),
+        *(["-1h..1h"], ["1h:-30m"], ["1h:9999999d"], ["90m:1h", "100m:1h"], ["text/html"], [{}]),
+        *({}, {"median": 5}, {"least": 9, "most": 3}, {"spread": 1e3}, {"x": 1}, [3], [[[]]]),
+        [{"at": "12:30", "changes": 2}],
+        [{"at": "12:30", "changes": 0, "days": ""}],
+        [{"at": "00:00", "changes": 1, "zone": "America/New_York", "days": "sun-thu"}],
+    ]
+)
+USUAL: dict[str, Any] = {
+    "duration": "3h",
+    "source": {"resources": 3, "sizes": {"median": 50, "most": 100}, "changes": "2/h"},
+    "publish": {"every": "1h"},
+    "destination": [{"every": "1h"}],
+    "faults": {},
+}
+KEYS = [
+    *((name,) for name in scenarios.TOP),
+    *((table, name) for table, known in scenarios.TABLES.items() for name in known),
+    *(("source", "sizes", name) for name in scenarios.SIZES),
+]
+
+
+@st.composite
+def written(draw: st.DrawFn) -> dict[str, Any]:
+    """A scenario that says one or two odd things."""
+    table = USUAL
+    for names in draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=2, unique=True)):
+        value = draw(ODD)
+        with suppress(ConfigurationError):  # sizes may have become another thing
+            table = scenarios._with(table, names, value)
+    return table
+
+
+def begin(scenario: Scenario) -> None:
+    """Begin a world, small enough for a test, and end it soon."""
+    for burst in scenario.origin.bursts:
+        list(burst_times(burst, scenario.start, scenario.duration))
+    small = replace(
+        scenario.origin,
+        resources=min(3, scenario.origin.resources),
+        per_second=min(scenario.origin.per_second, 1e-3),
+        sizes=replace(scenario.origin.sizes, most=min(100, scenario.origin.sizes.most), least=0)
+        if scenario.origin.sizes.median <= 100
+        else scenario.origin.sizes,
+    )
+    soon = replace(scenario, duration=min(scenario.duration, HOUR), origin=small)
+    first = soon.destinations[0]
+    simulate(soon, replace(first, every=max(first.every, HOUR)))
+
+
+@settings(max_examples=80, deadline=None)
+@given(written())
+def test_what_is_read_is_refused_or_can_begin(table: dict[str, Any]) -> None:
+    try:
+        scenario = scenarios.scenario_of(table)
+    except ConfigurationError:
+        return
+    begin(scenario)
+
+
+@pytest.mark.parametrize("key", ["rotate", "rebase", "keep", "dump_every"])
+def test_no_age_is_below_zero_or_so_short_that_it_would_mean_never(key: str) -> None:
+    for value in (-1.0, 1e-7, 1e12):
+        with pytest.raises(ConfigurationError, match=f"publish.{key} must be 0, or from 1 second"):
+            scenarios.scenario_of({"publish": {key: value}})
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ({"publish": {"every": 1e-7}}, "publish.every must be from 1 second"),
+        ({"publish": {"every": 1}, "duration": "3660d"}, "at most 100,000,000 changes"),
+        (
+            {"source": {"bursts": [{"at": "1:00", "changes": 1}] * 300}, "duration": "3660d"},
+            "at most 1,000,000 bursts",
+        ),
+        ({"publish": {"max_entries": 0}}, "publish.max_entries must be from 1 to 50,000"),
+        ({"source": {"resources": 0}}, "source.resources must be from 1 to 10,000,000"),
+        ({"source": {"resources": 0}, "scale": 0.5}, "source.resources must be from 1"),
+        ({"source": {"changes": "20/0s"}}, "'20/0s' is no rate"),
+        ({"source": {"changes": float("inf")}}, "source.changes must be from 0 to 10,000 a second"),
+        ({"source": {"sizes": {"least": 9_000}}}, "median must be from least to most"),
+        ({"source": {"sizes": {"median": 2_000_000}}}, "median must be from least to most"),
+        ({"source": {"media_types": []}}, "media_types must have one"),
+        ({"source": {"bursts": [{"at": "12:00"}]}}, "a burst needs changes"),
+        ({"source": {"bursts": [{"at": "25:99", "changes": 1}]}}, "a time of the day"),
+        (
+            {"source": {"bursts": [{"at": "12:00", "changes": 1, "zone": "Mars/Olympus"}]}},
+            "no time zone 'Mars/Olympus'",
+        ),
+        ({"source": {"bursts": [{"at": "1:00", "days": "funday"}]}}, "'funday' is no day"),
+        ({"start": "9999-12-31"}, "start must be from 1980 to 2999"),
+        ({"scale": float("nan")}, "scale must be from"),
+        ({"faults": {"lost": -0.1}}, "faults.lost must be from 0 to 1"),
+        ({"faults": {"outages": ["2h..1h"]}}, "faults.outages must begin before it ends"),
+        ({"faults": {"clock_steps": ["1h:9999999d"]}}, "a clock cannot be wrong by more"),
+        ({"faults": {"clock_steps": ["1h:3000d", "2h:3000d"]}}, "a clock cannot be wrong by more"),
+        ({"faults": {"rollbacks": ["1h:-30m"]}}, "how far back must be from 0"),
+        ({"destination": [{"name": "m", "jobs": 0}]}, "destination 'm': jobs must be from 1"),
+        ({"destination": [{"offline": ["2h..2h"]}]}, "offline must begin before it ends"),
+        ({"destination": [{"name": "m"}, {"name": "m"}]}, "two destinations have the name 'm'"),
+        ({"destination": [{"name": "a\nb"}]}, "destination.name must be from 1 to 100 letters"),
+        (
+            {"destination": [{"bandwidth": "1k", "jobs": 1}], "source": {"resources": 10_000_000}},
+            "one pull could take more than",
+        ),
+    ],
+)
+def test_what_cannot_be_says_which_value_it_is_and_what_it_may_be(
+    table: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        scenarios.scenario_of(table)
+
+
+def test_a_mistake_in_a_variant_is_told_with_what_was_given() -> None:
+    with pytest.raises(ConfigurationError, match=r"variant x: publish\.every must be") as refused:
+        scenarios.scenario_of({"variant": {"x": {"publish": {"every": 0}}}})
+
+    assert refused.value.evidence == (("given", "0 s"),)
+
+
+def test_every_number_of_a_scenario_has_bounds() -> None:
+    scenario = scenarios.scenario_of({"source": {"bursts": [{"at": "1:00", "changes": 1}]}})
+    origin = scenario.origin
+    parts = {
+        "": scenario,
+        "source.": origin,
+        "source.sizes.": origin.sizes,
+        "source.bursts.": origin.bursts[0],
+        "publish.": scenario.publish,
+        "destination.": scenario.destinations[0],
+    }
+    names = {
+        f"{table}{'changes' if field.name == 'per_second' else field.name}"
+        for table, part in parts.items()
+        for field in fields(part)  # type: ignore[arg-type]
+        if type(getattr(part, field.name)) in {int, float}
+    }
+
+    assert names == set(BOUNDS)
+
+
+def test_every_rate_of_a_fault_is_held_to_its_bounds() -> None:
+    pair = {"clock_steps": "-1h:1h", "rollbacks": "-1h:1h", "restarts": "-1h"}
+    for field in fields(Faults):
+        wrong = 1.5 if isinstance(field.default, float) else [pair.get(field.name, "-1h..1h")]
+        with pytest.raises(ConfigurationError, match=f"faults.{field.name}"):
+            scenarios.scenario_of({"faults": {field.name: wrong}})
+
+
+def test_destinations_without_a_name_are_numbered() -> None:
+    two = scenarios.scenario_of({"destination": [{}, {"name": "own"}, {}]}).destinations
+
+    assert [it.name for it in two] == ["mirror-1", "own", "mirror-3"]
+    assert [it.name for it in scenarios.scenario_of({}).destinations] == ["mirror"]
+
+
+def test_a_rate_may_be_of_any_span() -> None:
+    for text, rate in {"20/h": 20 / 3600, "1.4/s": 1.4, "6 / 10m": 0.01, "0/d": 0.0}.items():
+        found = scenarios.scenario_of({"source": {"changes": text}}).origin.per_second
+        assert found == pytest.approx(rate)
+
+
+def test_the_values_of_a_sweep_are_parted_by_commas_outside_of_lists_and_texts() -> None:
+    told = scenarios.values_of('["1h..2h", "3h..4h"],[], {at = "1:00", x = [1,2]},"a,b",it\'s,5m')
+
+    assert told == [
+        '["1h..2h", "3h..4h"]',
+        "[]",
+        '{at = "1:00", x = [1,2]}',
+        '"a,b"',
+        "it's",
+        "5m",
+    ]
+
+
+def test_tables_in_tables_without_end_are_refused() -> None:
+    deep = ".".join("a" * 2_000)
+    for text in (f"{deep} = 1", "a = " + "[" * 50_000, f"a = {'9' * 5_000}"):
+        with pytest.raises(ConfigurationError):
+            scenarios.parse(text, "it")
+    table = scenarios.with_value({}, "seed", "[" * 5_000)
+    with pytest.raises(ConfigurationError, match="seed is wrong"):
+        scenarios.scenario_of(table)
+
+
+def test_a_time_zone_has_a_name_that_is_known() -> None:
+    assert zone_of("America/New_York").key == "America/New_York"
+    for name in ("", "../UTC", "America", "x\x00"):
+        with pytest.raises(ConfigurationError, match="no time zone"):
+            zone_of(name)

@@ -1,0 +1,95 @@
+"""Each fault of a scenario: it happens, it is told, and nobody lies."""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from campaigns.cursor import world_of
+from resourcesync.simulator.measures import Measured
+from resourcesync.simulator.scenario import (
+    HOUR,
+    DestinationSettings,
+    Faults,
+    OriginSettings,
+    PublishSettings,
+    Scenario,
+    Sizes,
+)
+from resourcesync.simulator.world import simulate
+
+Event = tuple[float, str, Mapping[str, Any]]
+SMALL = Scenario(
+    duration=6 * HOUR,
+    origin=OriginSettings(
+        resources=8, per_second=6 / HOUR, sizes=Sizes(median=200, spread=1.0, most=2_000)
+    ),
+    publish=PublishSettings(every=HOUR / 2, rotate=HOUR, rebase=3 * HOUR, push=True),
+    destinations=(DestinationSettings(every=HOUR / 4),),
+)
+MOMENTS = {
+    "outages": ((HOUR, 2 * HOUR),),
+    "storms": ((HOUR, 2 * HOUR),),
+    "disk_full": ((HOUR, 2 * HOUR),),
+    "source_disk_full": ((HOUR, 2 * HOUR),),
+    "clock_steps": ((HOUR, -900.0),),
+    "restarts": (HOUR,),
+    "rollbacks": ((4 * HOUR, 2 * HOUR),),
+}
+RATES = {"push_forged": 0.9, "crash_writing": 0.05}
+OWN_EVENTS = {"clock_steps": "clock step", "restarts": "restart", "rollbacks": "set back"}
+
+
+def lived(scenario: Scenario) -> tuple[list[Event], Measured]:
+    events: list[Event] = []
+    measured = simulate(
+        scenario, scenario.destinations[0], lambda at, name, more: events.append((at, name, more))
+    )
+    return events, measured
+
+
+@pytest.mark.parametrize("fault", [it.name for it in fields(Faults)])
+def test_each_fault_happens_is_told_and_makes_nobody_lie(fault: str) -> None:
+    chosen: dict[str, Any] = {fault: MOMENTS.get(fault, RATES.get(fault, 0.3))}
+    events, measured = lived(replace(SMALL, faults=Faults(**chosen)))
+
+    told = {more["kind"] for _, name, more in events if name == "fault"}
+    told |= {key for key, name in OWN_EVENTS.items() if name in {it[1] for it in events}}
+    assert told == {fault}
+    assert (measured.lies, measured.outcome) == (0, "converged")
+
+
+def test_without_faults_none_is_told() -> None:
+    events, measured = lived(SMALL)
+
+    assert not [it for it in events if it[1] == "fault"]
+    assert measured.crashes == measured.failed == 0
+
+
+def test_why_a_publication_failed_is_told() -> None:
+    chosen = Faults(source_disk_full=((HOUR, 2 * HOUR),), source_crash=0.1)
+    events, _ = lived(replace(SMALL, faults=chosen))
+
+    errors = [(at, more.get("error")) for at, name, more in events if name == "publish"]
+    full = [error for at, error in errors if HOUR <= at < 2 * HOUR]
+    assert set(full) - {None} == {"disk"}  # with nothing to write, nothing fails
+    assert "died" in {error for _, error in errors}
+    assert None in {error for _, error in errors}
+
+
+def test_a_source_can_be_set_back_twice_also_to_moments_before_the_first_time() -> None:
+    chosen = Faults(rollbacks=((4 * HOUR, HOUR), (4.5 * HOUR, 2 * HOUR)))
+    events, measured = lived(replace(SMALL, faults=chosen))
+
+    assert [round(at / HOUR, 1) for at, name, _ in events if name == "set back"] == [4.0, 4.5]
+    assert (measured.lies, measured.outcome) == (0, "converged")
+
+
+@pytest.mark.parametrize("seed", [30001, 30012, 42133])
+def test_with_all_faults_at_once_both_sides_end_in_step(seed: int) -> None:
+    scenario = world_of(seed)
+
+    measured = simulate(scenario, scenario.destinations[0])
+
+    assert (measured.lies, measured.outcome) == (0, "converged")
