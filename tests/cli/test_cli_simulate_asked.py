@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, EngineError, LockedError, StorageError
+from resourcesync.simulator import world
 from resourcesync.simulator.profiles import PROFILES
 from resourcesync.wiring import scenarios, simulating
 from resourcesync.wiring.simulation_folder import results_folder
@@ -282,19 +284,43 @@ def test_processes_end_with_the_iterator_and_come_to_the_same() -> None:
     assert not workers_of(os.getpid()) & begun
 
 
-def test_a_process_that_dies_is_told_as_such() -> None:
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this process and its own make temporary folders, also those in memory."""
+    folder = tmp_path / "folders"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(world, "_MEMORY", folder)
+    return folder
+
+
+@pytest.mark.parametrize("begun", [0, 2], ids=["before it begins", "at work"])
+def test_a_process_that_dies_is_told_as_such_and_leaves_nothing(begun: int, folders: Path) -> None:
     tasks = simulating.planned(scenarios.parse(LONG, "it"), {}, repeat=2)
+    deadline = time.monotonic() + 20
 
     def kill(_number: int, _frame: object) -> None:
-        for pid in workers_of(os.getpid()):
-            os.kill(pid, signal.SIGKILL)
+        made = len([*folders.rglob("resourcesync-packages-*")])
+        if made > begun or time.monotonic() > deadline:
+            for pid in workers_of(os.getpid()):
+                os.kill(pid, signal.SIGKILL)
 
     before = signal.signal(signal.SIGALRM, kill)
     try:
         with closing(simulating.live(tasks, jobs=2)) as lives:
-            signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)  # before they begin
+            signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
             with pytest.raises(EngineError, match="a process that simulated died"):
                 next(lives)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    assert not [*folders.iterdir()]
+
+
+def test_folders_that_cannot_be_made_are_told(folders: Path, tiny: Path, said: Said) -> None:
+    folders.rmdir()
+
+    assert run(["simulate", str(tiny)]) == 8
+
+    assert "cannot make a temporary folder: No such file" in said.readouterr().err

@@ -28,7 +28,7 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.simulator.world import _folders, _World, unfollowed
+from resourcesync.simulator.world import _World, room, unfollowed
 from resourcesync.wiring import live, scenarios
 from tests.support.commands import files_of
 from tests.support.started import Started
@@ -100,7 +100,7 @@ def simulated(scenario: Scenario, until: float) -> tuple[dict[str, bytes], dict[
                 answer = source.answer(name)
                 documents[name] = b"" if answer is None else answer.body
 
-    with _folders() as folders:
+    with room() as folders:
         world = _World(scenario, DestinationSettings(), folders, tell)
         with closing(world.follower):
             world.run()

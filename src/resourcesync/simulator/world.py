@@ -3,14 +3,14 @@
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.errors import ResourceSyncError
+from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.simulator import bounds
@@ -37,8 +37,48 @@ _LAST_PULLS: Final = 10
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system in memory, where there is one
 
 
+class Room(NamedTuple):
+    """Folders in which simulations keep what they need while they run.
+
+    Attributes:
+        memory: On a file system in memory, where there is one.
+        disk: On the disk, for what is large.
+    """
+
+    memory: Path
+    disk: Path
+
+
+@contextmanager
+def room(within: Room | None = None) -> Iterator[Room]:
+    """Make folders that are gone with all in them after the block.
+
+    Args:
+        within: Where they are made, by somebody who removes what a killed process left there;
+            ``None`` for the folders of the system.
+
+    Raises:
+        StorageError: They cannot be made.
+    """
+    memory, disk = within or (_MEMORY if _MEMORY.is_dir() else None, None)
+    with ExitStack() as held:
+        made = tempfile.TemporaryDirectory
+        try:
+            quick = held.enter_context(made(prefix="resourcesync-simulate-", dir=memory))
+            large = held.enter_context(made(prefix="resourcesync-packages-", dir=disk))
+        except OSError as error:
+            raise StorageError(
+                f"cannot make a temporary folder: {error.strerror}",
+                hint="make room, or name a folder of another disk in TMPDIR",
+            ) from error
+        yield Room(Path(quick), Path(large))
+
+
 def simulate(
-    scenario: Scenario, destination: DestinationSettings, on_event: OnEvent | None = None
+    scenario: Scenario,
+    destination: DestinationSettings,
+    on_event: OnEvent | None = None,
+    within: Room | None = None,
 ) -> Measured:
     """Let one Destination follow a Source from the beginning to the end.
 
@@ -48,13 +88,14 @@ def simulate(
         scenario: What is simulated.
         destination: Who follows.
         on_event: Told of each event.
+        within: Where temporary folders are made, as in `room`.
 
     Raises:
         ConfigurationError: The scenario cannot be simulated.
-        StorageError: The Destination's memory cannot be kept in a temporary folder.
+        StorageError: Temporary folders cannot be made.
     """
     bounds.check(scenario)
-    with _folders() as folders:
+    with room(within) as folders:
         world = _World(scenario, destination, folders, on_event or _nothing)
         with closing(world.follower):
             return world.run()
@@ -73,23 +114,13 @@ def unfollowed(scenario: Scenario, base: str) -> Iterator[tuple[SimulatedClock, 
 
     Raises:
         ConfigurationError: The scenario cannot be simulated.
-        StorageError: A temporary folder cannot be written.
+        StorageError: Temporary folders cannot be made.
     """
     bounds.check(scenario)
-    with _folders() as folders:
+    with room() as folders:
         world = _World(scenario, scenario.destinations[0], folders, _nothing, base)
         with closing(world.follower):
             yield world.begin()
-
-
-@contextmanager
-def _folders() -> Iterator[tuple[Path, Path]]:
-    place = _MEMORY if _MEMORY.is_dir() else None
-    with (
-        tempfile.TemporaryDirectory(prefix="resourcesync-simulate-", dir=place) as folder,
-        tempfile.TemporaryDirectory(prefix="resourcesync-packages-") as packages,
-    ):
-        yield Path(folder), Path(packages)
 
 
 class _Spent(NamedTuple):
@@ -106,7 +137,7 @@ class _World:
         self,
         scenario: Scenario,
         destination: DestinationSettings,
-        folders: tuple[Path, Path],
+        folders: Room,
         on_event: OnEvent,
         base: str = BASE,
     ) -> None:
@@ -119,8 +150,7 @@ class _World:
         self._origin = Origin(scenario.origin, seed, self._clock.now, base)
         self._compared = Comparison(_POINTS, scenario.duration)
         self._claimed = Comparison(_POINTS, scenario.duration)
-        folder, packages = folders
-        documents = PackedDocuments(packages)
+        documents = PackedDocuments(folders.disk)
         self._source = SimulatedSource(
             self._origin, scenario, documents, self._clock, self._listed, self._fault
         )
@@ -133,7 +163,7 @@ class _World:
             dumps=destination.dumps,
         )
         self.follower = Follower(
-            folder, self._network, options, self._clock, self._brought, fate=self._fate
+            folders.memory, self._network, options, self._clock, self._brought, fate=self._fate
         )
         self._compared.fill({it: at.digest for it, at in self._origin.versions.items()})
         self._is_told = False

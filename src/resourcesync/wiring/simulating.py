@@ -9,7 +9,7 @@ import signal
 import statistics
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from io import StringIO, TextIOWrapper
 from pathlib import Path
@@ -28,7 +28,7 @@ from resourcesync.errors import ConfigurationError, EngineError, StorageError
 from resourcesync.simulator import bounds
 from resourcesync.simulator.measures import Measured
 from resourcesync.simulator.scenario import Scenario
-from resourcesync.simulator.world import simulate
+from resourcesync.simulator.world import Room, room, simulate
 from resourcesync.wiring import scenarios
 
 _MOST_RUNS: Final = 100_000
@@ -148,16 +148,21 @@ def live(
         None if events is None else events / f"{place:06d}.ndjson" for place in range(len(tasks))
     ]
     workers = min(len(tasks), jobs or processors())
-    if workers <= 1:
-        yield from map(_run, tasks, logs)
-        return
+    with ExitStack() as held:
+        with _unheard(signal.SIGTERM):
+            within = held.enter_context(room())
+        if workers <= 1:
+            for task, log in zip(tasks, logs, strict=True):
+                yield _run(task, log, within)
+        else:
+            yield from _shared(workers, list(zip(tasks, logs, strict=True)), within)
+
+
+def _shared(workers: int, runs: Sequence[tuple[Task, Path | None]], within: Room) -> Iterator[Run]:
     pool = new_pool(workers)
     try:
         with _unheard():
-            promised = [
-                pool.submit(carry_out, _run, task, log)
-                for task, log in zip(tasks, logs, strict=True)
-            ]
+            promised = [pool.submit(carry_out, _run, task, log, within) for task, log in runs]
         for it in promised:
             yield it.result()
     except BrokenProcessPool as error:
@@ -169,9 +174,9 @@ def live(
 
 
 @contextmanager
-def _unheard() -> Iterator[None]:
-    """Let processes begin that never hear of Ctrl-C, not even before they can say so."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _TERMINAL)
+def _unheard(*more: signal.Signals) -> Iterator[None]:
+    """Put off signals; processes that begin meanwhile never hear of them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*_TERMINAL, *more})
     try:
         yield
     finally:
@@ -267,12 +272,12 @@ def _with_seed(scenario: Scenario, seed: int) -> Scenario:
     return told
 
 
-def _run(task: Task, path: Path | None) -> Run:
+def _run(task: Task, path: Path | None, within: Room) -> Run:
     scenario = task.scenario
     destination = scenario.destinations[task.destination]
     head = {**task.values, "seed": scenario.seed, "destination": destination.name}
     if path is None:
-        measured = simulate(scenario, destination)
+        measured = simulate(scenario, destination, within=within)
     else:
         with _log(path) as log:
             _line(log, {"event": "run.begin", **head, "version": __version__})
@@ -280,7 +285,7 @@ def _run(task: Task, path: Path | None) -> Run:
             def tell(at: float, event: str, fields: Mapping[str, object]) -> None:
                 _line(log, {"event": event, "at": round(at, 6), **fields})
 
-            measured = simulate(scenario, destination, tell)
+            measured = simulate(scenario, destination, tell, within)
             figures = {name: getattr(measured, name) for name in FIGURES}
             _line(log, {"event": "run.end", **head, **figures})
     return Run(
