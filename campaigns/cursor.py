@@ -150,12 +150,14 @@ def live(seed: int) -> tuple[int, Measured]:
 
 def run(asked: Asked) -> Outcome:
     """Live as many worlds as asked, one after the other seed."""
-    outcome, ended = Outcome(), Counter[str]()
+    outcome, ended, waiting = Outcome(), Counter[str](), list[str]()
     sums = Counter[str]()
     seeds = range(asked.seed, asked.seed + asked.size)
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
         for seed, measured in pool.map(live, seeds, chunksize=4):
             ended[measured.outcome] += 1
+            if measured.outcome == "waiting":
+                waiting.append(str(seed))
             sums.update(
                 pulls=measured.pulls,
                 changes=measured.changes,
@@ -170,6 +172,8 @@ def run(asked: Asked) -> Outcome:
             outcome.require(not is_wrong, f"seed {seed}: silently wrong", again=again)
     for name in ("converged", "waiting", "silently wrong"):
         outcome.add(name, ended[name])
+    if waiting:
+        outcome.add("seeds that waited", ", ".join(waiting))
     for name in ("hours", "changes", "pulls", "failed", "crashes"):
         outcome.add(f"{name}, all runs", sums[name])
     outcome.require(ended, "nothing was lived")
