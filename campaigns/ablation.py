@@ -3,6 +3,7 @@
 A rule whose absence nobody notices is either not needed, or not tried: both are to be known.
 """
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -12,7 +13,7 @@ from functools import partial
 from io import BytesIO
 from typing import Any, Final
 
-from campaigns.cursor import scenario_of
+from campaigns.cursor import scenario_of, world_of
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.destination import (
     baseline,
@@ -134,6 +135,10 @@ def _from_before_believed() -> Iterator[Patch]:
     yield last_changes.LastChanges, "are_lost", False
 
 
+def _overtaking_lists_believed() -> Iterator[Patch]:
+    yield seen_lists, "overtaking", lambda *_: ""
+
+
 def _one_clock() -> Iterator[Patch]:
     yield change_lists, "_listed", lambda _state, through: through
 
@@ -217,18 +222,20 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
     "what was taken back is put right at once": _once_a_day,
     "a time that may be the resource's has no say": _borrowed_times_believed,
     "lists from before are noticed also where nothing was listed": _from_before_believed,
+    "a list that begins among changes that were read is noticed": _overtaking_lists_believed,
     "the clock of the lists is asked": _one_clock,
     "a list that ended a moment before T is read": _last_second_known,
 }
 """What each rule is, and what takes it away."""
 
 RARE: Final = {
-    "a time that may be the resource's has no say": 30162,
-    "lists from before are noticed also where nothing was listed": 14354,
-    "the clock of the lists is asked": 10163,
-    "a list that ended a moment before T is read": 11225,
+    "a time that may be the resource's has no say": scenario_of(30162),
+    "lists from before are noticed also where nothing was listed": scenario_of(14354),
+    "a list that begins among changes that were read is noticed": world_of(42133),
+    "the clock of the lists is asked": scenario_of(10163),
+    "a list that ended a moment before T is read": scenario_of(11225),
 }
-"""Rules that few worlds need, each with the seed of one that does, which is lived first."""
+"""Rules that few worlds need, each with one that does, which is lived first."""
 
 
 @contextmanager
@@ -243,11 +250,10 @@ def without(rule: str) -> Iterator[None]:
 
 def noticed(rule: str, *, first: int, most: int) -> int | None:
     """Return how many worlds it took to notice that a rule is not there; ``None`` for too many."""
-    rare = [seed for name, seed in RARE.items() if rule in ("", name)]
-    seeds = [*rare, *range(first, first + most)]
+    rare = [scenario for name, scenario in RARE.items() if rule in ("", name)]
+    worlds = itertools.chain(rare, map(scenario_of, range(first, first + most)))
     with without(rule):
-        for number, seed in enumerate(seeds[:most]):
-            scenario = scenario_of(seed)
+        for number, scenario in enumerate(itertools.islice(worlds, most)):
             measured = simulate(scenario, scenario.destinations[0])
             if measured.lies or measured.outcome == "silently wrong":
                 return number + 1
