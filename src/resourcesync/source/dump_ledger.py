@@ -1,12 +1,10 @@
 """What is remembered of the dumps, in the catalogue's notes."""
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from resourcesync.errors import StateError
 from resourcesync.ports import Catalogue
-from resourcesync.source.ledger import Recorded
+from resourcesync.source.ledger import Recorded, read_note, told
 
 _NOTE: Final = "dump-record"
 
@@ -94,29 +92,22 @@ def read_dumps(catalogue: Catalogue) -> DumpRecord:
     Raises:
         StateError: The note is damaged.
     """
-    text = catalogue.note(_NOTE)
-    if text is None:
-        return DumpRecord()
-    try:
-        fields: dict[str, Any] = json.loads(text)
-        resources, changes = (
-            tuple(Packed(**one) for one in fields.pop(name)) for name in ("resources", "changes")
-        )
-        documents = {name: Recorded(**known) for name, known in fields.pop("documents").items()}
-        former = tuple(
-            FormerDump(documents=tuple(one.pop("documents")), **one)
-            for one in fields.pop("former", ())
-        )
-        return DumpRecord(
-            resources=resources, changes=changes, documents=documents, former=former, **fields
-        )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StateError(
-            f"the publisher's note {_NOTE!r} in the catalogue is damaged: {error}",
-            hint="delete the catalogue: the next publish starts a new Resource List",
-        ) from error
+    return read_note(catalogue, _NOTE, _record) or DumpRecord()
 
 
 def write_dumps(catalogue: Catalogue, record: DumpRecord) -> None:
     """Store the record durably."""
-    catalogue.write_notes({_NOTE: json.dumps(asdict(record))})
+    catalogue.write_notes({_NOTE: told(record)})
+
+
+def _record(fields: dict[str, Any]) -> DumpRecord:
+    resources, changes = (
+        tuple(Packed(**one) for one in fields.pop(name)) for name in ("resources", "changes")
+    )
+    documents = {name: Recorded(**known) for name, known in fields.pop("documents").items()}
+    former = tuple(
+        FormerDump(documents=tuple(one.pop("documents")), **one) for one in fields.pop("former", ())
+    )
+    return DumpRecord(
+        resources=resources, changes=changes, documents=documents, former=former, **fields
+    )

@@ -177,7 +177,7 @@ def read_plan(catalogue: Catalogue) -> Plan | None:
     Raises:
         StateError: The note is damaged.
     """
-    return _read(catalogue, _PLAN, _plan)
+    return read_note(catalogue, _PLAN, _plan)
 
 
 def read_record(catalogue: Catalogue) -> Record | None:
@@ -186,7 +186,7 @@ def read_record(catalogue: Catalogue) -> Record | None:
     Raises:
         StateError: The note is damaged.
     """
-    return _read(catalogue, _RECORD, _record)
+    return read_note(catalogue, _RECORD, _record)
 
 
 def read_offers(catalogue: Catalogue) -> tuple[Offer, ...]:
@@ -195,17 +195,17 @@ def read_offers(catalogue: Catalogue) -> tuple[Offer, ...]:
     Raises:
         StateError: The note is damaged.
     """
-    return _read(catalogue, _OFFERS, _offers) or ()
+    return read_note(catalogue, _OFFERS, _offers) or ()
 
 
 def write_offers(catalogue: Catalogue, offers: Iterable[Offer]) -> None:
     """Store durably what is offered besides the lists; the next publication leads to it."""
-    catalogue.write_notes({_OFFERS: _told(tuple(offers))})
+    catalogue.write_notes({_OFFERS: told(tuple(offers))})
 
 
 def write_plan(catalogue: Catalogue, plan: Plan) -> None:
     """Store the plan durably."""
-    catalogue.write_notes({_PLAN: _told(plan)})
+    catalogue.write_notes({_PLAN: told(plan)})
 
 
 def forget_plan(catalogue: Catalogue) -> None:
@@ -215,10 +215,11 @@ def forget_plan(catalogue: Catalogue) -> None:
 
 def write_record(catalogue: Catalogue, record: Record) -> None:
     """Store the record durably."""
-    catalogue.write_notes({_RECORD: _told(record)})
+    catalogue.write_notes({_RECORD: told(record)})
 
 
-def _told(value: object) -> str:
+def told(value: object) -> str:
+    """Return what a note says, as text."""
     return msgspec.json.encode(value).decode()
 
 
@@ -265,7 +266,12 @@ def _record(fields: dict[str, Any]) -> Record:
     )
 
 
-def _read(catalogue: Catalogue, key: str, make: Callable[[Any], T]) -> T | None:
+def read_note(catalogue: Catalogue, key: str, make: Callable[[Any], T]) -> T | None:
+    """Return what is made of a note; ``None`` where there is none.
+
+    Raises:
+        StateError: The note is damaged.
+    """
     text = catalogue.note(key)
     if text is None:
         return None
