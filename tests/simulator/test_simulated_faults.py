@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from campaigns.cursor import world_of
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.ports.mirror import Step
+from resourcesync.simulator.dying import Fate
 from resourcesync.simulator.measures import Measured
 from resourcesync.simulator.scenario import (
     HOUR,
@@ -86,10 +89,65 @@ def test_a_source_can_be_set_back_twice_also_to_moments_before_the_first_time() 
     assert (measured.lies, measured.outcome) == (0, "converged")
 
 
-@pytest.mark.parametrize("seed", [30001, 30012, 42133])
+@pytest.mark.parametrize("seed", [30001, 30012, 42133, 56504])
 def test_with_all_faults_at_once_both_sides_end_in_step(seed: int) -> None:
     scenario = world_of(seed)
 
     measured = simulate(scenario, scenario.destinations[0])
 
     assert (measured.lies, measured.outcome) == (0, "converged")
+
+
+@pytest.mark.parametrize(
+    ("fault", "rate"), [("crash", 0.05), ("crash_writing", 0.05), ("power_cut", 0.4)]
+)
+def test_who_is_dead_does_nothing_more(
+    fault: str, rate: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deaths, stored = list[float](), list[int]()
+    die, commit, begin = Fate.die, SqliteMirrorState.commit, Fate.begin_anew
+
+    def dying(self: Fate, kind: str, what: str) -> NoReturn:
+        deaths.append(len(stored))
+        die(self, kind, what)
+
+    def committing(self: SqliteMirrorState, step: Step) -> None:
+        stored.append(1)
+        commit(self, step)
+
+    def beginning(self: Fate) -> None:
+        assert len(stored) == deaths[-1], "nothing is written down on the way up"
+        begin(self)
+
+    monkeypatch.setattr(Fate, "die", dying)
+    monkeypatch.setattr(Fate, "begin_anew", beginning)
+    monkeypatch.setattr(SqliteMirrorState, "commit", committing)
+    chosen: dict[str, Any] = {fault: rate}
+    events, measured = lived(replace(SMALL, faults=Faults(**chosen)))
+
+    told = [it for _, name, it in events if name == "fault"]
+    died = [it for _, name, it in events if name == "pull" and it.get("error") == "died"]
+    assert len(told) == len(died) == measured.crashes == len(deaths) > 0, "one fault for each death"
+    assert all(it["what"] not in ("", "0 copies") for it in told)
+
+
+def test_a_notification_that_comes_while_nobody_is_there_changes_nothing() -> None:
+    away = DestinationSettings(every=2 * HOUR, offline=((HOUR, 3 * HOUR),))
+    quiet = replace(SMALL, publish=replace(SMALL.publish, push=False))
+
+    def pulls(scenario: Scenario) -> list[float]:
+        events, _ = lived(replace(scenario, destinations=(away,)))
+        return [at / HOUR for at, name, _ in events if name == "pull" and at > 3 * HOUR]
+
+    assert pulls(SMALL)[0] <= pulls(quiet)[0]
+    assert pulls(quiet)[0] == pytest.approx(4, abs=0.01)
+
+
+def test_how_far_a_source_was_set_back_and_why_it_could_not_start_over_are_told() -> None:
+    chosen = Faults(
+        rollbacks=((4 * HOUR, HOUR),), restarts=(HOUR,), source_disk_full=((0.9 * HOUR, 2 * HOUR),)
+    )
+    events, _ = lived(replace(SMALL, faults=chosen))
+
+    assert [it for _, name, it in events if name == "set back"] == [{"seconds": HOUR}]
+    assert [it for _, name, it in events if name == "restart"] == [{"error": "disk"}]

@@ -208,12 +208,32 @@ def test_lists_whose_time_others_cover_were_written_anew(
 
 
 @pytest.mark.parametrize(
+    ("spans", "known"),
+    [
+        ([span("a", NOON - HOUR, NOON), span("b", NOON - 7)], seen(NOON, None)),
+        ([span("a", NOON - HOUR, NOON + 1)], seen(NOON, None)),
+        ([span("a", NOON, NOON + HOUR)], seen(NOON, NOON + HOUR + 1)),
+        ([span("a", NOON, NOON + HOUR), span("b", NOON + HOUR)], seen(NOON, None)),
+    ],
+)
+def test_less_than_a_second_may_hide_that_lists_were_written_anew(
+    spans: list[Span], known: SeenDocument
+) -> None:
+    newest = NOON + HOUR + 1
+
+    assert displaced(spans, [known], newest) == ""
+    assert displaced(spans, [known], newest, margin=0) == "seen"
+    exact = [span("a", NOON - HOUR, NOON), span("b", NOON, known.until), span("c", NOON + HOUR)]
+    assert displaced(exact, [known], NOON + HOUR, margin=0) == ""
+
+
+@pytest.mark.parametrize(
     ("spans", "newest", "found"),
     [
         ([span("b", NOON + HOUR)], NOON + 2 * HOUR, "b"),  # it knows not all that was read
         ([span("seen", NOON, NOON + HOUR), span("b", NOON + HOUR)], NOON + 2 * HOUR, "b"),
         ([span("b", NOON + HOUR)], NOON + HOUR, ""),  # it begins where the other ended
-        ([span("b", NOON + HOUR)], NOON + HOUR + OVERLAP, ""),
+        ([span("b", NOON + HOUR)], NOON + HOUR + 1, "b"),
         ([span("b", NOON + HOUR)], None, ""),
         ([span("b", NOON)], NOON + HOUR, ""),
         ([span("seen", NOON)], NOON + HOUR, ""),

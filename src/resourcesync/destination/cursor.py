@@ -186,7 +186,11 @@ class Latest:
 
 
 def displaced(
-    spans: Sequence[Span], known: Iterable[SeenDocument], newest: int | None = None
+    spans: Sequence[Span],
+    known: Iterable[SeenDocument],
+    newest: int | None = None,
+    *,
+    margin: int = OVERLAP,
 ) -> str:
     """Return a list that was processed and whose time others cover now; empty for none.
 
@@ -198,21 +202,20 @@ def displaced(
         spans: The lists that there are.
         known: Lists that were processed.
         newest: The time of the newest change that was processed; ``None`` when none had one.
+        margin: What is so near counts as the same moment: who writes whole seconds is believed. 0
+            finds also what is hidden there, and so proves nothing.
     """
     for seen in known:
         if not seen.from_:
             continue
-        same = [it for it in spans if it.from_ is not None and _is_near(it.from_, seen.from_)]
-        if any(_is_inside(seen.from_, it) for it in spans) and not same:
+        same = [it for it in spans if it.from_ is not None and abs(it.from_ - seen.from_) <= margin]
+        if any(_is_inside(seen.from_, it, margin) for it in spans) and not same:
             return seen.uri
         ends = [it.until for it in same if it.until is not None]
-        if seen.until is not None and ends and not any(_is_near(it, seen.until) for it in ends):
-            return seen.uri
-        if (
-            seen.until is None
-            and len(ends) == len(same) > 0
-            and max(ends) < (newest or 0) - OVERLAP
-        ):
+        if seen.until is not None:
+            if ends and all(abs(it - seen.until) > margin for it in ends):
+                return seen.uri
+        elif len(ends) == len(same) > 0 and max(ends) < (newest or 0) - margin:
             return seen.uri
     return ""
 
@@ -234,21 +237,16 @@ def overtaking(spans: Sequence[Span], known: Iterable[SeenDocument], newest: int
         return ""
     read = {(it.uri, it.from_) for it in documents}
     for it in spans:
-        is_among = it.from_ is not None and min(begins) < it.from_ < newest - OVERLAP
+        is_among = it.from_ is not None and min(begins) < it.from_ < newest
         if is_among and (it.uri, it.from_) not in read:
             return it.uri
     return ""
 
 
-def _is_near(one: int, other: int) -> bool:
-    """Whether two moments are the same for who writes whole seconds."""
-    return abs(one - other) <= OVERLAP
-
-
-def _is_inside(moment: int, span: Span) -> bool:
-    if span.from_ is None or span.from_ >= moment - OVERLAP:
+def _is_inside(moment: int, span: Span, margin: int) -> bool:
+    if span.from_ is None or not span.from_ < moment - margin:
         return False
-    return span.until is None or span.until > moment + OVERLAP
+    return span.until is None or span.until > moment + margin
 
 
 class Prefix:

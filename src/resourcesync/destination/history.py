@@ -39,7 +39,8 @@ class History:
         is_of_dump: Whether the manifests of a Change Dump were read in place of lists.
         rewritten: A list that does not begin any more with the changes that were processed.
         displaced: A list that was processed and whose time others cover now.
-        overtaken: A list that is new, and begins among the changes that were processed of another.
+        doubted: A list whose Source may have been set back: it is new, and begins among the changes
+            that were processed of another; or others cover its time by less than a second.
         last: The changes that were read last.
         unchanged: Whether the Source said that nothing is new.
         dialect: How the last list is written.
@@ -61,7 +62,7 @@ class History:
     is_of_dump: bool = False
     rewritten: str = ""
     displaced: str = ""
-    overtaken: str = ""
+    doubted: str = ""
     last: LastChanges = field(default_factory=lambda: LastChanges({}))
     unchanged: bool = False
     dialect: Dialect | None = None

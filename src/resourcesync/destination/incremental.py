@@ -114,12 +114,12 @@ class Incremental:
         changed, memory = closed_list_changed(self._pull), self._pull.memory
         told = f"the Source changed a closed Change List, {changed}: doing a baseline"
         anew = history.displaced or history.rewritten
-        if not changed and (anew or history.overtaken) and not self._pull.options.dry_run:
+        if not changed and (anew or history.doubted) and not self._pull.options.dry_run:
             last = memory.rewritten_at
             is_known = last is not None and 0 <= self._pull.now - last < DAY
             is_lost = bool(history.displaced) and history.last.are_lost
             if history.last.are_taken_back or is_lost or (anew and not is_known):
-                changed = anew or history.overtaken
+                changed = anew or history.doubted
                 told = f"the Source rewrote a Change List, {changed}: doing a baseline"
                 memory.write(rewritten_at=self._pull.now)
         if changed:

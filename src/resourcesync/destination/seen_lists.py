@@ -27,7 +27,7 @@ def seen_of(head: str, span: Span, state: MirrorState) -> SeenDocument | None:
 
 
 def note_written_anew(history: History, spans: Sequence[Span], state: MirrorState | None) -> None:
-    """Note which lists that were processed others cover now, or overtake.
+    """Note which lists that were processed others cover now, or may cover.
 
     Args:
         history: Takes it.
@@ -41,7 +41,7 @@ def note_written_anew(history: History, spans: Sequence[Span], state: MirrorStat
     known = [*filter(None, map(state.document, uris)), *state.closed_documents(1)]
     newest = LastChanges.of_note(state.note(LAST_CHANGES)).newest
     history.displaced = displaced(spans, known, newest)
-    history.overtaken = overtaking(spans, known, newest)
+    history.doubted = overtaking(spans, known, newest) or displaced(spans, known, newest, margin=0)
 
 
 def check_begins_no_earlier(span: Span, newest: SeenDocument | None) -> None:

@@ -11,7 +11,7 @@ from weakref import WeakSet
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import Installation, Part, Removal, Staged
-from resourcesync.simulator.dying import Crash, Fate
+from resourcesync.simulator.dying import Fate
 
 _IN_MEMORY: Final = 1 << 22
 """Bytes on their way that are in memory; more, such as a package, are in a file."""
@@ -47,6 +47,7 @@ class SimulatedCopies:
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> "SimulatedStaged":
         """Start a copy; nothing of an earlier run is left of it."""
+        self._fate.check_alive()
         staged = SimulatedStaged(algorithms, lambda: self._fate.check_room(of))
         self._staged.add(staged)
         return staged
@@ -64,16 +65,19 @@ class SimulatedCopies:
 
     def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
         """Put a batch in place; return for each its signature."""
+        self._fate.check_alive()
+        if not batch:
+            return []
         survivors = self._fate.survivors(len(batch))
         if survivors is not None:
             for number in sorted(survivors):
                 self._install(batch[number].path, batch[number].staged)
-            raise Crash
+            self._fate.die("power_cut", f"{len(batch)} copies")
         done = list[str | StorageError]()
         for it in batch:
             self._fate.step(it.path)
             done.append(self._install(it.path, it.staged))
-        self._fate.step(batch[-1].path if batch else "")
+        self._fate.step(batch[-1].path)
         return done
 
     def made_way(self) -> list[tuple[str, str]]:
@@ -83,11 +87,14 @@ class SimulatedCopies:
     def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
         """Remove a batch; return for each where it went, empty when nothing was there."""
         del reason
+        self._fate.check_alive()
+        if not batch:
+            return []
         done = list[str | StorageError]()
         for it in batch:
             self._fate.step(it.path)
             done.append(self._remove(it))
-        self._fate.step(batch[-1].path if batch else "")
+        self._fate.step(batch[-1].path)
         return done
 
     @contextmanager

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from resourcesync.errors import DiskFullError
 from resourcesync.simulator.clock import SimulatedClock
@@ -33,9 +33,37 @@ class Fate:
         self._faults = faults
         self._luck = random.Random(f"writing {seed}")  # noqa: S311 - a simulation
         self._clock = clock
-        self._on_fault = on_fault
+        self.on_fault = on_fault
         self.is_well = False
         """Whether nothing goes wrong any more."""
+        self._is_dead = False
+
+    def die(self, fault: str, what: str) -> NoReturn:
+        """Let the Destination die.
+
+        Args:
+            fault: Of what.
+            what: It befalls this.
+
+        Raises:
+            Crash: Always.
+        """
+        self._is_dead = True
+        self.on_fault(fault, what)
+        raise Crash
+
+    def check_alive(self) -> None:
+        """See that who acts is not dead: what is done on the way up would never be done.
+
+        Raises:
+            Crash: It is dead.
+        """
+        if self._is_dead:
+            raise Crash
+
+    def begin_anew(self) -> None:
+        """Let the Destination be alive again."""
+        self._is_dead = False
 
     def step(self, what: str) -> None:
         """Come to the moment before or after something is written.
@@ -46,9 +74,9 @@ class Fate:
         Raises:
             Crash: The Destination dies here.
         """
+        self.check_alive()
         if self._happens(self._faults.crash_writing):
-            self._on_fault("crash_writing", what)
-            raise Crash
+            self.die("crash_writing", what)
 
     def check_room(self, what: str) -> None:
         """See that there is room for more.
@@ -58,11 +86,13 @@ class Fate:
 
         Raises:
             DiskFullError: There is none.
+            Crash: The Destination is dead.
         """
+        self.check_alive()
         elapsed = self._clock.elapsed
         full = is_within(elapsed, self._faults.disk_full)
         if full and not self.is_well:
-            self._on_fault("disk_full", what)
+            self.on_fault("disk_full", what)
             raise DiskFullError("no space is left", evidence=(("place", what),))
 
     def survivors(self, many: int) -> frozenset[int] | None:
@@ -73,7 +103,6 @@ class Fate:
         """
         if not self._happens(self._faults.power_cut):
             return None
-        self._on_fault("power_cut", f"{many} copies")
         return frozenset(it for it in range(many) if self._luck.random() < 0.5)  # noqa: PLR2004
 
     def _happens(self, rate: float) -> bool:
@@ -93,6 +122,7 @@ class MortalState:
         self._fate = fate
 
     def __getattr__(self, name: str) -> object:
+        self._fate.check_alive()
         return getattr(self._state, name)
 
     def commit(self, step: "Step") -> None:

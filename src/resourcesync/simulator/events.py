@@ -60,11 +60,20 @@ EVENTS: Final[Mapping[str, Event]] = {
         },
     ),
     "clock step": Event("The Source's clock stepped.", {"seconds": "how far, or back"}),
-    "restart": Event("The Source started its lists over."),
-    "set back": Event("The Source was set back to what it was."),
+    "restart": Event(
+        "The Source started its lists over.",
+        {},
+        {"error": "why it could not, or died on the way"},
+    ),
+    "set back": Event(
+        "The Source was set back to what it was; the changes that follow at the same moment are"
+        " what became of its resources.",
+        {"seconds": "how long ago that was"},
+    ),
     "measured": Event("The duration is over: the figures of the run are those of this moment."),
     "quiet": Event(
-        "Nothing goes wrong any more, and nothing changes; some pulls more show how it ends."
+        "Nothing goes wrong any more, and nothing changes; some pulls more show how it ends. What"
+        " the Source lists without times (`undated`) stays as it is."
     ),
     "run.end": Event(
         "A run has ended.", {**_RUN, "each figure of `summary.csv`": "what it came to"}

@@ -74,6 +74,7 @@ class Follower:
         self._mirror.close()
 
     def _begin_anew(self) -> None:
+        self._fate.begin_anew()
         self.copies.forget_staged()
         self._mirror.close()
         self._mirror = MirrorFolder(self._folder, self._clock)

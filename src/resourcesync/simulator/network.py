@@ -16,7 +16,7 @@ from resourcesync.errors import (
 )
 from resourcesync.ports import Failure, Purpose, Request, Response
 from resourcesync.simulator.clock import SimulatedClock
-from resourcesync.simulator.dying import Crash, OnFault
+from resourcesync.simulator.dying import Fate
 from resourcesync.simulator.origin import BASE
 from resourcesync.simulator.scenario import DestinationSettings, Faults, is_within
 from resourcesync.simulator.source import Answer, SimulatedSource
@@ -48,7 +48,7 @@ class SimulatedNetwork:
         faults: What goes wrong on the way.
         seed: Of all that is left to chance.
         clock: Passes while requests are on their way.
-        on_fault: Told of each fault.
+        fate: Of who asks, and may die of it; told of each fault.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class SimulatedNetwork:
         seed: int,
         clock: SimulatedClock,
         *,
-        on_fault: OnFault,
+        fate: Fate,
     ) -> None:
         self._source = source
         self._settings = settings
@@ -67,7 +67,8 @@ class SimulatedNetwork:
         self._luck = random.Random(f"network {seed}")  # noqa: S311 - a simulation
         self._storm = random.Random(f"storm {seed}")  # noqa: S311 - a simulation
         self._clock = clock
-        self._on_fault = on_fault
+        self._on_fault = fate.on_fault
+        self._fate = fate
         self.is_well = False
         """Whether nothing goes wrong any more."""
         self.requests = 0
@@ -102,9 +103,9 @@ class SimulatedNetwork:
         """Ask; return how many seconds it takes, and what ends it."""
         self.requests += 1
         path = request.uri.removeprefix(BASE)
+        self._fate.check_alive()
         if not self.is_well and self._happens(self._faults.crash):
-            self._on_fault("crash", path)
-            raise Crash
+            self._fate.die("crash", path)
         error, slow = (None, 1.0) if self.is_well else self._trouble(request.uri, path)
         if error is not None:
             seconds = _TIMEOUT if error.code == "too-slow" else self._settings.latency

@@ -110,6 +110,7 @@ class SimulatedSource:
         self._false: dict[str, None] = {}
         self._lengthened: dict[str, None] = {}
         self._is_well = False
+        self._is_dead = False
         self._pending = dict.fromkeys(origin.versions)
         self._former: dict[str, deque[Version]] = {}
         self._older: dict[str, deque[bytes]] = {}
@@ -127,6 +128,7 @@ class SimulatedSource:
             step = Step.REBASE
         now = self.clock.now()
         self._dropped = ""
+        self._is_dead = False
         try:
             step = check_clock(self._catalogue, now, step)
             self._record()
@@ -363,6 +365,8 @@ class SimulatedSource:
             DiskFullError: There is no room for it.
         """
         elapsed, faults = self._true.elapsed, self._faults
+        if self._is_dead:  # what is done on the way up would never be done
+            raise Crash
         if self._is_well:
             return
         if is_within(elapsed, faults.source_disk_full):
@@ -370,4 +374,5 @@ class SimulatedSource:
             raise DiskFullError("no space is left", evidence=(("place", name),))
         if faults.source_crash and self._woes.random() < faults.source_crash:
             self._on_fault("source_crash", name)
+            self._is_dead = True
             raise Crash

@@ -154,10 +154,10 @@ class _World:
         self._source = SimulatedSource(
             self._origin, scenario, documents, self._clock, self._listed, self._fault
         )
-        self._network = SimulatedNetwork(
-            self._source, destination, faults, seed, self._clock, on_fault=self._fault
-        )
         self._fate = Fate(faults, seed, self._clock, self._fault)
+        self._network = SimulatedNetwork(
+            self._source, destination, faults, seed, self._clock, fate=self._fate
+        )
         options = PullOptions(
             mode="baseline" if scenario.publish.strategy == "lists" else "auto",
             dumps=destination.dumps,
@@ -185,9 +185,12 @@ class _World:
             self._wait(min(due, duration))
             if duration - self._clock.elapsed <= _MICROSECOND:
                 break
+            is_early = due - self._clock.elapsed > _MICROSECOND
             self._is_told = False
             if not self._is_offline():
                 self._pull()
+            elif is_early:
+                continue  # a notification that nobody is there for
             due, share = self._clock.elapsed + self._destination.every * share, 1.0
         measured = self._measured or self._measure()
         outcome = self._conclude()
@@ -328,11 +331,14 @@ class _World:
 
     def _publish(self) -> None:
         wrote = self._source.publish()
-        error = {"error": self._source.trouble} if self._source.trouble else {}
-        self._event("publish", wrote=wrote, **error)
+        self._event("publish", wrote=wrote, **self._trouble())
         self._clock.call_at(self._clock.elapsed + self._scenario.publish.every, self._publish)
         if self._scenario.publish.push:
             self._notify(wrote=wrote)
+
+    def _trouble(self) -> dict[str, object]:
+        """Return why the last publication failed, if it did."""
+        return {"error": self._source.trouble} if self._source.trouble else {}
 
     def _notify(self, *, wrote: bool) -> None:
         faults, luck = self._scenario.faults, self._luck
@@ -357,18 +363,18 @@ class _World:
 
     def _restart(self) -> None:
         self._source.publish(Step.INITIALISE)
-        self._event("restart")
+        self._event("restart", **self._trouble())
 
     def _set_back_later(self, moment: float, seconds: float) -> None:
         """Let the Source be at a moment what it was so many seconds before."""
         kept: list[Saved] = []
         self._clock.call_at(max(0.0, moment - seconds), lambda: kept.append(self._source.save()))
-        self._clock.call_at(moment, lambda: self._set_back(kept.pop()))
+        self._clock.call_at(moment, lambda: self._set_back(kept.pop(), seconds))
 
-    def _set_back(self, saved: Saved) -> None:
+    def _set_back(self, saved: Saved, seconds: float) -> None:
         before = set(self._origin.versions)
         names = self._source.set_back(saved)
-        self._event("set back")
+        self._event("set back", seconds=seconds)
         for name in names:
             kind = ChangeKind.UPDATED if name in before else ChangeKind.CREATED
             self._changed(name, kind if name in self._origin.versions else ChangeKind.DELETED)
