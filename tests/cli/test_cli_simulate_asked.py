@@ -74,6 +74,11 @@ def test_a_profile_can_be_named_in_place_of_a_file_or_by_the_option(
         (["s.toml", "--sweep", "publish.every=1h", "--sweep", "publish.every=2h"], "there twice"),
         (["s.toml", "--sweep", "publish.every=1h, 1h"], "has the value 1h twice"),
         (["s.toml", "--sweep", "publish.every"], "KEY=A,B,C"),
+        (["s.toml", "--sweep", 'destination=[{name="x"}]'], "destinations cannot be swept"),
+        (["s.toml", "--sweep", "faults.outages=['3m-4m']"], 'such as ["1d..2d"]'),
+        (["s.toml", "--sweep", "fault.lost=1"], "did you mean faults? known here: destination"),
+        (["s.toml", "--sweep", "start='02.03.2026'"], "such as 2026-01-04T12:00:00Z"),
+        (["s.toml", "--sweep", "faults.outages=['4m..3m']"], "given 4m to 3m"),
         (["s.toml", "--sweep", "publish.every=1h,"], "KEY=A,B,C"),
         (["museumm"], "no file museumm, and no profile of that name"),
         (["s.toml", "--sweep", "seed=1,2", "--sweep", "variant=a"], "has no variant 'a'"),
@@ -153,6 +158,16 @@ def test_a_mistake_in_the_last_variant_is_told_before_anything_is_done(
     assert "source.bursts=[{" in told.err, "which of the runs"
     assert "Ran" not in told.out + told.err
     assert not (tmp_path / "out").exists()
+
+
+def test_what_will_not_happen_is_told(tiny: Path, said: Said) -> None:
+    sweep = ["--sweep", "faults.rollbacks=['25m:10m'],['10m:5m']"]
+
+    assert run(["simulate", str(tiny), *sweep, "--jobs", "1"]) == 0
+
+    told = " ".join(said.readouterr().err.split())
+    assert told.count("this will not happen") == 1
+    assert "faults.rollbacks at 25m: the duration is 20m" in told
 
 
 def test_more_runs_than_can_be_kept_are_refused() -> None:

@@ -4,6 +4,7 @@ import html
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,27 @@ def test_what_the_page_says_of_the_scenario_suffices_to_do_it_again() -> None:
     page = html.unescape(page_of(differing, written))
     assert tomllib.loads(scenario_on(page)) == written
     assert "simulate scenario.toml --sweep seed=4,6<" in page
+    page = html.unescape(page_of(rows_of(({"seed": "5"}, 5, GOOD)), written))
+    assert "simulate scenario.toml --sweep seed=5<" in page, "both are refused together"
+
+
+def test_small_gaps_are_told_and_drawn_where_they_are() -> None:
+    near, nearer = (replace(GOOD, consistency=1 - gap) for gap in (3.4e-5, 2.43e-7))
+    far = replace(near, consistency=1 - 3.6e-5, latency=1_800.0)
+    found = rows_of(
+        ({"variant": "a"}, 1, near), ({"variant": "b"}, 1, nearer), ({"variant": "a"}, 2, far)
+    )
+
+    page = page_of(found, {**WRITTEN, "variant": {"a": {}, "b": {}}})
+
+    assert ">0.999965 ± 0.000001<" in page
+    assert ">0.99999976<" in page
+    assert ">20 min ± 10 min / 15 min<" in page, "how far the seeds differ"
+    (plot,) = figures_of(page, "Not equal")
+    assert "0.0000243 %" in plot
+    places = [float(it) for it in re.findall('<circle[^>]* cx="([0-9.]+)"', plot)]
+    begin = min(float(it) for it in re.findall('<line x1="([0-9.]+)"', plot))
+    assert places[1] > begin, "not at the edge of the scale"
 
 
 def test_a_seed_given_on_the_command_line_is_the_one_on_the_page(tmp_path: Path) -> None:
@@ -155,7 +177,7 @@ def test_a_figure_that_there_is_not_is_empty_in_the_table(tmp_path: Path, said: 
     assert run(["simulate", str(path), "--out", str(out)]) == 0
 
     (told,) = (it.split() for it in said.readouterr().out.splitlines() if it.startswith("mirror"))
-    assert told == ["mirror", "-", "-", "/", "-", "-", "-", "-", "converged"]
+    assert told == ["mirror", "-", "-", "/", "-", "-", "-", "never", "ended", "converged"]
     heads, row = (it.split(",") for it in (out / "summary.csv").read_text().splitlines())
     empty = {name for name, value in zip(heads, row, strict=True) if not value}
     assert {"consistency", "latency", "efficiency", "requests", "first", "first_requests"} <= empty

@@ -205,6 +205,6 @@ def test_consistency_is_what_it_is_when_counted_moment_by_moment(
 
     known_from = shares[began:]
     assert compared.consistency(20.0) == (pytest.approx(fmean(known_from)) if known_from else None)
-    assert compared.series(20.0) == tuple(
-        None if began >= point else pytest.approx(shares[point - 1]) for point in range(2, 21, 2)
-    )
+    parts = [shares[max(point, began) : point + 2] for point in range(0, 20, 2)]
+    means = (pytest.approx(fmean(part)) if part else None for part in parts)
+    assert compared.series(20.0) == tuple(means)

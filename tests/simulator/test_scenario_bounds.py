@@ -140,7 +140,7 @@ def test_a_mistake_in_a_variant_is_told_with_what_was_given() -> None:
     with pytest.raises(ConfigurationError, match=r"variant x: publish\.every must be") as refused:
         scenarios.scenario_of({"variant": {"x": {"publish": {"every": 0}}}})
 
-    assert refused.value.evidence == (("given", "0 s"),)
+    assert refused.value.evidence == (("given", "0s"),)
 
 
 def test_every_number_of_a_scenario_has_bounds() -> None:

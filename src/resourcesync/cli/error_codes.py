@@ -117,6 +117,7 @@ warning
   no-room            The version of a file is not kept: --versions-max-bytes leaves no room.
   versions-gone      Changes cannot be packed: the Change Dump starts over after them.
   ignored            A configuration of another program says what has no meaning here.
+  never              A time in a scenario is after its end.
   omitted            A file is not published, for the reason that is given.
   no-secret          A secret that the configuration names is not there.
   notify               A hub was not told what changed; it is told again the next time.

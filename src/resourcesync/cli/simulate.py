@@ -10,18 +10,19 @@ import click
 from click.core import ParameterSource
 
 from resourcesync.cli import options, simulate_live, words
+from resourcesync.cli import simulation_figures as figures
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputLostError, OutputOptions, Screen
 from resourcesync.cli.words import NORMAL, QUIET, Line
 from resourcesync.errors import StorageError
-from resourcesync.model import wording
 
 if TYPE_CHECKING:
     from resourcesync.wiring.simulating import Run, Summary
 
 _EVENTS: Final = "events"
+_NONE: Final = "-"
 _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "linked-data")
 
 
@@ -197,6 +198,7 @@ def _simulate(
 
     written, out, clock = _written(values), values["out"], machine.system_clock()
     tasks = simulating.planned(written, swept, repeat=values["repeat"], seed=values["seed"])
+    simulate_live.warn_of_never((it.scenario for it in tasks), screen)
     began = clock.monotonic()
     runs: list[Run] = []
     with nullcontext() if out is None else results_folder(out) as work:
@@ -262,7 +264,6 @@ def _table(summaries: "Sequence[Summary]") -> Iterator[Line]:
 
 
 def _row(it: "Summary") -> list[str]:
-    spread = it.spread("consistency")
     outcomes = [run.measured.outcome for run in it.runs]
     ended = (
         "converged"
@@ -272,23 +273,13 @@ def _row(it: "Summary") -> list[str]:
     return [
         *it.values.values(),
         it.destination,
-        _figure(it, "consistency", ".4f") + (f" ± {spread:.4f}" if spread else ""),
-        f"{_span(it, 'latency')} / {_span(it, 'latency_95')}",
-        _figure(it, "efficiency", ".3f"),
-        _figure(it, "requests", ",.0f"),
-        _figure(it, "first_requests", ",.0f"),
+        figures.consistency(it, _NONE),
+        figures.latency(it, _NONE),
+        figures.figure(it, "efficiency", ".3f", _NONE),
+        figures.figure(it, "requests", ",.0f", _NONE),
+        figures.figure(it, "first_requests", ",.0f", "never ended"),
         ended,
     ]
-
-
-def _figure(it: "Summary", name: str, form: str) -> str:
-    mean = it.mean(name)
-    return "-" if mean is None else format(mean, form)
-
-
-def _span(it: "Summary", name: str) -> str:
-    mean = it.mean(name)
-    return "-" if mean is None else wording.span(mean)
 
 
 def _last(runs: int, seconds: float) -> Line:
@@ -318,8 +309,9 @@ def _fields(run: "Run") -> dict[str, object]:
 
 def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
     if event == "ready":
-        yield Line(f"{fields['uri']}; Ctrl-C ends it", "Serving", QUIET)
+        yield Line(f"{fields['uri']}  (Ctrl-C ends it)", "Serving", QUIET)
         yield Line(str(fields["pull"]), "Next")
     if event == "simulated":
         of = f" {fields['text']}" if fields["text"] else ""
-        yield Line(f"seed {fields['seed']}{of}: {fields['state']}", "Ran", NORMAL)
+        who = "" if fields["name"] == "mirror" else f", {fields['name']}"
+        yield Line(f"seed {fields['seed']}{of}{who}: {fields['state']}", "Ran", NORMAL)

@@ -1,6 +1,6 @@
 """``resourcesync simulate --live``: be the Source in real time, until a signal comes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -71,6 +71,14 @@ def serve(
     return Outcome(closing=(Line("no longer served", "Stopped", QUIET),))
 
 
+def warn_of_never(told: "Iterable[Scenario]", screen: Screen) -> None:
+    """Warn of what some scenarios say and will not happen, each once."""
+    from resourcesync.simulator import bounds  # noqa: PLC0415 - help stays quick
+
+    for text in dict.fromkeys(it for scenario in told for it in bounds.never(scenario)):
+        screen.report("warning", {"code": "never", "message": f"this will not happen: {text}"})
+
+
 def _what(
     values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
 ) -> "LiveSettings | Scenario":
@@ -94,4 +102,5 @@ def _what(
             hint="a scenario is published as it is simulated; see faults.undated",
         )
     scenario = scenarios.scenario_of(dict(written()))
+    warn_of_never([scenario], screen)
     return scenario if values["seed"] is None else replace(scenario, seed=values["seed"])

@@ -26,7 +26,8 @@ def again(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> Iterato
     if len(firsts) == 1:  # else each row says its own, in the scenario or in the sweep
         (seed,) = firsts
         written = {"seed": seed, **{key: it for key, it in written.items() if key != "seed"}}
-        command += ["--seed", str(seed)]
+        is_swept = "seed" in summaries[0].values
+        command += [] if is_swept else ["--seed", str(seed)]
     repeat = max((len(it.runs) for it in summaries), default=1)
     command += ["--repeat", str(repeat)] if repeat > 1 else []
     for key in summaries[0].values if summaries else ():

@@ -6,6 +6,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync import __version__
+from resourcesync.cli import simulation_figures as figures
 from resourcesync.cli.simulation_again import again
 from resourcesync.cli.simulation_plots import Bar, bars, shares, times
 from resourcesync.model import wording
@@ -93,8 +94,8 @@ def _table(summaries: "Sequence[Summary]") -> Markup:
 
 
 _HEADS: Final = (
-    *("Seeds", "#Consistency", "#Latency, median / 95 %", "#Efficiency", "#Requests", "#Received"),
-    *("#First pull", "#Changes", "#Lies", "Ended"),
+    *("Seeds", "Ended", "#Lies", "#Consistency", "#Latency, median / 95 %", "#Efficiency"),
+    *("#Requests", "#Received", "#First pull", "#Changes"),
 )
 
 
@@ -102,22 +103,20 @@ def _cells(it: "Summary") -> Iterator[Piece]:
     yield from it.values.values()
     yield it.destination
     yield _seeds(it)
-    spread = f" ± {it.spread('consistency'):.4f}" if len(it.known("consistency")) > 1 else ""
-    yield _figure(it, "consistency", ".4f") + spread
-    yield f"{_span(it, 'latency')} / {_span(it, 'latency_95')}"
-    yield _figure(it, "efficiency", ".3f")
-    yield _figure(it, "requests", ",.0f")
-    received = it.mean("received")
-    yield _NONE if received is None else wording.size(round(received))
-    yield _first(it)
-    yield _figure(it, "changes", ",.0f")
-    lies = sum(run.measured.lies for run in it.runs)
-    yield wording.count(lies)
     ended = [run.measured.outcome for run in it.runs]
     yield [
         outcome(is_good=word == "converged", word=f"{ended.count(word)} {word}")
         for word in sorted(set(ended))
     ]
+    yield wording.count(sum(run.measured.lies for run in it.runs))
+    yield figures.consistency(it, _NONE)
+    yield figures.latency(it, _NONE)
+    yield figures.figure(it, "efficiency", ".3f", _NONE)
+    yield figures.figure(it, "requests", ",.0f", _NONE)
+    received = it.mean("received")
+    yield _NONE if received is None else wording.size(round(received))
+    yield _first(it)
+    yield figures.figure(it, "changes", ",.0f", _NONE)
 
 
 def _seeds(it: "Summary") -> str:
@@ -133,17 +132,8 @@ def _first(it: "Summary") -> str:
     if not many:
         return "never ended"
     some = "" if many == len(it.runs) else f", {many} of {wording.counted(len(it.runs), 'seed')}"
-    return f"{_figure(it, 'first_requests', ',.0f')} in {_span(it, 'first')}{some}"
-
-
-def _figure(it: "Summary", figure: str, form: str) -> str:
-    mean = it.mean(figure)
-    return _NONE if mean is None else format(mean, form)
-
-
-def _span(it: "Summary", figure: str) -> str:
-    mean = it.mean(figure)
-    return _NONE if mean is None else wording.span(mean)
+    requests = figures.figure(it, "first_requests", ",.0f", _NONE)
+    return f"{requests} in {figures.span(it, 'first', _NONE)}{some}"
 
 
 # --- plots ---
@@ -155,7 +145,7 @@ def _compared(summaries: "Sequence[Summary]", names: Sequence[str]) -> Markup:
 
     def shown(figure: str, form: str) -> list[Bar]:
         return [
-            Bar(name=name, value=it.mean(figure), text=_figure(it, figure, form))
+            Bar(name=name, value=it.mean(figure), text=figures.figure(it, figure, form, _NONE))
             for it, name in rows
         ]
 
@@ -165,25 +155,31 @@ def _compared(summaries: "Sequence[Summary]", names: Sequence[str]) -> Markup:
             name=name,
             value=it.mean("latency"),
             more=it.mean("latency_95"),
-            text=f"{_span(it, 'latency')} / {_span(it, 'latency_95')}"
-            if it.known("latency")
-            else _NONE,
+            text=_waited(it),
         )
         for it, name in rows
     ]
-    figures = (
+    plots = (
         shares("Not equal, on average (1 - consistency)", unequal),
         times("Latency: median, and the line to 95 %", waited),
         bars("Efficiency", shown("efficiency", ".3f"), most=1.0),
         bars("Requests after the first pull", shown("requests", ",.0f")),
     )
-    return tag("div", [card(it) for it in figures], class_="plots")
+    return tag("div", [card(it) for it in plots], class_="plots")
+
+
+def _waited(it: "Summary") -> str:
+    """Return both latencies in few letters: how far the seeds differ is in the table."""
+    median, most = it.mean("latency"), it.mean("latency_95")
+    if median is None or most is None:
+        return _NONE
+    return f"{wording.span(median)} / {wording.span(most)}"
 
 
 def _unequal(name: str, consistency: float | None) -> Bar:
     if consistency is None:
         return Bar(name=name, value=None, text=_NONE)
-    return Bar(name=name, value=1 - consistency, text=f"{(1 - consistency) * 100:.3g} %")
+    return Bar(name=name, value=1 - consistency, text=figures.unequal(consistency))
 
 
 def _over_time(
@@ -243,10 +239,11 @@ def _definitions() -> Markup:
 
 DEFINITIONS: Final = {
     "From when on": "All but the first pull is counted from the end of the first pull on, until the"
-    " duration is over. Where no first pull ended, and where no change came, there is no figure.",
+    " duration is over. Where no first pull ended, and where no change came, there is no figure."
+    " In summary.csv, pulls, failed and crashes are those of the whole run.",
     "Consistency": "The share of the resources, of those that the origin has or the Destination"
     " holds, that are equal on both sides; the mean over time. Drawn over time, it begins when the"
-    " first pull had ended.",
+    " first pull had ended; each point is the mean over the time from it to the next one.",
     "Latency": "From a change at the origin until the Destination has that version of the resource,"
     " or a later one; or has it no more, if it is gone. Changes that did not come before the end"
     " have none. A resource that is set back with its Source changes, too.",

@@ -13,12 +13,15 @@ _RIGHT: Final = 112
 _ROW: Final = 26
 _AXIS: Final = 24
 _LETTERS: Final = 17
+_MOST_MARKS: Final = 5
+"""Of more, every second one or so is shown."""
 _TIMES: Final = (
     *((0.1, "0.1 s"), (1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min")),
     *((3_600.0, "1 h"), (86_400.0, "1 d"), (864_000.0, "10 d")),
 )
 _SHARES: Final = (
-    *((1e-6, "0.0001 %"), (1e-5, "0.001 %"), (1e-4, "0.01 %"), (1e-3, "0.1 %"), (1e-2, "1 %")),
+    *((1e-9, "0.0000001 %"), (1e-8, "0.000001 %"), (1e-7, "0.00001 %"), (1e-6, "0.0001 %")),
+    *((1e-5, "0.001 %"), (1e-4, "0.01 %"), (1e-3, "0.1 %"), (1e-2, "1 %")),
     *((0.1, "10 %"), (1.0, "100 %")),
 )
 Marks = Sequence[tuple[float, str]]
@@ -95,6 +98,7 @@ def _dots(title: str, rows: Sequence[Bar], known: Marks) -> Markup:
         yield tag("text", it.text, x=x(it.more or it.value) + 10, y=y + 4)
 
     marks = [(x(at), text) for at, text in known if begin <= at <= end]
+    marks = marks[:: 1 + (len(marks) - 1) // _MOST_MARKS]
     return _figure(title, rows, dot, marks)
 
 

@@ -121,6 +121,19 @@ def check(scenario: Scenario) -> None:
     _check_work(scenario)
 
 
+def never(scenario: Scenario) -> Iterator[str]:
+    """Yield what will not happen, for its time is at the end of the scenario or later."""
+    faults = scenario.faults
+    timed = [it.name for it in fields(faults) if not isinstance(it.default, float)]
+    places = {f"faults.{name}": getattr(faults, name) for name in timed}
+    places |= {f"destination {it.name}: offline": it.offline for it in scenario.destinations}
+    for place, values in places.items():
+        for value in values:
+            at = value[0] if isinstance(value, tuple) else value
+            if at >= scenario.duration:
+                yield f"{place} at {_told(at)}: the duration is {_told(scenario.duration)}"
+
+
 def zone_of(name: str) -> ZoneInfo:
     """Return a time zone by its name.
 
@@ -216,7 +229,7 @@ def _check_spans(place: str, spans: tuple[tuple[float, float], ...]) -> None:
         _check_moment(place, since)
         _check_moment(place, until)
         if since >= until:
-            _refuse(f"{place} must begin before it ends", f"{since:g} s to {until:g} s")
+            _refuse(f"{place} must begin before it ends", f"{_told(since)} to {_told(until)}")
 
 
 def _check_steps(place: str, steps: tuple[tuple[float, float], ...], *, is_back: bool) -> None:
@@ -257,6 +270,15 @@ def _check_work(scenario: Scenario) -> None:
             )
 
 
+def _told(seconds: float) -> str:
+    """Return seconds as who wrote a scenario may have written them: ``34h``."""
+    for many, unit in ((DAY, "d"), (3_600.0, "h"), (60.0, "m")):
+        if seconds and seconds % many == 0:
+            return f"{seconds / many:g}{unit}"
+    return f"{seconds:g}s"
+
+
 def _refuse(reason: str, given: object, *, unit: str = "", hint: str = "") -> None:
-    shown = f"{given:g}{unit}" if isinstance(given, float) else str(given)
+    number = f"{given:g}" if isinstance(given, float) else str(given)
+    shown = _told(given) if unit and isinstance(given, float) else number
     raise ConfigurationError(reason, evidence=(("given", shown[:_MOST_SHOWN]),), hint=hint)

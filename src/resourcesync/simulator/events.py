@@ -56,7 +56,8 @@ EVENTS: Final[Mapping[str, Event]] = {
         "Something went wrong, as it was meant to.",
         {
             "kind": "the key of `[faults]`; `unpacked` where a dump could not be made",
-            "what": "a path, a name, or how many",
+            "what": "a path, a name, or how many; `memory` for what a Destination writes down;"
+            " empty where it befalls no single thing",
         },
     ),
     "clock step": Event("The Source's clock stepped.", {"seconds": "how far, or back"}),

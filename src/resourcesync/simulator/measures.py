@@ -39,14 +39,16 @@ class Measured:
         useful: Of them, those of resources that were put in place.
         changes: Changes at the origin, after it.
         synchronized: Of them, those that came to the Destination, themselves or by a later one.
-        pulls, failed: Pulls that had ended, and those of them that ended with an error.
-        crashes: Those of them in which the Destination died.
+        pulls: Pulls that had ended; the first one, and those before it, too.
+        failed: Those of all pulls that ended with an error.
+        crashes: Those of all pulls in which the Destination died.
         lies: How often it called itself in sync and was not, also when all was quiet: this must
             be 0.
         outcome: ``converged``, ``waiting`` or ``silently wrong``, at the end, when all was quiet.
         first: Seconds until the first pull had ended.
         first_requests, first_received: Requests and bytes until the first pull had ended.
-        series: Consistency at equal distances of time; ``None`` until the first pull had ended.
+        series: Consistency, the mean over each of many equal parts of the duration; ``None`` until
+            the first pull had ended.
     """
 
     consistency: float | None = None
@@ -94,6 +96,7 @@ class Comparison:
         self._points = points
         self._duration = duration
         self._series: list[float | None] = []
+        self._part = self._covered = 0.0
 
     def fill(self, there: dict[str, str]) -> None:
         """Begin with what the origin has."""
@@ -142,7 +145,7 @@ class Comparison:
         return self._sum / (at - self.began)
 
     def series(self, at: float) -> tuple[float | None, ...]:
-        """Return the share of what is equal, over time until now; ``None`` before it is counted."""
+        """Return what is equal, in each part of the time until now; ``None`` before it counts."""
         self._pass(at)
         return tuple(self._series)
 
@@ -182,13 +185,23 @@ class Comparison:
         share = None if self.began is None else self.share
         if share is not None:
             self._sum += share * (at - self._since)
-        while self._next_point() <= at * self._points and len(self._series) < self._points:
-            self._series.append(share)
+        since = self._since
+        while len(self._series) < self._points and since < at:
+            end = self._next_point()
+            until = min(at, end)
+            if share is not None:
+                self._part += share * (until - since)
+                self._covered += until - since
+            since = until
+            if until == end:
+                self._series.append(self._part / self._covered if self._covered else None)
+                self._part = self._covered = 0.0
         self._since = at
 
     def _next_point(self) -> float:
-        """Return when the next point of the series is, times how many there are: so it is exact."""
-        return (len(self._series) + 1) * self._duration
+        """Return when the part of the series ends that is under way."""
+        done = len(self._series) + 1
+        return self._duration if done == self._points else done * self._duration / self._points
 
 
 def percentile(values: list[float], share: float) -> float | None:

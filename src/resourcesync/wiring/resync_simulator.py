@@ -15,6 +15,7 @@ _MOST_RESOURCES: Final = 1_000_000
 _MOST_PAYLOAD: Final = 100_000_000
 _MOST_CHANGES: Final = 100_000
 _YEAR: Final = 366 * 86_400
+_SHORTEST: Final = 0.001
 _ANY: Final = -1
 _TAKEN: Final = frozenset({"", "resources", CAPABILITIES, WELL_KNOWN})
 _KINDS: Final = {
@@ -74,7 +75,10 @@ def _written(path: Path) -> object:
         ) from error
     try:
         with path.open("rb") as stream:
-            return yaml.safe_load(stream.read(_MOST_BYTES))
+            text = stream.read(_MOST_BYTES + 1)
+        if len(text) > _MOST_BYTES:
+            raise ConfigurationError(f"{path} is longer than 1 MiB, which no configuration is")
+        return yaml.safe_load(text)
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -166,8 +170,8 @@ def _whole(least: int, most: int) -> Callable[[Any], int]:
 
 def _delay(value: object) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (is_number and math.isfinite(value) and 0 < value <= _YEAR):  # type: ignore[arg-type,operator]
-        raise ValueError("seconds, more than 0 and at most a year")
+    if not (is_number and math.isfinite(value) and _SHORTEST <= value <= _YEAR):  # type: ignore[arg-type,operator]
+        raise ValueError("seconds, from 0.001 to a year")
     return float(value)  # type: ignore[arg-type]
 
 

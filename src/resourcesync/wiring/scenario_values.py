@@ -4,7 +4,7 @@ What a function returns may still be out of its bounds: ``simulator.bounds`` say
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
@@ -23,13 +23,16 @@ Table = dict[str, Any]
 Reader = Callable[[Any], Any]
 
 
-def read_table(table: object, readers: Mapping[str, Reader], name: str) -> Table:
+def read_table(
+    table: object, readers: Mapping[str, Reader], name: str, tables: Iterable[str] = ()
+) -> Table:
     """Return the values of a table, each as its reader understands it.
 
     Args:
         table: As it is written.
         readers: By the keys that it may have.
         name: What the table is called, for who made a mistake.
+        tables: What else is known at this place, and read elsewhere.
 
     Raises:
         ConfigurationError: It has another key, or a value that is none.
@@ -40,10 +43,7 @@ def read_table(table: object, readers: Mapping[str, Reader], name: str) -> Table
     for key, value in table.items():
         place = f"{name}.{key}" if name else key
         if key not in readers:
-            raise ConfigurationError(
-                f"the scenario says {place}, which means nothing",
-                hint=f"known here: {', '.join(sorted(readers))}",
-            )
+            raise _unknown(key, place, [*readers, *tables])
         try:
             values[key] = readers[key](value)
         except ConfigurationError as error:
@@ -150,7 +150,10 @@ def moment(value: object) -> datetime:
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, date):
         return datetime.combine(value, time(), tzinfo=UTC)
-    return parse_w3c(text(value))
+    try:
+        return parse_w3c(text(value))
+    except ValueError as error:
+        raise ConfigurationError(str(error), hint="such as 2026-01-04T12:00:00Z") from error
 
 
 def time_of_day(value: object) -> float:
@@ -197,9 +200,20 @@ def _pair(written: str, mark: str) -> tuple[float, float]:
     if len(parts) != _HALF:
         raise ConfigurationError(
             f"{written[:_SHOWN]!r} must be two times with {mark!r} between them",
-            hint=f"such as 1d{mark}2h",
+            hint=f'such as ["1d{mark}{"2d" if mark == ".." else "2h"}"]',
         )
     return seconds(parts[0].strip()), seconds(parts[1].strip())
+
+
+def _unknown(key: str, place: str, known: list[str]) -> ConfigurationError:
+    from difflib import get_close_matches  # noqa: PLC0415 - for a mistake only
+
+    near = get_close_matches(key.lower().replace("-", "_"), known, n=1)
+    likely = f"did you mean {near[0]}? " if near else ""
+    return ConfigurationError(
+        f"the scenario says {place}, which means nothing",
+        hint=f"{likely}known here: {', '.join(sorted(known))}",
+    )
 
 
 def _no(what: str, value: object) -> ConfigurationError:

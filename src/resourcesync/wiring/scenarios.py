@@ -177,7 +177,7 @@ def scenario_of(written: Table) -> Scenario:
 
 def _scenario_of(written: Table) -> Scenario:
     top = {key: value for key, value in written.items() if key not in TABLES}
-    values = read_table(top, TOP, "")
+    values = read_table(top, TOP, "", [*TABLES, _VARIANT])
     scale = values.pop("scale", 1.0)
     if not SCALE.allows(scale):
         raise ConfigurationError(f"scale must be {SCALE.text}", evidence=(("given", f"{scale:g}"),))

@@ -121,6 +121,11 @@ def planned(
     Raises:
         ConfigurationError: A scenario cannot be simulated, or there are too many.
     """
+    if "destination" in swept:
+        raise ConfigurationError(
+            "destinations cannot be swept as a whole",
+            hint="sweep a key of them, such as destination.every; or give each of them a table",
+        )
     many = math.prod(map(len, swept.values())) * repeat
     if many > _MOST_RUNS:
         raise ConfigurationError(

@@ -52,11 +52,13 @@ def _held(out: Path, work: Path) -> int:
         raise _failed(out, error) from error
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except BlockingIOError as error:
         os.close(held)
         raise LockedError(
             f"another run is writing into {out}", hint="wait for it to end, or name another folder"
         ) from error
+    except OSError:  # a file system on which no folder can be locked, such as NFS
+        pass
     return held
 
 
@@ -67,7 +69,7 @@ def _check(out: Path) -> None:
         raise ConfigurationError(
             f"{out} is not empty",
             evidence=(("found", ", ".join(found[:_MOST_NAMED]) + more),),
-            hint="name a folder that is not there",
+            hint="name a folder that is empty, or not there",
         )
 
 

@@ -1,0 +1,55 @@
+"""The figures of a simulation in words, as the terminal and the report have them."""
+
+from decimal import Decimal
+from math import floor, log10
+from typing import TYPE_CHECKING, Final
+
+from resourcesync.model import wording
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.simulating import Summary
+
+_LEAST_DIGITS: Final = 4
+_MOST_DIGITS: Final = 12
+
+
+def figure(it: "Summary", name: str, form: str, none: str) -> str:
+    """Return the mean of a figure.
+
+    Args:
+        it: The row.
+        name: Of the figure.
+        form: How a number is written.
+        none: What is said where no run has it.
+    """
+    mean = it.mean(name)
+    return none if mean is None else format(mean, form)
+
+
+def span(it: "Summary", name: str, none: str) -> str:
+    """Return the mean of a figure in seconds, and how far the seeds differ, where they do."""
+    mean, spread = it.mean(name), it.spread(name)
+    if mean is None:
+        return none
+    return f"{wording.span(mean)} ± {wording.span(spread)}" if spread else wording.span(mean)
+
+
+def latency(it: "Summary", none: str) -> str:
+    """Return the median and the 95th percentile."""
+    return f"{span(it, 'latency', none)} / {span(it, 'latency_95', none)}"
+
+
+def consistency(it: "Summary", none: str) -> str:
+    """Return the share of what is equal, with as many digits as tell how much is not."""
+    mean, spread = it.mean("consistency"), it.spread("consistency")
+    if mean is None:
+        return none
+    gap = 1.0 - mean
+    digits = _LEAST_DIGITS if gap <= 0 else 1 - floor(log10(gap))
+    digits = min(max(digits, _LEAST_DIGITS), _MOST_DIGITS)
+    return f"{mean:.{digits}f}" + (f" ± {spread:.{digits}f}" if spread else "")
+
+
+def unequal(consistency: float) -> str:
+    """Return the share of what is not equal, such as ``0.0000243 %``."""
+    return f"{Decimal(f'{(1 - consistency) * 100:.3g}'):f} %"
