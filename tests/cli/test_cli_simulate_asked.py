@@ -14,7 +14,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, EngineError, LockedError, StorageError
-from resourcesync.simulator import world
+from resourcesync.simulator import room
 from resourcesync.simulator.profiles import PROFILES
 from resourcesync.wiring import scenarios, simulating
 from resourcesync.wiring.simulation_folder import results_folder
@@ -306,7 +306,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr(world, "_MEMORY", folder)
+    monkeypatch.setattr(room, "_MEMORY", folder)
     return folder
 
 
@@ -316,7 +316,7 @@ def test_a_process_that_dies_is_told_as_such_and_leaves_nothing(begun: int, fold
     deadline = time.monotonic() + 20
 
     def kill(_number: int, _frame: object) -> None:
-        made = len([*folders.rglob("resourcesync-packages-*")])
+        made = len([*folders.rglob("resourcesync-packed-*")])
         if made > begun or time.monotonic() > deadline:
             for pid in workers_of(os.getpid()):
                 os.kill(pid, signal.SIGKILL)
@@ -339,3 +339,18 @@ def test_folders_that_cannot_be_made_are_told(folders: Path, tiny: Path, said: S
     assert run(["simulate", str(tiny)]) == 8
 
     assert "cannot make a temporary folder: No such file" in said.readouterr().err
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_one(folders: Path, tiny: Path) -> None:
+    left, new = folders / "resourcesync-simulated-left", folders / "resourcesync-packed-new"
+    for folder in (left, new):
+        (folder / "more").mkdir(parents=True)
+    hour = time.time() - 3_600
+    os.utime(left, (hour, hour))
+
+    with room.room() as held:
+        os.utime(held.memory, (hour, hour))
+        assert run(["simulate", str(tiny)]) == 0
+        assert held.memory.exists(), "somebody is at work there"
+
+    assert [*folders.iterdir()] == [new], "it may just be being made"

@@ -17,6 +17,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.simulator.living import MOMENT, ScenarioSource
 from resourcesync.simulator.origin import BASE
 from resourcesync.simulator.profiles import PROFILES
+from resourcesync.simulator.room import room
 from resourcesync.simulator.scenario import (
     DAY,
     HOUR,
@@ -28,7 +29,7 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.simulator.world import _World, room, unfollowed
+from resourcesync.simulator.world import _World, unfollowed
 from resourcesync.wiring import live, scenarios
 from tests.support.commands import files_of
 from tests.support.started import Started

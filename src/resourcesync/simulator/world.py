@@ -1,16 +1,14 @@
 """One run: an origin lives, a Source publishes, a Destination follows; all of it is measured."""
 
 import random
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.errors import ResourceSyncError, StorageError
+from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.simulator import bounds
@@ -21,6 +19,7 @@ from resourcesync.simulator.measures import ABSENT, Comparison, Measured, percen
 from resourcesync.simulator.network import SimulatedNetwork
 from resourcesync.simulator.origin import BASE, Origin, burst_times
 from resourcesync.simulator.packages import PackedDocuments
+from resourcesync.simulator.room import Room, room
 from resourcesync.simulator.scenario import HOUR, DestinationSettings, Scenario, is_within
 from resourcesync.simulator.source import Saved, SimulatedSource
 from resourcesync.source.policy import Step
@@ -34,44 +33,6 @@ _MICROSECOND: Final = 1e-6
 """What is nearer than this is now: the clock has nothing between."""
 _LAST_PULLS: Final = 10
 """A Source that was set back is believed after a day; deletions wait for a later list."""
-_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system in memory, where there is one
-
-
-class Room(NamedTuple):
-    """Folders in which simulations keep what they need while they run.
-
-    Attributes:
-        memory: On a file system in memory, where there is one.
-        disk: On the disk, for what is large.
-    """
-
-    memory: Path
-    disk: Path
-
-
-@contextmanager
-def room(within: Room | None = None) -> Iterator[Room]:
-    """Make folders that are gone with all in them after the block.
-
-    Args:
-        within: Where they are made, by somebody who removes what a killed process left there;
-            ``None`` for the folders of the system.
-
-    Raises:
-        StorageError: They cannot be made.
-    """
-    memory, disk = within or (_MEMORY if _MEMORY.is_dir() else None, None)
-    with ExitStack() as held:
-        made = tempfile.TemporaryDirectory
-        try:
-            quick = held.enter_context(made(prefix="resourcesync-simulate-", dir=memory))
-            large = held.enter_context(made(prefix="resourcesync-packages-", dir=disk))
-        except OSError as error:
-            raise StorageError(
-                f"cannot make a temporary folder: {error.strerror}",
-                hint="make room, or name a folder of another disk in TMPDIR",
-            ) from error
-        yield Room(Path(quick), Path(large))
 
 
 def simulate(

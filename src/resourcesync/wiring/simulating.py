@@ -27,8 +27,9 @@ from resourcesync.adapters.engines.process_pool import (
 from resourcesync.errors import ConfigurationError, EngineError, StorageError
 from resourcesync.simulator import bounds
 from resourcesync.simulator.measures import Measured
+from resourcesync.simulator.room import Room, room
 from resourcesync.simulator.scenario import Scenario
-from resourcesync.simulator.world import Room, room, simulate
+from resourcesync.simulator.world import simulate
 from resourcesync.wiring import scenarios
 
 _MOST_RUNS: Final = 100_000
