@@ -2,6 +2,8 @@
 
 import copy
 import re
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from resourcesync.adapters.memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import RollbackError
 from resourcesync.source.policy import Step
+from tests.support.killing import Dying, Fuse, Killed
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
@@ -143,4 +146,43 @@ def test_who_asks_for_a_baseline_of_a_source_that_was_set_back_keeps_nothing_it_
     report = world.pull(mode="baseline")
 
     assert report.state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("writes", range(6))
+@pytest.mark.parametrize("names", [(), ("objects/0001.html", "taken-back.html")])
+def test_what_a_killed_pull_had_begun_to_write_down_is_not_done_once_it_is_taken_back(
+    world: World, writes: int, names: tuple[str, ...]
+) -> None:
+    world.pull()
+    before = saved(world)
+    world.remove("objects/0003.html")
+    world.publish()
+    changed(world, *names, text="taken back")
+    world.before = partial(Dying, fuse=Fuse(writes, how=0))
+    with suppress(Killed):  # one that had come to its end notices, too
+        world.pull()
+    world.before = lambda port: port
+    set_back(world, before)
+    changed(world, "after.html", text="after")
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert world.in_sync(), "what it had been told to delete is here"
+
+
+@pytest.mark.parametrize("writes", range(6))
+def test_a_pull_that_was_killed_while_it_wrote_changes_down_goes_on_where_it_was(
+    world: World, writes: int
+) -> None:
+    world.pull()
+    changed(world, "objects/0001.html", "new.html", text="new")
+    world.before = partial(Dying, fuse=Fuse(writes, how=0))
+    with suppress(Killed):
+        world.pull()
+    world.before = lambda port: port
+    changed(world, "objects/0001.html", text="newer")
+
+    assert world.pull().mode is Mode.INCREMENTAL
     assert world.in_sync()

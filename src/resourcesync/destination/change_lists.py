@@ -24,7 +24,7 @@ from resourcesync.destination.cursor import (
     check_announced,
     span_of,
 )
-from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
+from resourcesync.destination.history import CUT_OFF, LAST_CHANGES, History, open_list_key
 from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.new_changes import NewChanges
@@ -157,6 +157,7 @@ class ChangeListReader:
         listed = _listed(state, since)
         while True:
             mark = self._selection.refusals.mark()
+            cut_off = None if state is None else state.note(CUT_OFF)
             history = History(
                 head=uri,
                 spool=self._new_spool(),
@@ -166,6 +167,7 @@ class ChangeListReader:
                 listed=listed,
                 past=tuple(past),
                 last=LastChanges.of_note(None if state is None else state.note(LAST_CHANGES)),
+                cut_off=LastChanges.of_note(cut_off) if cut_off else None,
             )
             try:
                 reader._read_head(uri, history, state)

@@ -8,12 +8,15 @@ from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import Listed
 from resourcesync.errors import RollbackError, SourceUnavailableError
+from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports.mirror import SeenDocument
 
 LAST_CHANGES: Final = "last-changes"
 """The note of the changes that were read last."""
+CUT_OFF: Final = "cut-off-changes"
+"""The note of the changes that are being written down; empty when all of them are."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,6 +45,7 @@ class History:
         doubted: A list whose Source may have been set back: it is new, and begins among the changes
             that were processed of another; or others cover its time by less than a second.
         last: The changes that were read last.
+        cut_off: Those of a reading that was not written down to its end; ``None`` where it was.
         unchanged: Whether the Source said that nothing is new.
         dialect: How the last list is written.
     """
@@ -64,8 +68,15 @@ class History:
     displaced: str = ""
     doubted: str = ""
     last: LastChanges = field(default_factory=lambda: LastChanges({}))
+    cut_off: LastChanges | None = None
     unchanged: bool = False
     dialect: Dialect | None = None
+
+    def meet(self, change: Change) -> None:
+        """Take note of a change of the lists, new or not."""
+        self.last.add(change)
+        if self.cut_off is not None:
+            self.cut_off.add(change)
 
 
 def open_list_key(head: str) -> str:

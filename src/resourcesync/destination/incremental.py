@@ -122,10 +122,23 @@ class Incremental:
                 changed = anew or history.doubted
                 told = f"the Source rewrote a Change List, {changed}: doing a baseline"
                 memory.write(rewritten_at=self._pull.now)
+        if not changed and self._is_cut_off_lost(history):
+            changed = history.head
+            told = "changes that a pull had begun to write down are not listed any more"
+            told = f"{told}: doing a baseline"
         if changed:
             self._pull.warn("rewritten", told)
             memory.write(baseline_due=True)  # also where it cannot be done now
         return bool(changed)
+
+    def _is_cut_off_lost(self, history: History) -> bool:
+        """Whether a pull was cut off while it wrote changes down that are listed no more.
+
+        Some of them are tasks now, and others made tasks go that there were: nothing puts that
+        right but all.
+        """
+        lost = history.cut_off is not None and history.cut_off.are_taken_back
+        return lost and not self._pull.options.dry_run
 
     def _is_unproven(self, uri: str, history: History) -> bool:
         """Whether these are lists that the mirror did not follow, which tell no times."""
@@ -156,7 +169,7 @@ class Incremental:
             self._pull.tell_plan(plan)
             return Pulled(mode=plan.mode, plan=plan, is_written=False)
         if history.changes:
-            self._pull.begin(baseline=False)
+            self._pull.begin(baseline=False, read=history.last)
             # New changes without a time are a later word all the same: T tells that it is one.
             history.through = max(history.through, history.known + 1)
         unlisted = self._write_down(history)

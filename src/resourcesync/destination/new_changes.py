@@ -125,7 +125,7 @@ class NewChanges:
         """Read what was processed."""
         for change in islice(changes, self._known):
             self._prefix.add(change)
-            self._history.last.add(change)
+            self._history.meet(change)
             self._latest.add(without_borrowed_time(change, self._span))
 
     def _spool(self, changes: Iterator[Change], seen: SeenDocument | None, *, intact: bool) -> None:
@@ -134,7 +134,7 @@ class NewChanges:
         for listed in changes:
             position = prefix.entries
             prefix.add(listed)
-            history.last.add(listed)
+            history.meet(listed)
             change = without_borrowed_time(listed, self._span)
             self._latest.add(change)
             if not history.undated and not is_new(

@@ -12,8 +12,9 @@ from resourcesync.destination.budget import Budget, Spent
 from resourcesync.destination.change_lists import ChangeListReader
 from resourcesync.destination.cursor import is_believed
 from resourcesync.destination.deletion import Swept
-from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
+from resourcesync.destination.history import CUT_OFF, LAST_CHANGES, History, open_list_key
 from resourcesync.destination.landing import Tally, TransferPolicy
+from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.ordering import Spool
@@ -156,13 +157,18 @@ class Pull:
         )
         return replace(snapshot, at=None)
 
-    def begin(self, *, baseline: bool) -> None:
+    def begin(self, *, baseline: bool, read: LastChanges | None = None) -> None:
         """Remember that rows of a new reading of the Source are about to be written.
 
         What a run that was killed left behind is then told from what this one writes.
+
+        Args:
+            baseline: Whether all is read; if it is cut off, all is read again.
+            read: The changes that were read last; if it is cut off, lists must still have them.
         """
         due = True if baseline else None
-        self.memory.write(generation=self.generation, baseline_due=due)
+        told = None if read is None else read.note()
+        self.memory.write(generation=self.generation, baseline_due=due, cut_off_changes=told)
 
     def policy(self, at: int) -> TransferPolicy:
         """Return how strict a transfer is whose plan knows the Source up to ``at``."""
@@ -204,11 +210,15 @@ class Pull:
         return self.deletion(copy, "", at)._replace(task=Task.KEEP, code=code)
 
     def reading(self, history: History | None) -> dict[str, str]:
-        """Return the notes of which list grows behind an index that does not, and of its end."""
+        """Return the notes of a reading that is written down to its end.
+
+        They say which list grows behind an index that does not, and what was read last.
+        """
+        done = {CUT_OFF: ""}
         if history is None or self.found.change_list is None:
-            return {}
+            return done
         open_list = open_list_key(self.found.change_list)
-        return {open_list: history.open_list, LAST_CHANGES: history.last.note()}
+        return {open_list: history.open_list, LAST_CHANGES: history.last.note(), **done}
 
     def remember_refused(self, *, add: bool) -> None:
         """Remember the entries that cannot be used: those of this run, or these too."""
