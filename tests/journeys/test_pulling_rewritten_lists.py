@@ -186,3 +186,23 @@ def test_a_pull_that_was_killed_while_it_wrote_changes_down_goes_on_where_it_was
 
     assert world.pull().mode is Mode.INCREMENTAL
     assert world.in_sync()
+
+
+def test_an_old_copy_of_a_change_list_beside_a_new_resource_list_hides_no_setting_back(
+    world: World,
+) -> None:
+    changed(world, "before.html", text="before")
+    old, kept = world.honest(CHANGE_LIST), saved(world)
+    changed(world, "objects/0001.html", "taken-back.html", text="taken back")
+    world.publish(step=Step.REBASE)
+    world.answers[CHANGE_LIST] = lambda it: world.honest(CHANGE_LIST) if it.uncached else old
+    assert world.pull().mode is Mode.BASELINE
+    del world.answers[CHANGE_LIST]
+    set_back(world, kept)
+    changed(world, "after.html", text="after")
+    with pytest.raises(RollbackError):  # its Resource List is older: nothing tells what is right
+        world.pull()
+    world.publish(step=Step.REBASE)
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()

@@ -89,21 +89,17 @@ class ChangeListReader:
         Args:
             uri: The head: a Change List, a Change List Index, or an archive that stands for one.
             since: T: everything up to here is known, microseconds.
-            state: What is known of the lists; ``None`` reads all since T anew.
+            state: What is known of the lists; ``None`` reads all since T anew, past all caches.
 
         Raises:
             SourceUnavailableError: Lists do not fit together, even when read again.
             SourceError: A document could not be had.
             DocumentError: A document cannot be used.
         """
-        mark = self._selection.refusals.mark()
-        history = self._read(uri, since, state)
-        if state is not None or not history.undated or history.is_of_dump:
-            return history
-        # Its changes would have the last word, and no time tells whether this is an old copy.
-        history.spool.close()
-        self._selection.refusals.back_to(mark)
-        return self._past_caches()._read(uri, since, state)  # noqa: SLF001 - one of ours
+        # Beside a Resource List nothing tells whether they are old copies: no time of a change that
+        # has the last word, and no list that was read before.
+        reader = self._past_caches() if state is None else self
+        return reader._read(uri, since, state)  # noqa: SLF001 - one of ours
 
     def _past_caches(self) -> "ChangeListReader":
         """Return a reader that passes all caches on the way by."""
