@@ -26,6 +26,7 @@ from resourcesync.destination import (
     seen_lists,
     transfer,
 )
+from resourcesync.destination.history import History
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.writing import closing, opening
 from resourcesync.errors import DocumentError, SourceError
@@ -145,6 +146,19 @@ def _doubts_passed_over() -> Iterator[Patch]:
     yield seen_lists, "displaced", certain
 
 
+def _caches_believed() -> Iterator[Patch]:
+    read = change_lists.ChangeListReader._read  # noqa: SLF001 - a part is replaced
+
+    def cached(self: change_lists.ChangeListReader, uri: str, *, since: int, state: Any) -> History:
+        history = read(self, uri, since, state)
+        if state is not None or not history.undated:
+            return history
+        history.spool.close()
+        return read(self._past_caches(), uri, since, state)
+
+    yield change_lists.ChangeListReader, "read", cached
+
+
 def _one_clock() -> Iterator[Patch]:
     yield change_lists, "_listed", lambda _state, through: through
 
@@ -229,6 +243,7 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
     "a time that may be the resource's has no say": _borrowed_times_believed,
     "lists from before are noticed also where nothing was listed": _from_before_believed,
     "a list that may have been written anew accounts for what was read": _doubts_passed_over,
+    "a baseline reads the Change Lists past all caches": _caches_believed,
     "the clock of the lists is asked": _one_clock,
     "a list that ended a moment before T is read": _last_second_known,
 }
@@ -238,6 +253,7 @@ RARE: Final = {
     "a time that may be the resource's has no say": scenario_of(30162),
     "lists from before are noticed also where nothing was listed": scenario_of(14354),
     "a list that may have been written anew accounts for what was read": world_of(42133),
+    "a baseline reads the Change Lists past all caches": world_of(66885),
     "the clock of the lists is asked": scenario_of(10163),
     "a list that ended a moment before T is read": scenario_of(11225),
 }
