@@ -206,3 +206,12 @@ def test_an_old_copy_of_a_change_list_beside_a_new_resource_list_hides_no_settin
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
+
+
+def test_changes_are_listed_before_the_resource_list_that_they_lead_up_to(world: World) -> None:
+    world.put("objects/0001.html", "changed")
+
+    written = [it.name for it in world.publish(step=Step.REBASE).written]
+
+    lists = ["resourcesync/changelist.xml", "resourcesync/resourcelist.xml"]
+    assert [it for it in written if it in lists] == lists

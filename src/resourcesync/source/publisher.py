@@ -287,13 +287,7 @@ class Publisher:
     ) -> Record:
         """Write what is not there of the planned documents, children first."""
         shape = self._policy.change_lists
-        archived = self._archive(plan, shelf)
-        parts = () if record is None else record.parts
-        if not resource_lists.is_complete(shelf, plan.at, parts):
-            parts = resource_lists.publish(
-                shelf, snapshot, self._limits, has_archive=bool(archived)
-            )
-        change_lists.publish(shelf, plan, snapshot, shape)
+        parts, archived = self._write_lists(plan, record, snapshot, shelf)
         pages = self._twin(plan, () if record is None else record.sitemap, snapshot, shelf)
         offered = {
             Capability.RESOURCE_LIST: naming.RESOURCE_LIST,
@@ -316,6 +310,27 @@ class Publisher:
                 to_microseconds(self._clock.now()),
             ),
         )
+
+    def _write_lists(
+        self, plan: Plan, record: Record | None, snapshot: Snapshot, shelf: Shelf
+    ) -> tuple[tuple[str, ...], dict[Capability, str]]:
+        """Write the lists; return the Resource List's parts, and the archives by what they hold.
+
+        Change Lists come before a Resource List that they lead up to: if this run dies between the
+        two, the older one leads to the same. Else nothing would tell how it came to what it has.
+        """
+        shape, leads_up = self._policy.change_lists, plan.start < plan.at
+        if leads_up:
+            change_lists.publish(shelf, plan, snapshot, shape)
+        archived = self._archive(plan, shelf)
+        parts = () if record is None else record.parts
+        if not resource_lists.is_complete(shelf, plan.at, parts):
+            parts = resource_lists.publish(
+                shelf, snapshot, self._limits, has_archive=bool(archived)
+            )
+        if not leads_up:
+            change_lists.publish(shelf, plan, snapshot, shape)
+        return parts, archived
 
     def _others(self, plan: Plan, offers: tuple[Offer, ...]) -> Iterator[str]:
         """Yield what is wanted besides the Resource List and what the Capability List leads to."""
