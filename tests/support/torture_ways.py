@@ -131,7 +131,8 @@ def bodies() -> Iterator[Way]:
     yield Way(name="cut-once", answers=([*short, CLOSE], good()))
     yield Way(name="reset", answers=([RESET],), code="reset", words="connection broke")
     yield Way(name="reset-once", answers=([RESET], good()))
-    yield Way(name="closed", answers=([CLOSE],), code="reset", words="without an answer")
+    # Without an answer; or while it is asked again on what seemed to be open, if that comes first.
+    yield Way(name="closed", answers=([CLOSE],), code="reset", words="the connection")
     yield Way(name="drip", answers=(drip,), code="too-slow", words="slow", has_length=False)
     yield Way(name="hang", answers=([600.0],), code="too-slow", words="no complete head")
     yield Way(name="hang-in-body", answers=(hang_in_body,), code="too-slow", words="slow")
