@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -27,7 +27,7 @@ from resourcesync.server.dashboard.other_pages import (
     resource_page,
     run_page,
 )
-from resourcesync.server.dashboard.plots import nice, spark, whole
+from resourcesync.server.dashboard.plots import days_between, nice, spark, whole
 from resourcesync.server.dashboard.source_page import (
     explored_page,
     source_page,
@@ -249,6 +249,21 @@ def test_an_axis_of_things_that_are_counted_has_whole_marks(most: int) -> None:
     assert marks == [float(int(mark)) for mark in marks]
     assert marks[-1] >= most
     assert 2 <= len(marks) <= 6
+
+
+@given(
+    st.datetimes(timezones=st.just(UTC)).filter(lambda it: 1 < it.year < 9_999),
+    st.one_of(*(st.floats(min_value=20, max_value=it) for it in (86_400, 172_800, 1e9))),
+)
+def test_an_axis_of_time_has_few_marks_that_differ_and_is_never_without_one(
+    since: datetime, seconds: float
+) -> None:
+    until = since + min(timedelta(seconds=seconds), datetime.max.replace(tzinfo=UTC) - since)
+    marks = days_between(since, until)
+    assert 2 <= len(marks) <= 12
+    assert all(since <= moment < until for moment, _ in marks)
+    labels = [label for _, label in marks]
+    assert len(set(labels)) == len(labels) or 24 * HOUR < until - since <= 48 * HOUR
 
 
 def luminance(colour: str) -> float:

@@ -13,6 +13,12 @@ WIDTH: Final = 520
 HEIGHT: Final = 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 10, 12, 26
 _DAY: Final = timedelta(days=1)
+_MINUTE: Final = timedelta(minutes=1)
+_CLOCK: Final = (
+    *(timedelta(seconds=it) for it in (1, 2, 5, 10, 15, 30)),
+    *(timedelta(minutes=it) for it in (1, 2, 5, 10, 15, 30, 60, 120, 240)),
+)
+"""How far the marks of an axis of at most two days may be from each other."""
 _MOST_LABELS: Final = 9
 _STEPS: Final = (1, 2, 2.5, 5, 10)
 
@@ -242,13 +248,19 @@ def _grid(plot: Plot, scale: _Scale, marks: Sequence[float]) -> Markup:
     )
 
 
+def _midnight(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
 def days_between(since: datetime, until: datetime) -> list[tuple[datetime, str]]:
     """Return moments to mark on an axis of time, with their labels."""
+    first = _midnight(since)
     if until - since <= 2 * _DAY:
-        first = since.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-        hours = [first + timedelta(hours=number) for number in range(1, 50)]
-        return [(it, it.strftime("%H:%M")) for it in hours if it < until and it.hour % 4 == 0]
-    first = since.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        step = next((it for it in _CLOCK if (until - since) / it < _MOST_LABELS), _CLOCK[-1])
+        form = "%H:%M" if step >= _MINUTE else "%H:%M:%S"
+        begin, end = (since - first) // step + 1, ceil((until - first) / step)
+        times = [first + step * number for number in range(begin, end)]
+        return [(it, it.strftime("%a %d" if it == _midnight(it) else form)) for it in times]
     count = (until - since).days + 2
     every = max(1, ceil(count / _MOST_LABELS))
     form = "%a %d" if count <= _MOST_LABELS else "%d %b"
@@ -309,4 +321,6 @@ def _table(plot: Plot) -> Markup:
 
 def _when(plot: Plot, index: int) -> str:
     form = "%Y-%m-%d" if plot.step >= _DAY else "%Y-%m-%d %H:%M"
+    if plot.step < _MINUTE:
+        form = "%Y-%m-%d %H:%M:%S"
     return plot.moment(index).strftime(form)
