@@ -2,9 +2,12 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.errors import StorageError
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.source.policy import ChangeLists, Policy
 from tests.support.world import BASE, World
@@ -82,3 +85,46 @@ def test_a_mirror_that_follows_reads_the_resource_list_once(name: str, tmp_path:
         # Where changes begin to be listed, or are listed elsewhere, the whole is looked at once.
         is_read = BASE + "resourcesync/resourcelist.xml" in world.fetcher.asked
         assert not is_read or hours < 2, hours
+
+
+def test_while_a_resource_list_cannot_be_written_changes_reach_back_to_the_one_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a disk that has room for small lists, and not for a large one."""
+    world = World(tmp_path / "first")
+    world.policy = Policy(rotate=HOUR, keep=2 * HOUR, rebase=DAY)
+    world.put("index.txt", "at first")
+    world.publish()
+    world.pull()
+    write, failed = world.documents.write, 0
+
+    def full(name: str, *content: Any) -> int:
+        if "resourcelist" in name:
+            raise StorageError("no space is left")
+        return write(name, *content)
+
+    monkeypatch.setattr(world.documents, "write", full)
+    for hours in range(60):
+        world.clock.advance(hours=1)
+        if hours < 52:  # after that nothing changes: the same Resource List is tried again
+            world.put("index.txt" if hours != 20 else "created.txt", f"{hours}")
+        try:
+            world.publish()
+        except StorageError:
+            failed += 1
+
+    assert failed > 30
+    assert world.pull().mode is Mode.INCREMENTAL, "a mirror that was away goes on"
+    new = mirror_of(world, tmp_path / "new")
+    assert new.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+    assert new.in_sync()
+    monkeypatch.undo()
+    world.publish()
+    for day in range(2):  # out of the lists, and then out of the store
+        world.clock.advance(hours=25)
+        world.put("index.txt", f"at last {day}")
+        world.publish()
+    assert len(list(world.documents.names())) < 20, "what nobody needs any more is gone"
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()

@@ -170,6 +170,12 @@ class Record:
     documents: dict[str, Recorded] = field(default_factory=dict)
     orphans: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def public_at(self) -> int | None:
+        """The ``at`` of the Resource List, in microseconds; ``None`` where it is not known."""
+        known = self.documents.get(naming.RESOURCE_LIST)
+        return int(known.key) if known is not None and known.key.isdigit() else None
+
 
 def read_plan(catalogue: Catalogue) -> Plan | None:
     """Return the last plan, or ``None`` before the first.

@@ -8,7 +8,7 @@ from typing import Final
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.source.ledger import Plan, Span
+from resourcesync.source.ledger import Plan, Span, Superseded
 
 GRACE: Final = 24 * 3_600 * 1_000_000
 """How long what is no longer listed stays for those who are still reading it, microseconds."""
@@ -125,6 +125,30 @@ def is_rebase_due(plan: Plan, policy: Policy, now: int) -> bool:
 def is_rotation_due(plan: Plan, policy: Policy, now: int) -> bool:
     """Whether the open Change List has reached its age; an empty one never does."""
     return policy.rotate > 0 and plan.open.entries > 0 and now - plan.open.start >= policy.rotate
+
+
+def supersede(plan: Plan, at: int, former: Superseded, public: int | None) -> Plan:
+    """Return the plan with the Resource List of another moment, and what it takes the place of.
+
+    A run that could not write the planned one, or did not come to note that it had, leaves the one
+    before in place, for however long. Whoever starts from that, or from one that was planned since,
+    needs the changes since.
+
+    Args:
+        plan: The plan.
+        at: Of what moment its Resource List is to be, in microseconds; its own for the same.
+        former: Its own Resource List, as one that another takes the place of now.
+        public: The ``at`` of the one that is recorded as public, in microseconds; ``None`` where
+            that is not known, or is the planned one.
+    """
+    superseded = plan.superseded
+    if public is not None and public < plan.at:
+        known = next((one for one in superseded if one.at == public), None)
+        held = replace(known or Superseded(at=public, since=0), since=former.since)
+        superseded = (*(one for one in superseded if one is not known), held)
+    elif at != plan.at:
+        superseded = (*superseded, former)
+    return replace(plan, at=at, superseded=superseded)
 
 
 def retain(plan: Plan, policy: Policy, offered: Iterable[int], now: int) -> Plan:

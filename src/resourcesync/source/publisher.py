@@ -39,6 +39,7 @@ from resourcesync.source.policy import (
     is_rebase_due,
     is_rotation_due,
     retain,
+    supersede,
 )
 from resourcesync.source.shelf import Shelf, Written
 
@@ -246,12 +247,13 @@ class Publisher:
             plan = change_lists.close_at(plan, at, self._documents.names())
         parts = () if record is None else record.parts
         is_complete = resource_lists.is_complete(shelf, plan.at, parts)
-        if task.before is not None and (task.rebases or not is_complete) and at != plan.at:
-            name = ""
+        if task.before is not None:
+            name, public = "", None if record is None or is_complete else record.public_at
             if self._policy.archive and is_complete:
                 name = naming.archived_resource_list(from_microseconds(plan.at))
             former = Superseded(at=plan.at, since=task.moment, name=name, parts=parts)
-            plan = replace(plan, at=at, superseded=(*plan.superseded, former))
+            rebases = task.rebases or not is_complete
+            plan = supersede(plan, at if rebases else plan.at, former, public)
         standing = (offer for offer in task.offers if offer.goes_with(plan))
         offered = [offer.at for offer in standing if offer.at is not None]
         return retain(plan, self._policy, offered, task.moment)
