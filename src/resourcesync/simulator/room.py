@@ -34,7 +34,7 @@ class Room(NamedTuple):
 def room(within: Room | None = None) -> Iterator[Room]:
     """Make folders that are gone with all in them after the block.
 
-    What a run left that was killed is removed, too.
+    What a run left that was killed more than a minute ago is removed, too.
 
     Args:
         within: Where they are made, by somebody who removes what a killed process left there;
@@ -75,7 +75,8 @@ def _remove_left(ours: Path, prefix: str) -> None:
         with suppress(OSError), ExitStack() as held:
             lock = _opened(folder)
             held.callback(os.close, lock)
-            if os.fstat(lock).st_mtime < latest:
+            found = os.fstat(lock)
+            if found.st_mtime < latest and found.st_uid == os.geteuid():
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder)
 
