@@ -21,6 +21,7 @@ from resourcesync.destination import (
     baseline,
     change_lists,
     cursor,
+    cut_off,
     incremental,
     landing,
     last_changes,
@@ -148,6 +149,10 @@ def _doubts_passed_over() -> Iterator[Patch]:
     yield seen_lists, "displaced", certain
 
 
+def _cut_off_believed() -> Iterator[Patch]:
+    yield cut_off.CutOff, "is_lost", False
+
+
 def _caches_believed() -> Iterator[Patch]:
     read = change_lists.ChangeListReader._read  # noqa: SLF001 - a part is replaced
 
@@ -234,6 +239,7 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
     "a time that may be the resource's has no say": _borrowed_times_believed,
     "lists from before are noticed also where nothing was listed": _from_before_believed,
     "a list that may have been written anew accounts for what was read": _doubts_passed_over,
+    "what a killed pull had begun is held against the lists": _cut_off_believed,
     "a baseline reads the Change Lists past all caches": _caches_believed,
     "the clock of the lists is asked": _one_clock,
 }
@@ -250,6 +256,7 @@ _JOURNEYS: Final = Path(__file__).parents[1] / "tests/journeys"
 HELD: Final = {
     "a time that may be the resource's has no say": "two_clocks",
     "lists from before are noticed also where nothing was listed": "pulling_rewritten_lists",
+    "what a killed pull had begun is held against the lists": "taken_back_after_a_kill",
 }
 """Rules that hardly any world needs, each with the tests of the lives that do."""
 

@@ -12,6 +12,7 @@ from resourcesync.ports import Request
 from resourcesync.wiring.mirrors import read_status
 from tests.support.loose_world import LooseWorld
 from tests.support.memory_fetcher import Answer
+from tests.support.rewriting import killed
 from tests.support.world import BASE, World
 
 LIST = f"{BASE}list.xml"
@@ -179,6 +180,20 @@ def test_a_pull_asks_closed_lists_again_once_a_day_and_finds_what_was_changed(
     assert world.in_sync()
     world.clock.advance(hours=25)
     assert world.pull().mode is not Mode.BASELINE
+
+
+@pytest.mark.parametrize("writes", range(5))
+def test_a_kill_when_a_changed_closed_list_was_noticed_does_not_make_it_forgotten(
+    tmp_path: Path, writes: int
+) -> None:
+    world = change_a_closed_list(tmp_path / "mirror")
+    world.pull()
+    world.clock.advance(hours=25)
+    assert killed(world, writes)
+
+    world.pull()
+
+    assert world.in_sync()
 
 
 def test_a_closed_list_that_is_changed_afterwards_is_found_by_an_audit(tmp_path: Path) -> None:

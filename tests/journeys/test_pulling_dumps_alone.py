@@ -12,6 +12,7 @@ from tests.support.dump_world import (
     DumpWorld,
     Packed,
     Told,
+    changed,
     manifest_of,
     many,
     md,
@@ -249,14 +250,6 @@ def test_a_dump_that_stands_for_the_list_must_be_whole(world: DumpWorld) -> None
 
 
 # --- changes ---
-
-
-def changed(told: list[Told], minute: int) -> list[Told]:
-    moment = f"2026-01-01T00:{minute:02}:00Z"
-    return [
-        it.wrong(data=f"{minute}".encode() + it.data, change="updated", time=moment, lastmod=moment)
-        for it in told
-    ]
 
 
 def test_changes_are_brought_by_a_change_dump(world: DumpWorld) -> None:

@@ -1,4 +1,4 @@
-"""A package that comes cut short: once more past all caches, and then it is unusable."""
+"""Packages and caches: one that comes cut short, and one that nothing proves to be new."""
 
 from pathlib import Path
 
@@ -7,9 +7,11 @@ import pytest
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import PackageError
 from resourcesync.ports import Request
-from tests.support.dump_world import DumpWorld, Packed, many, zipped
+from tests.support.dump_world import AT, DumpWorld, Packed, changed, many, sha256, zipped
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE
+
+UNTIL = "2026-01-01T01:00:00Z"
 
 
 @pytest.fixture
@@ -38,3 +40,28 @@ def test_a_package_that_comes_cut_short_is_asked_for_once_more_past_all_caches(
             world.pull()
         assert world.files() == {}
     assert asked == [False, True]
+
+
+@pytest.mark.parametrize("told", ["", "its digest is told"])
+def test_a_baseline_reads_the_change_dumps_past_caches_where_nothing_proves_them(
+    world: DumpWorld, told: str
+) -> None:
+    first = many(60)
+    world.put_all(first)
+    world.list_resources(first)
+    changes = changed(first[:20], 1)
+    body = zipped(changes, from_=AT, until=UNTIL)
+    world.contents |= {BASE + it.name: it.data for it in changes}
+    digest = sha256(body) if told else ""
+    world.dump_changes(Packed(name="0.zip", body=body, hash=digest, from_=AT, until=UNTIL))
+    asked: dict[str, bool] = {}
+
+    def heard(request: Request) -> Answer | Exception:
+        asked.setdefault(request.uri.removeprefix(BASE), request.uncached)
+        return world.serve(request)
+
+    world.fetcher.serve = heard
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.is_here()
+    assert (asked["changedump.xml"], asked["0.zip"]) == (True, not told)

@@ -1,9 +1,6 @@
 """Change Lists that are written anew: sorted or merged by their Source, set back, or old copies."""
 
-import copy
 import re
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,43 +9,11 @@ from resourcesync.adapters.memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import RollbackError
 from resourcesync.source.policy import Step
-from tests.support.killing import Dying, Fuse, Killed
 from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.rewriting import CHANGE_LIST, changed, merged, saved, set_back
+from tests.support.world import World
 
-CHANGE_LIST = BASE + "resourcesync/changelist.xml"
-_URL = re.compile(r"<url>.*?</url>", re.DOTALL)
-_LOC = re.compile(r"<loc>(.*?)</loc>")
 _TIME = re.compile(r' datetime="[^"]*"')
-
-
-def merged(body: bytes) -> bytes:
-    """A Change List with the last change of each resource only."""
-    text = body.decode()
-    last = {_LOC.findall(url)[0]: url for url in _URL.findall(text)}
-    start, end = text.index("<url>"), text.rindex("</url>") + len("</url>")
-    kept = [url for url in _URL.findall(text) if last[_LOC.findall(url)[0]] == url]
-    return (text[:start] + "".join(kept) + text[end:]).encode()
-
-
-def changed(world: World, *names: str, text: str) -> None:
-    for name in names:
-        world.put(name, text)
-        world.publish()
-
-
-def saved(world: World) -> World:
-    kept = copy.copy(world)
-    kept.originals, kept.catalogue, kept.documents = copy.deepcopy(
-        (world.originals, world.catalogue, world.documents), {id(world.clock): world.clock}
-    )
-    return kept
-
-
-def set_back(world: World, to: World) -> None:
-    kept = saved(to)
-    world.originals, world.catalogue = kept.originals, kept.catalogue
-    world.documents = kept.documents
 
 
 def test_a_source_that_merges_its_list_each_time_leads_to_one_baseline_a_day(world: World) -> None:
@@ -146,45 +111,6 @@ def test_who_asks_for_a_baseline_of_a_source_that_was_set_back_keeps_nothing_it_
     report = world.pull(mode="baseline")
 
     assert report.state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
-@pytest.mark.parametrize("writes", range(6))
-@pytest.mark.parametrize("names", [(), ("objects/0001.html", "taken-back.html")])
-def test_what_a_killed_pull_had_begun_to_write_down_is_not_done_once_it_is_taken_back(
-    world: World, writes: int, names: tuple[str, ...]
-) -> None:
-    world.pull()
-    before = saved(world)
-    world.remove("objects/0003.html")
-    world.publish()
-    changed(world, *names, text="taken back")
-    world.before = partial(Dying, fuse=Fuse(writes, how=0))
-    with suppress(Killed):  # one that had come to its end notices, too
-        world.pull()
-    world.before = lambda port: port
-    set_back(world, before)
-    changed(world, "after.html", text="after")
-
-    report = world.pull()
-
-    assert report.state is MirrorState.IN_SYNC
-    assert world.in_sync(), "what it had been told to delete is here"
-
-
-@pytest.mark.parametrize("writes", range(6))
-def test_a_pull_that_was_killed_while_it_wrote_changes_down_goes_on_where_it_was(
-    world: World, writes: int
-) -> None:
-    world.pull()
-    changed(world, "objects/0001.html", "new.html", text="new")
-    world.before = partial(Dying, fuse=Fuse(writes, how=0))
-    with suppress(Killed):
-        world.pull()
-    world.before = lambda port: port
-    changed(world, "objects/0001.html", text="newer")
-
-    assert world.pull().mode is Mode.INCREMENTAL
     assert world.in_sync()
 
 

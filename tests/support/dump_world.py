@@ -195,3 +195,11 @@ def many(count: int, size: int = 40, base: str = BASE) -> list[Told]:
     return [
         Told(name=f"r/{n:05}", data=f"{n} ".encode() * (size // 4), base=base) for n in range(count)
     ]
+
+
+def changed(told: list[Told], minute: int) -> list[Told]:
+    moment = f"2026-01-01T00:{minute:02}:00Z"
+    return [
+        it.wrong(data=f"{minute}".encode() + it.data, change="updated", time=moment, lastmod=moment)
+        for it in told
+    ]

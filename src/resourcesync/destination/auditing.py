@@ -145,7 +145,7 @@ class Audit:
             stopped=proven is not None and proven.stopped,
             is_begun=offline and memory.is_begun,
             is_looking=self._looks_around or proven is not None,
-            has_gap=self._has_gap or (offline and (memory.hole or memory.baseline_due)),
+            has_gap=self._has_gap or (offline and (memory.hole or memory.is_unsettled)),
         )
 
     def _remember_proof(self) -> None:

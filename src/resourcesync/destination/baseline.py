@@ -310,9 +310,10 @@ class Baseline:
     def _fetches(self, decisions: Iterable[Decision], at: int) -> Generator[Fetch, None, None]:
         """Yield what is to be fetched; write down what is to be deleted, and what still rests."""
         has_pending = any(True for task in TO_DO for _ in self._pull.state.pending(task))
+        believing = has_pending and self._believes_former()
         waiting: list[Pending] = []
         for decision in decisions:
-            rests = self._rests(decision, at, has_pending=has_pending)
+            rests = self._rests(decision, at, has_pending=has_pending, believing=believing)
             if rests is not None:
                 waiting.append(rests)
             elif isinstance(decision, Fetch):
@@ -322,20 +323,28 @@ class Baseline:
                 waiting = []
         self._pull.state.commit(Step(pending=waiting))
 
-    def _rests(self, decision: Decision, at: int, *, has_pending: bool) -> Pending | None:
+    def _rests(
+        self, decision: Decision, at: int, *, has_pending: bool, believing: bool
+    ) -> Pending | None:
         """Return the task that a decision leaves to be done later; ``None`` when it leaves none."""
         match decision:
             case TakeAway(copy, reason):
                 word = self._listed_at if reason == ABSENT else at
                 return self._pull.deletion(copy, reason, word)
             case Keep(copy, listed):
-                held = has_pending and not listed
-                known = self._still_to_delete(copy) if held else None
+                known = self._still_to_delete(copy) if believing and not listed else None
                 return known or self._pull.keeping(copy, at, code=FILTERED if listed else "")
             case Fetch(row) if has_pending:
                 return self._not_due(row)
             case _:
                 return None
+
+    def _believes_former(self) -> bool:
+        """Whether what the Source called deleted before still counts, where no list tells of it.
+
+        Where it took changes back, or is believed to have been set back, it may be one of them.
+        """
+        return self._pull.options.mode != "baseline" and not self._pull.memory.are_taken_back
 
     def _still_to_delete(self, copy: Copy) -> Pending | None:
         """Return the task of a copy that the Source called deleted before, and that was held."""
@@ -367,6 +376,7 @@ class Baseline:
             found=self._pull.discovered,
             stale_since=0,
             baseline_due=False,
+            taken_back=False,
             hole=history is not None and not history.reaches,
             listed=through if history is None else history.listed,
             swept_at=self._swept_at,

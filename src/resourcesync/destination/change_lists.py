@@ -24,7 +24,8 @@ from resourcesync.destination.cursor import (
     check_announced,
     span_of,
 )
-from resourcesync.destination.history import CUT_OFF, LAST_CHANGES, History, open_list_key
+from resourcesync.destination.cut_off import CUT_OFF, CutOff
+from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
 from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.new_changes import NewChanges
@@ -108,7 +109,7 @@ class ChangeListReader:
             self._selection,
             self._clock,
             self._new_spool,
-            self._packages,
+            None if self._packages is None else self._packages.past_caches(),
             self._archive,
         )
 
@@ -153,7 +154,6 @@ class ChangeListReader:
         listed = _listed(state, since)
         while True:
             mark = self._selection.refusals.mark()
-            cut_off = None if state is None else state.note(CUT_OFF)
             history = History(
                 head=uri,
                 spool=self._new_spool(),
@@ -163,7 +163,7 @@ class ChangeListReader:
                 listed=listed,
                 past=tuple(past),
                 last=LastChanges.of_note(None if state is None else state.note(LAST_CHANGES)),
-                cut_off=LastChanges.of_note(cut_off) if cut_off else None,
+                cut_off=CutOff.of_note(None if state is None else state.note(CUT_OFF)),
             )
             try:
                 reader._read_head(uri, history, state)
@@ -178,7 +178,11 @@ class ChangeListReader:
                 self._clock.sleep(wait)
                 reader = self._past_caches()
             else:
-                return history
+                if reader is not self or not (history.reaches and history.cut_off.is_lost):
+                    return history
+                history.spool.close()  # it may be an old copy
+                self._selection.refusals.back_to(mark)
+                reader = self._past_caches()
 
     def _read_head(
         self, uri: str, history: History, state: MirrorState | None, *, climbed: bool = False

@@ -23,8 +23,9 @@ _MOST: Final = 50
 def closed_list_changed(pull: Pull) -> str:
     """Return a closed Change List that is not what it was when it was processed; empty for none.
 
-    Asks nobody more often than once a day, and changes nothing but the note of when it asked. A
-    list that cannot be had or used says nothing.
+    Asks nobody more often than once a day, and changes nothing but the note of when it asked, and
+    that only where none has changed: the caller notes it together with what follows. A list that
+    cannot be had or used says nothing.
 
     Args:
         pull: What the pull works with.
@@ -35,9 +36,13 @@ def closed_list_changed(pull: Pull) -> str:
         return ""  # a dump stands for the lists: its packages are too large to be asked again
     if pull.options.dry_run or (asked is not None and 0 <= pull.now - asked < DAY):
         return ""
-    memory.write(closed_asked_at=pull.now)
-    if asked is None:
-        return ""  # what is known was read just now
+    changed = "" if asked is None else _changed(pull)  # what is known was read just now
+    if not changed:
+        memory.write(closed_asked_at=pull.now)
+    return changed
+
+
+def _changed(pull: Pull) -> str:
     documents = DocumentFetcher(pull.equipment.fetcher, pull.equipment.scratch)
     for seen in pull.state.closed_documents(_MOST):
         try:

@@ -38,7 +38,12 @@ class Swept:
 
 
 def sweep(
-    equipment: Equipment, limit: DeletionLimit, at: int, listed_at: int | None = None
+    equipment: Equipment,
+    limit: DeletionLimit,
+    at: int,
+    listed_at: int | None = None,
+    *,
+    generation: int | None = None,
 ) -> Swept:
     """Delete the copies whose deletion is pending, as far as the limit allows.
 
@@ -51,6 +56,7 @@ def sweep(
         limit: How many unconfirmed deletions one run may do.
         at: The Source's time now known, microseconds.
         listed_at: The ``at`` of the Resource List that this run read; ``None`` if it read none.
+        generation: That of the reading which tells what is to go; ``None`` for all that waits.
 
     Raises:
         MirrorChangedError: The folder is not the one we knew; nothing was deleted.
@@ -59,7 +65,12 @@ def sweep(
     state = equipment.state
     now = to_microseconds(equipment.clock.now())
     hour_ago = confirmed_before(now)
-    waiting = state.pending_count(Task.DELETE, met_before=_FOREVER, listed_before=_FOREVER)
+
+    def meant() -> Iterator[Pending]:
+        rows = state.pending(Task.DELETE)
+        return (row for row in rows if generation in (None, row.generation))
+
+    waiting = sum(1 for _ in meant())
     if not waiting:
         return Swept()
 
@@ -67,11 +78,11 @@ def sweep(
         word = listed_at if row.reason == ABSENT else at
         return word is not None and row.first <= hour_ago and row.first_at < word
 
-    confirmed = sum(map(is_confirmed, state.pending(Task.DELETE)))
+    confirmed = sum(map(is_confirmed, meant()))
     all_allowed = limit.allows(waiting - confirmed, state.count())
     swept = Swept(held=0 if all_allowed else waiting - confirmed)
     equipment.check_folder()
-    rows = (row for row in state.pending(Task.DELETE) if all_allowed or is_confirmed(row))
+    rows = (row for row in meant() if all_allowed or is_confirmed(row))
     while group := list(islice(rows, _GROUP)):
         _delete(equipment, group, now, swept)
     return swept

@@ -169,6 +169,8 @@ class Destination:
         """Do what is due; ``None`` when the Source offers other lists now, which are to be read."""
         through = self._memory.through
         due = self._memory.baseline_due or anew
+        if pull.found.change_list is None:  # or nothing tells whether what was begun still counts
+            due = due or self._memory.is_unsettled
         if due and lists.are_others():
             return None
         if options.mode == "baseline" or through is None or due:
@@ -313,7 +315,7 @@ class Destination:
         pull = self._where_lists_are(pull)
         with self._deadline.within(options.max_duration), pull.packages.keeping():
             pulled = Repair(pull, deleting=deleting).run(findings, was_in_sync=was_in_sync)
-        pulled.complete = pulled.complete and not self._memory.baseline_due
+        pulled.complete = pulled.complete and not self._memory.is_unsettled
         report = run.timed(report_of(run.id, pulled, self._equipment, dry_run=options.dry_run))
         if not options.dry_run:
             run.remember(report, "repair")

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from resourcesync.destination.cursor import OLD_COPY, OVERLAP, Span
+from resourcesync.destination.cut_off import CutOff, Read
 from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import Listed
@@ -15,8 +16,6 @@ from resourcesync.ports.mirror import SeenDocument
 
 LAST_CHANGES: Final = "last-changes"
 """The note of the changes that were read last."""
-CUT_OFF: Final = "cut-off-changes"
-"""The note of the changes that are being written down; empty when all of them are."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +44,8 @@ class History:
         doubted: A list whose Source may have been set back: it is new, and begins among the changes
             that were processed of another; or others cover its time by less than a second.
         last: The changes that were read last.
-        cut_off: Those of a reading that was not written down to its end; ``None`` where it was.
+        news: The lists that told of something new.
+        cut_off: Those of a reading that was not written down to its end.
         unchanged: Whether the Source said that nothing is new.
         dialect: How the last list is written.
     """
@@ -68,15 +68,15 @@ class History:
     displaced: str = ""
     doubted: str = ""
     last: LastChanges = field(default_factory=lambda: LastChanges({}))
-    cut_off: LastChanges | None = None
+    news: list[Read] = field(default_factory=list)
+    cut_off: CutOff = field(default_factory=lambda: CutOff(()))
     unchanged: bool = False
     dialect: Dialect | None = None
 
     def meet(self, change: Change) -> None:
         """Take note of a change of the lists, new or not."""
         self.last.add(change)
-        if self.cut_off is not None:
-            self.cut_off.add(change)
+        self.cut_off.add(change)
 
 
 def open_list_key(head: str) -> str:

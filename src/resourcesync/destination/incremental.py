@@ -81,6 +81,8 @@ class Incremental:
             if error.code != "stale-copy" or not self._stale_for_long():
                 raise
             self._pull.warn("rewritten", "the Source rewrote its Change List: doing a baseline")
+            if not self._pull.options.dry_run:
+                self._pull.memory.write(taken_back=True)
             return self._from_baseline()
         with ExitStack() as held:
             held.enter_context(history.spool)
@@ -112,8 +114,9 @@ class Incremental:
         again once a day at most.
         """
         changed, memory = closed_list_changed(self._pull), self._pull.memory
+        asked_at = self._pull.now if changed else None
         told = f"the Source changed a closed Change List, {changed}: doing a baseline"
-        anew = history.displaced or history.rewritten
+        anew, rewritten_at = history.displaced or history.rewritten, None
         if not changed and (anew or history.doubted) and not self._pull.options.dry_run:
             last = memory.rewritten_at
             is_known = last is not None and 0 <= self._pull.now - last < DAY
@@ -121,14 +124,20 @@ class Incremental:
             if history.last.are_taken_back or is_lost or (anew and not is_known):
                 changed = anew or history.doubted
                 told = f"the Source rewrote a Change List, {changed}: doing a baseline"
-                memory.write(rewritten_at=self._pull.now)
+                rewritten_at = self._pull.now
         if not changed and self._is_cut_off_lost(history):
             changed = history.head
             told = "changes that a pull had begun to write down are not listed any more"
             told = f"{told}: doing a baseline"
         if changed:
             self._pull.warn("rewritten", told)
-            memory.write(baseline_due=True)  # also where it cannot be done now
+            # At once, and also where it cannot be done now: what was rewritten shows only once.
+            memory.write(
+                rewritten_at=rewritten_at,
+                closed_asked_at=asked_at,
+                baseline_due=True,
+                taken_back=True,
+            )
         return bool(changed)
 
     def _is_cut_off_lost(self, history: History) -> bool:
@@ -137,8 +146,7 @@ class Incremental:
         Some of them are tasks now, and others made tasks go that there were: nothing puts that
         right but all.
         """
-        lost = history.cut_off is not None and history.cut_off.are_taken_back
-        return lost and not self._pull.options.dry_run
+        return history.cut_off.is_lost and not self._pull.options.dry_run
 
     def _is_unproven(self, uri: str, history: History) -> bool:
         """Whether these are lists that the mirror did not follow, which tell no times."""
@@ -169,7 +177,7 @@ class Incremental:
             self._pull.tell_plan(plan)
             return Pulled(mode=plan.mode, plan=plan, is_written=False)
         if history.changes:
-            self._pull.begin(baseline=False, read=history.last)
+            self._pull.begin(baseline=False, read=history)
             # New changes without a time are a later word all the same: T tells that it is one.
             history.through = max(history.through, history.known + 1)
         unlisted = self._write_down(history)

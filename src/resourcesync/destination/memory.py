@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from resourcesync.destination.cut_off import CUT_OFF
 from resourcesync.destination.mappers import (
     TREE,
     MapperFactory,
@@ -193,6 +194,16 @@ class Memory:
     def baseline_due(self) -> bool:
         """Whether a baseline was begun, or other filters were chosen, and nothing ended it yet."""
         return self._state.note("baseline-due") == "1"
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether a reading of the Source was begun, or is due, and nothing ended it yet."""
+        return self.baseline_due or bool(self._state.note(CUT_OFF))
+
+    @property
+    def are_taken_back(self) -> bool:
+        """Whether a baseline is due since changes were taken back: older words count no more."""
+        return self._state.note("taken-back") == "1" or bool(self._state.note(CUT_OFF))
 
     @property
     def is_begun(self) -> bool:

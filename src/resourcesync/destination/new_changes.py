@@ -73,7 +73,7 @@ class NewChanges:
             DocumentError: It cannot be used.
         """
         history, span = self._history, self._span
-        intact = True
+        intact, before = True, history.changes
         document, changes = self._open(0 if seen is None else seen.entries)
         if seen is not None:
             self._pass(changes)
@@ -92,6 +92,8 @@ class NewChanges:
         last = self._latest.moment
         history.through = advance(history.through, until=span.until, last=last, now=now)
         history.dialect = document.dialect
+        if history.changes > before:
+            history.news.append((self._prefix.entries, self._prefix.hexdigest()))
         history.seen.append(
             seen_document(self._fetched)._replace(
                 from_=span.from_ or 0,
@@ -112,6 +114,7 @@ class NewChanges:
     def _open(self, known: int) -> tuple[Document, Iterator[Change]]:
         """Begin to read the list, with so many changes in front that were processed."""
         self._prefix, self._known = Prefix(), known
+        self._history.cut_off.begin_list()
         self._latest = Latest(self._history.since, self._now)
         document = self._fetched.open(self._refuse)
         return document, changes_of(document)

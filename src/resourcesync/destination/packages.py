@@ -7,6 +7,7 @@ a strong digest of it, a later run goes on from what this one left.
 import logging
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -14,6 +15,7 @@ from resourcesync.destination.disk_errors import on_the_mirrors_disk
 from resourcesync.destination.options import Equipment
 from resourcesync.destination.uris import origin
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
+from resourcesync.discovery.documents import fetch
 from resourcesync.documents.reading import Document
 from resourcesync.errors import (
     DocumentError,
@@ -73,6 +75,14 @@ class Packages:
         self._documents = documents
         self._keeping = False
         self._kept: dict[str, Staged] = {}
+        self._uncached = False
+
+    def past_caches(self) -> "Packages":
+        """Return the same, which passes caches on the way by for what nothing proves."""
+        fresh = copy(self)
+        fresh._documents = self._documents.past_caches()  # noqa: SLF001 - one of ours
+        fresh._uncached = True  # noqa: SLF001 - one of ours
+        return fresh
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -104,9 +114,7 @@ class Packages:
             SourceError: A document could not be had.
             DocumentError: A document is no dump, or cannot be used.
         """
-        fetched = self._documents.get(uri)
-        assert fetched is not None, "an unconditional request is never answered with 304"
-        with fetched:
+        with fetch(self._documents, uri) as fetched:
             return self.of_dump(fetched.open())
 
     def of_dump(self, dump: Document) -> list[Offered]:
@@ -126,9 +134,7 @@ class Packages:
                 raise _too_many(dump.uri)
         found: list[Offered] = []
         for uri in dict.fromkeys(uris):  # one after the other: their order counts
-            fetched = self._documents.get(uri)
-            assert fetched is not None, "an unconditional request is never answered with 304"
-            with fetched:
+            with fetch(self._documents, uri) as fetched:
                 document = fetched.open()
                 if document.header.capability is not dump.header.capability:
                     raise _no_dump(document)
@@ -144,8 +150,7 @@ class Packages:
         if not offered.contents:
             return None
         try:
-            fetched = self._documents.get(offered.contents)
-            assert fetched is not None, "an unconditional request is never answered with 304"
+            fetched = fetch(self._documents, offered.contents)
         except SourceError as error:
             _log.info("the copy of a manifest cannot be had: %s", error)
             return None
@@ -250,7 +255,8 @@ class Packages:
     def _download(self, offered: Offered) -> Staged:
         """Fetch a package; one that is cut short, or another one, once more past all caches."""
         try:
-            staged = self._download_once(offered)
+            uncached = self._uncached and not usable(offered.entry.digests)
+            staged = self._download_once(offered, uncached=uncached)
             try:
                 self._check_end(offered, staged)
             except BaseException:
@@ -324,16 +330,11 @@ def _packages(dump: Document) -> list[Offered]:
     found: list[Offered] = []
     for entry in dump.entries():
         assert isinstance(entry, Package), "a dump has packages"
-        copy = entry.link_to(Relation.CONTENTS)
-        uri = entry.uri
-        offered = Offered(
-            uri=uri,
-            entry=entry,
-            dump=header,
-            contents="" if copy is None else copy.href,
-            is_near=_is_near(uri, dump.uri),
+        copied, near = entry.link_to(Relation.CONTENTS), _is_near(entry.uri, dump.uri)
+        contents = "" if copied is None else copied.href
+        found.append(
+            Offered(uri=entry.uri, entry=entry, dump=header, contents=contents, is_near=near)
         )
-        found.append(offered)
         if len(found) > _MAX_PACKAGES:
             raise _too_many(dump.uri)
     return found

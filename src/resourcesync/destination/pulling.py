@@ -11,10 +11,10 @@ from typing import Any, Final
 from resourcesync.destination.budget import Budget, Spent
 from resourcesync.destination.change_lists import ChangeListReader
 from resourcesync.destination.cursor import is_believed
+from resourcesync.destination.cut_off import CUT_OFF, note_of
 from resourcesync.destination.deletion import Swept
-from resourcesync.destination.history import CUT_OFF, LAST_CHANGES, History, open_list_key
+from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
 from resourcesync.destination.landing import Tally, TransferPolicy
-from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.ordering import Spool
@@ -157,17 +157,17 @@ class Pull:
         )
         return replace(snapshot, at=None)
 
-    def begin(self, *, baseline: bool, read: LastChanges | None = None) -> None:
+    def begin(self, *, baseline: bool, read: History | None = None) -> None:
         """Remember that rows of a new reading of the Source are about to be written.
 
         What a run that was killed left behind is then told from what this one writes.
 
         Args:
             baseline: Whether all is read; if it is cut off, all is read again.
-            read: The changes that were read last; if it is cut off, lists must still have them.
+            read: The changes as read; if it is cut off, lists must still have them.
         """
         due = True if baseline else None
-        told = None if read is None else read.note()
+        told = None if read is None else note_of(read.news)
         self.memory.write(generation=self.generation, baseline_due=due, cut_off_changes=told)
 
     def policy(self, at: int) -> TransferPolicy:

@@ -104,7 +104,11 @@ class Repair:
         if plan.delete:
             self._pull.state.commit(Step(pending=list(self._deletions(extra, account.through))))
             limit = self._pull.options.max_delete
-            pulled.swept = sweep(self._pull.equipment, limit, account.through)
+            # What pulls left is not of this reading: the Source may have taken it back since.
+            generation = self._pull.generation
+            pulled.swept = sweep(
+                self._pull.equipment, limit, account.through, generation=generation
+            )
         pulled.complete = pulled.complete and self._is_in_step(account)
         return pulled
 

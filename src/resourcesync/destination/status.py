@@ -44,14 +44,14 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
         outcome="" if last is None else last.outcome,
         failed=read_failed(last),
         failures=failures_of(state, _SHOWN),
-        is_counted=not (memory.is_begun or memory.baseline_due),
+        is_counted=not (memory.is_begun or memory.is_unsettled),
     )
 
 
 def _word(memory: Memory, pending: int) -> Word:
     """Return the state after the last run, or what an audit made of it since."""
     word = memory.word
-    is_behind = pending or memory.baseline_due  # a run was killed, or other filters were chosen
+    is_behind = pending or memory.is_unsettled  # a run was killed, or other filters were chosen
     return Word.BEHIND if word is Word.IN_SYNC and is_behind else word
 
 

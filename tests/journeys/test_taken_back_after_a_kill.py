@@ -1,0 +1,245 @@
+"""A pull is killed while it writes news down, and the Source is set back before the next one."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.options import PullOptions
+from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.source import naming
+from tests.support.memory_fetcher import Answer
+from tests.support.rewriting import CHANGE_LIST, changed, killed, saved, set_back
+from tests.support.world import BASE, World
+
+_DAY = 86_500
+_HOT = [f"hot/{number}.html" for number in range(17)]
+"""More resources than the changes that a mirror remembers."""
+
+
+def heated(world: World, text: str) -> None:
+    """Change many resources at once."""
+    for name in _HOT:
+        world.put(name, text)
+    world.publish()
+
+
+@pytest.mark.parametrize("writes", range(6))
+@pytest.mark.parametrize("names", [(), ("objects/0001.html", "taken-back.html")])
+def test_what_a_killed_pull_had_begun_to_write_down_is_not_done_once_it_is_taken_back(
+    world: World, writes: int, names: tuple[str, ...]
+) -> None:
+    world.pull()
+    before = saved(world)
+    world.remove("objects/0003.html")
+    world.publish()
+    changed(world, *names, text="taken back")
+    killed(world, writes)  # one that had come to its end notices, too
+    set_back(world, before)
+    changed(world, "after.html", text="after")
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert world.in_sync(), "what it had been told to delete is here"
+
+
+@pytest.mark.parametrize("writes", range(6))
+def test_a_pull_that_was_killed_while_it_wrote_changes_down_goes_on_where_it_was(
+    world: World, writes: int
+) -> None:
+    world.pull()
+    changed(world, "objects/0001.html", "new.html", text="new")
+    killed(world, writes)
+    changed(world, "objects/0001.html", text="newer")
+
+    assert world.pull().mode is Mode.INCREMENTAL
+    assert world.in_sync()
+
+
+def test_a_killed_pull_goes_on_though_its_list_has_another_place_now(tmp_path: Path) -> None:
+    world = World(tmp_path, max_entries=3)
+    changed(world, "first.html", text="first")
+    world.pull()
+    changed(world, "a.html", "b.html", text="new")
+    assert killed(world, 3)
+    changed(world, "c.html", "d.html", "e.html", text="newer")  # there is an index from here on
+
+    assert world.pull().mode is Mode.INCREMENTAL
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("writes", range(2, 5))
+@pytest.mark.parametrize(
+    "told", [r' datetime="[^"]*"', r' datetime="[^"]*"|<lastmod>[^<]*</lastmod>']
+)
+def test_it_is_not_done_either_where_changes_tell_no_times(
+    world: World, writes: int, told: str
+) -> None:
+    def untimed(_: object) -> Answer:
+        body = world.honest(CHANGE_LIST).body.decode()
+        return Answer(body=re.sub(told, "", body).encode())
+
+    world.answers[CHANGE_LIST] = untimed
+    changed(world, "objects/0003.html", "objects/0002.html", text="first")
+    world.pull()
+    before = saved(world)
+    world.remove("objects/0003.html")
+    world.publish()
+    assert killed(world, writes)
+    set_back(world, before)
+    changed(world, "after.html", text="after")
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("writes", range(2, 7))
+def test_it_is_not_done_either_where_all_that_changed_last_changed_again(
+    world: World, writes: int
+) -> None:
+    heated(world, "first")
+    world.pull()
+    before = saved(world)
+    world.remove("objects/0003.html")
+    world.publish()
+    heated(world, "taken back")
+    killed(world, writes)
+    set_back(world, before)
+    world.clock.advance(seconds=120)
+    heated(world, "after")
+
+    world.pull()
+    world.clock.advance(seconds=_DAY)  # one that had come to its end waits for a day at most
+    heated(world, "a day later")
+    world.pull()
+
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("writes", range(7))
+def test_a_kill_when_a_rewritten_list_was_noticed_puts_the_baseline_off_but_not_away(
+    world: World, writes: int
+) -> None:
+    heated(world, "first")
+    world.pull()
+    before = saved(world)
+    world.remove("objects/0003.html")
+    world.publish()
+    heated(world, "taken back")
+    world.pull()
+    set_back(world, before)
+    world.clock.advance(seconds=120)
+    heated(world, "after")
+    killed(world, writes)
+
+    world.pull()
+
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("writes", range(3, 6))
+def test_a_baseline_since_changes_were_taken_back_does_not_delete_what_only_they_deleted(
+    world: World, writes: int
+) -> None:
+    begin = (world.clock.now() + timedelta(days=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def sliding(_: object) -> Answer:
+        """The list tells of the last days, and does not reach back to the Resource List."""
+        body = world.honest(CHANGE_LIST).body.decode()
+        body = re.sub(r'(capability="changelist"[^>]*from=")[^"]*', rf"\g<1>{begin}", body)
+
+        def kept(match: re.Match[str]) -> str:
+            time = re.search(r'datetime="([^"]*)"', match[0])
+            return match[0] if time is not None and time[1] >= begin else ""
+
+        return Answer(body=re.sub(r"<url>.*?</url>", kept, body, flags=re.DOTALL).encode())
+
+    changed(world, "since.html", text="not in the Resource List")
+    world.pull()
+    world.clock.advance(seconds=3 * _DAY)
+    changed(world, "objects/0001.html", text="some")
+    world.pull()
+    world.answers[CHANGE_LIST] = sliding
+    changed(world, "objects/0002.html", text="some")
+    world.pull()
+    before = saved(world)
+    world.remove("since.html")
+    world.publish()
+    assert killed(world, writes)
+    set_back(world, before)
+    changed(world, "after.html", text="after")
+
+    report = world.pull()
+
+    assert report.mode is Mode.BASELINE
+    assert BASE + "since.html" in world.files()
+
+
+@pytest.mark.parametrize("writes", range(3, 6))
+def test_a_repair_deletes_nothing_but_what_it_found_unlisted(world: World, writes: int) -> None:
+    world.pull()
+    before = saved(world)
+    world.remove("objects/0003.html")
+    world.publish()
+    assert killed(world, writes)
+    set_back(world, before)
+    world.remove("objects/0001.html")
+    world.publish()
+
+    with world.destination() as destination:
+        report = destination.repair(None, PullOptions(), deleting=True)
+
+    assert BASE + "objects/0003.html" in world.files()
+    assert BASE + "objects/0001.html" not in world.files()
+    assert report.state is not MirrorState.IN_SYNC, "what the killed pull began is not settled yet"
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("writes", range(3, 5))
+def test_it_is_not_done_either_where_no_change_list_is_offered_any_more(
+    world: World, writes: int
+) -> None:
+    world.pull()
+    before = saved(world)
+    world.remove("objects/0003.html")
+    world.publish()
+    assert killed(world, writes)
+    set_back(world, before)
+    address = BASE + naming.CAPABILITY_LIST
+    body = world.honest(address).body.decode()
+    world.answers[address] = Answer(
+        body=re.sub(r"<url><loc>[^<]*changelist.*?</url>", "", body).encode()
+    )
+    world.answers[CHANGE_LIST] = Answer(status=404)
+
+    world.pull()
+
+    assert world.in_sync()
+
+
+def test_an_old_copy_of_a_list_after_a_kill_is_read_again_and_costs_no_baseline(
+    world: World,
+) -> None:
+    world.pull()
+    changed(world, "a.html", text="a")
+    world.pull()
+    old = world.honest(CHANGE_LIST)
+    changed(world, "b.html", text="b")
+    assert killed(world, 3)
+    world.answers[CHANGE_LIST] = lambda it: world.honest(CHANGE_LIST) if it.uncached else old
+
+    assert world.pull().mode is Mode.INCREMENTAL
+    assert world.in_sync()
+
+
+def test_a_note_of_what_was_begun_that_cannot_be_read_leads_to_a_baseline(world: World) -> None:
+    world.pull()
+    with world.destination() as destination:
+        destination._memory.write(cut_off_changes="what is this")
+    changed(world, "a.html", text="a")
+
+    assert world.pull().mode is Mode.BASELINE
+    assert world.in_sync()

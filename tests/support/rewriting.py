@@ -1,0 +1,53 @@
+"""A Source that writes its Change List anew, or that is set back to what it was."""
+
+import copy
+import re
+from functools import partial
+
+from tests.support.killing import Dying, Fuse, Killed
+from tests.support.world import BASE, World
+
+CHANGE_LIST = BASE + "resourcesync/changelist.xml"
+_URL = re.compile(r"<url>.*?</url>", re.DOTALL)
+_LOC = re.compile(r"<loc>(.*?)</loc>")
+
+
+def merged(body: bytes) -> bytes:
+    """A Change List with the last change of each resource only."""
+    text = body.decode()
+    last = {_LOC.findall(url)[0]: url for url in _URL.findall(text)}
+    start, end = text.index("<url>"), text.rindex("</url>") + len("</url>")
+    kept = [url for url in _URL.findall(text) if last[_LOC.findall(url)[0]] == url]
+    return (text[:start] + "".join(kept) + text[end:]).encode()
+
+
+def changed(world: World, *names: str, text: str) -> None:
+    for name in names:
+        world.put(name, text)
+        world.publish()
+
+
+def saved(world: World) -> World:
+    kept = copy.copy(world)
+    kept.originals, kept.catalogue, kept.documents = copy.deepcopy(
+        (world.originals, world.catalogue, world.documents), {id(world.clock): world.clock}
+    )
+    return kept
+
+
+def set_back(world: World, to: World) -> None:
+    kept = saved(to)
+    world.originals, world.catalogue = kept.originals, kept.catalogue
+    world.documents = kept.documents
+
+
+def killed(world: World, writes: int) -> bool:
+    """Kill a pull after so many writes; return whether it had not come to its end before."""
+    world.before = partial(Dying, fuse=Fuse(writes, how=0))
+    try:
+        world.pull()
+    except Killed:
+        return True
+    finally:
+        world.before = lambda port: port
+    return False
