@@ -203,7 +203,8 @@ class ChangeListReader:
                 expect(document, Capability.CHANGE_LIST)
             if document.header.is_index or is_archive(document.header):
                 self._read_index(document, history, state)
-                history.seen += () if grows_unseen(document.header) else (seen_document(head),)
+                is_last = not (history.is_outdated or grows_unseen(document.header))
+                history.seen += (seen_document(head),) if is_last else ()
                 return
             span = span_of(uri, document.header)
             note_written_anew(history, [span], state)
@@ -298,7 +299,7 @@ class ChangeListReader:
     ) -> None:
         lists = chain(spans, history.since)
         history.reaches = lists.reaches
-        note_written_anew(history, spans, state)
+        told: dict[str, Span] = {}
         end: int | None = None
         first = True
         for announced in lists.lists:
@@ -308,19 +309,22 @@ class ChangeListReader:
             with get(announced.uri) as fetched:
                 document = fetched.open()
                 check_announced(announced, document.header)
-                span = span_of(announced.uri, document.header)
+                span = told[announced.uri] = span_of(announced.uri, document.header)
                 if first:  # an index need not tell of intervals, but each list does
                     history.reaches = history.reaches and chain([span], history.since).reaches
                 elif end is not None and (span.from_ or 0) > max(end, history.since):
                     history.reaches = False
                     return
                 ended = span.until if announced.until is None else None
+                history.is_outdated |= announced.announced and ended is not None
                 self._take(fetched, span, history, state, ended)
             first, end = False, span.until
             if end is None:
                 history.open_list = span.uri
         if lists.is_whole and not history.reaches:
             history.reaches = history.last.are_found(lists.lists[0].from_)
+        # An index need not tell when its lists begin.
+        note_written_anew(history, [told.get(it.uri, it) for it in spans], state)
 
     def _take(
         self,

@@ -35,6 +35,7 @@ class History:
         undated: Whether one of them has no time that counts: nobody knows how old it is, so all
             that stand after it count as new, or an old one would have the last word on its URI.
         seen: The lists, for the next time.
+        is_outdated: Whether the index calls a list open that is closed: it is older than that list.
         open_list: The list that further changes will be added to, if it is not the head itself.
         archive: Where the lists of the past are, if a list says so.
         past: Lists of the past that are read too.
@@ -60,6 +61,7 @@ class History:
     changes: int = 0
     undated: bool = False
     seen: list[SeenDocument] = field(default_factory=list)
+    is_outdated: bool = False
     open_list: str = ""
     archive: str = ""
     past: tuple[Span, ...] = ()

@@ -5,7 +5,7 @@ its old end by its Source; then nothing is lost. Or the Source was set back, and
 processed are listed nowhere any more; or the list is an old copy. The last changes tell which.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Final
 
@@ -94,10 +94,17 @@ class LastChanges:
     def are_taken_back(self) -> bool:
         """Whether the newest of the known changes is in none of the lists, nor a later one for it.
 
-        Where the resource changed again since, and only that is listed, the one before it tells,
-        and so on. What has no time proves nothing; but its resource must be listed.
+        The newest is the one that was listed last, and so is the one with the latest time: some
+        Sources list late what happened before. Where the resource changed again since, and only
+        that is listed, the one before it tells, and so on. What has no time proves nothing; but
+        its resource must be listed.
         """
-        for uri, known in reversed(self._known.items()):
+        listed = list(reversed(self._known.items()))
+        timed = sorted(listed, key=lambda it: it[1] or 0, reverse=True)
+        return self._is_first_lost(listed) or self._is_first_lost(timed)
+
+    def _is_first_lost(self, known_changes: Iterable[tuple[str, int | None]]) -> bool:
+        for uri, known in known_changes:
             if uri in self._found:
                 return False
             if uri not in self._met:

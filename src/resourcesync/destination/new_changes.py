@@ -1,6 +1,5 @@
 """What is new in one Change List: behind what was processed, or by its times (§12)."""
 
-import sys
 from collections.abc import Iterator
 from itertools import islice
 
@@ -13,6 +12,7 @@ from resourcesync.destination.cursor import (
     has_own_time,
     is_believed,
     is_new,
+    is_since,
     is_undated,
     old_entries,
     without_borrowed_time,
@@ -145,7 +145,7 @@ class NewChanges:
             ):
                 continue
             if is_undated(change, history.since) or not (is_known or has_own_time(change)):
-                if not (is_known or history.undated) and position < self._old_entries():
+                if not (is_known or history.undated) and self._is_old(change, position):
                     continue
                 history.undated = True
             history.changes += 1
@@ -153,15 +153,20 @@ class NewChanges:
             if row is not None:
                 history.spool.add(row)
 
-    def _old_entries(self) -> int:
-        """Return how many changes are older than T, as their order tells; read for it once.
+    def _is_old(self, change: Change, position: int) -> bool:
+        """Whether a change without a time of its own is older than T, as its place tells.
 
-        All of them are in a list that ended before T, and that an old copy of its index calls open.
+        All are in a list that ended before T, and that an old copy of its index calls open. Else
+        one that stands before an old one is, unless its time, whose ever, is a later one: then
+        nobody knows, and what stands behind it has the last word.
         """
+        if self._ended is not None and self._ended < self._history.since - OVERLAP:
+            return True
+        return not is_since(change, self._history.since) and position < self._old_entries()
+
+    def _old_entries(self) -> int:
+        """Return how many changes are older than T, as their order tells; read for it once."""
         stream, span = self._fetched.stream, self._span
-        has_ended = self._ended is not None and self._ended < self._history.since - OVERLAP
-        if has_ended:
-            return sys.maxsize
         if self._old is None:
             place = stream.tell()  # the list is being read, and will be from here on
             changes = changes_of(self._fetched.open())
