@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
+from resourcesync.destination.history import History
 from resourcesync.destination.linking import with_linked
 from resourcesync.destination.ordering import Spool, in_order
 from resourcesync.destination.plan import Listed, settle
@@ -17,12 +18,14 @@ class Account:
         spools: The rows of both.
         through: The Source's time up to which it tells, microseconds.
         complete: Whether what it does not list is really gone.
+        history: The changes as read; ``None`` where there are none to read.
         linked: What its entries link to; ``None`` when no links are followed.
     """
 
     spools: list[Spool[Listed]]
     through: int
     complete: bool
+    history: History | None = None
     linked: Spool[Listed] | None = None
 
     def rows(self) -> Iterator[Listed]:

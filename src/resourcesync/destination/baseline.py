@@ -10,6 +10,7 @@ from resourcesync.destination.account import Account, ignore_conflict, settled
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.entries import ENTRIES_KNOWN, write_entries
+from resourcesync.destination.former import not_due, still_to_delete
 from resourcesync.destination.heeding import heeding
 from resourcesync.destination.history import History, check_no_older, go_on_from
 from resourcesync.destination.linking import linked_by, links_of, with_linked, write_links
@@ -26,7 +27,6 @@ from resourcesync.destination.plan import (
     count,
     decide,
     forgotten,
-    spares,
 )
 from resourcesync.destination.pulling import Pull, Pulled, no_time_told
 from resourcesync.destination.reports import Mode, Plan
@@ -38,7 +38,7 @@ from resourcesync.errors import (
     SourceNotFoundError,
 )
 from resourcesync.model.timestamps import format_w3c, from_microseconds
-from resourcesync.ports.mirror import TO_DO, Copy, Pending, SeenDocument, Step, Task
+from resourcesync.ports.mirror import TO_DO, Copy, Pending, SeenDocument, Step
 
 _CHUNK: Final = 1_000
 
@@ -95,13 +95,13 @@ class Baseline:
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         self._check_time(snapshot, gap=False)
         history = self._since(snapshot, held)
-        through = snapshot.at or 0 if history is None else history.through
-        reaches = history is None or history.reaches
+        through, reaches = self._reach(snapshot, history)
         spools = [spool] if history is None else [spool, history.spool]
         return Account(
             spools=spools,
             through=through,
             complete=self._may_sweep(snapshot, through, reaches=reaches),
+            history=history,
             linked=linked_by(self._pull, settled(spools, ignore_conflict), held),
         )
 
@@ -173,13 +173,25 @@ class Baseline:
             )
         return history
 
+    def _reach(self, snapshot: Snapshot, history: History | None) -> tuple[int, bool]:
+        """Return up to when the lists tell, and whether nothing is missing up to there.
+
+        Without Change Lists a Resource List from before T does not tell what became of it since.
+        """
+        known = self._pull.memory.through or 0
+        if history is not None:
+            return (
+                history.through if history.reaches else max(history.through, known)
+            ), history.reaches
+        at = snapshot.at or 0
+        if snapshot.at is None or at >= known or self._pull.options.mode == "baseline":
+            return at, True
+        return known, False
+
     def _bring_in_step(
         self, snapshot: Snapshot, history: History | None, spools: list[Spool[Listed]]
     ) -> Pulled:
-        through = snapshot.at or 0 if history is None else history.through
-        reaches = history is None or history.reaches
-        if not reaches:
-            through = max(through, self._pull.memory.through or 0)
+        through, reaches = self._reach(snapshot, history)
         sweeping = self._may_sweep(snapshot, through, reaches=reaches) and (
             self._is_whole(snapshot) or self._pull.options.delete == "absent"
         )
@@ -310,10 +322,9 @@ class Baseline:
     def _fetches(self, decisions: Iterable[Decision], at: int) -> Generator[Fetch, None, None]:
         """Yield what is to be fetched; write down what is to be deleted, and what still rests."""
         has_pending = any(True for task in TO_DO for _ in self._pull.state.pending(task))
-        believing = has_pending and self._believes_former()
         waiting: list[Pending] = []
         for decision in decisions:
-            rests = self._rests(decision, at, has_pending=has_pending, believing=believing)
+            rests = self._rests(decision, at, has_pending=has_pending)
             if rests is not None:
                 waiting.append(rests)
             elif isinstance(decision, Fetch):
@@ -323,46 +334,20 @@ class Baseline:
                 waiting = []
         self._pull.state.commit(Step(pending=waiting))
 
-    def _rests(
-        self, decision: Decision, at: int, *, has_pending: bool, believing: bool
-    ) -> Pending | None:
+    def _rests(self, decision: Decision, at: int, *, has_pending: bool) -> Pending | None:
         """Return the task that a decision leaves to be done later; ``None`` when it leaves none."""
         match decision:
             case TakeAway(copy, reason):
                 word = self._listed_at if reason == ABSENT else at
                 return self._pull.deletion(copy, reason, word)
             case Keep(copy, listed):
-                known = self._still_to_delete(copy) if believing and not listed else None
+                held = has_pending and not listed
+                known = still_to_delete(self._pull, copy) if held else None
                 return known or self._pull.keeping(copy, at, code=FILTERED if listed else "")
             case Fetch(row) if has_pending:
-                return self._not_due(row)
+                return not_due(self._pull, row)
             case _:
                 return None
-
-    def _believes_former(self) -> bool:
-        """Whether what the Source called deleted before still counts, where no list tells of it.
-
-        Where it took changes back, or is believed to have been set back, it may be one of them.
-        """
-        return self._pull.options.mode != "baseline" and not self._pull.memory.are_taken_back
-
-    def _still_to_delete(self, copy: Copy) -> Pending | None:
-        """Return the task of a copy that the Source called deleted before, and that was held."""
-        known = self._pull.state.pending_of(copy.uri)
-        if known is None or known.task != Task.DELETE:
-            return None
-        if spares(self._pull.options.delete, known.reason):
-            return None
-        return known._replace(generation=self._pull.generation)
-
-    def _not_due(self, listed: Listed) -> Pending | None:
-        """Return the row of a resource that failed often and rests; ``None`` when it is due."""
-        known = self._pull.state.pending_of(listed.uri)
-        if known is None or known.task != Task.FETCH or known.due <= self._pull.now:
-            return None
-        if (known.listed, known.length, known.lastmod) != listed[3:6]:
-            return None  # the Source lists something new: try at once
-        return known._replace(generation=self._pull.generation)
 
     def _finish(
         self, snapshot: Snapshot, history: History | None, through: int, *, unsure: bool
@@ -377,7 +362,9 @@ class Baseline:
             stale_since=0,
             baseline_due=False,
             taken_back=False,
-            hole=history is not None and not history.reaches,
+            hole=not self._reach(snapshot, history)[1],
+            settled=self._pull.generation,
+            passed_over=False,
             listed=through if history is None else history.listed,
             swept_at=self._swept_at,
             swept_entries=None if self._swept_at is None else snapshot.entries,

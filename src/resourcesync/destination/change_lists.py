@@ -24,7 +24,7 @@ from resourcesync.destination.cursor import (
     check_announced,
     span_of,
 )
-from resourcesync.destination.cut_off import CUT_OFF, CutOff
+from resourcesync.destination.cut_off import BEYOND, CUT_OFF, CutOff
 from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
 from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.memory import Memory
@@ -163,7 +163,7 @@ class ChangeListReader:
                 listed=listed,
                 past=tuple(past),
                 last=LastChanges.of_note(None if state is None else state.note(LAST_CHANGES)),
-                cut_off=CutOff.of_note(None if state is None else state.note(CUT_OFF)),
+                cut_off=CutOff(()) if state is None else _cut_off(state),
             )
             try:
                 reader._read_head(uri, history, state)
@@ -350,6 +350,11 @@ class ChangeListReader:
         NewChanges(fetched, span, history, selection=self._selection, now=now, ended=ended).take(
             seen
         )
+
+
+def _cut_off(state: MirrorState) -> CutOff:
+    """Return what is being acted on of lists that T does not tell of yet."""
+    return CutOff.of_notes(state.note(CUT_OFF), state.note(BEYOND))
 
 
 def _was_read(announced: Span, state: MirrorState | None) -> bool:

@@ -220,6 +220,25 @@ def displaced(
     return ""
 
 
+def dropped(spans: Sequence[Span], known: Iterable[SeenDocument]) -> str:
+    """Return the newest list that was processed, where only older ones are left; empty for none.
+
+    Old lists are dropped, the newest one is not, unless others go on from its end: a Source all of
+    whose lists are closed, and end earlier, may have been set back.
+
+    Args:
+        spans: The lists that there are.
+        known: Lists that were processed.
+    """
+    ends = [0 if it.until is None else it.until for it in spans]
+    if any(it.until is None for it in spans):
+        return ""
+    newest = max((it for it in known if it.until), key=lambda it: it.until or 0, default=None)
+    if newest is None or max(ends, default=0) >= (newest.until or 0):
+        return ""
+    return newest.uri
+
+
 def overtaking(spans: Sequence[Span], known: Iterable[SeenDocument], newest: int | None) -> str:
     """Return a list that begins among the changes that were read of an open one; empty for none.
 

@@ -15,13 +15,14 @@ from resourcesync.model.resources import Change
 
 CUT_OFF: Final = "cut-off-changes"
 """The note of the lists whose news are being written down; empty when all of them are."""
+BEYOND: Final = "changes-beyond"
+"""The note of lists with news of which some were acted on, by a repair, before T moves."""
 _MOST: Final = 10_000
-_NOTED: Final = msgspec.json.Decoder(list[tuple[int, str]])
-_UNPROVEN: Final = ((0, ""),)
+Read = tuple[int, int, str]
+"""When a list begins, or 0, how many changes it had, and their digest."""
+_UNPROVEN: Final[tuple[Read, ...]] = ((-1, 0, ""),)
 """What no list begins with."""
-
-Read = tuple[int, str]
-"""How many changes a list had, and their digest."""
+_NOTED: Final = msgspec.json.Decoder(tuple[Read, ...])
 
 
 class CutOff:
@@ -32,38 +33,53 @@ class CutOff:
     """
 
     def __init__(self, read: Iterable[Read]) -> None:
-        self._missing = set(read)
-        self._lengths = {entries for entries, _ in self._missing}
+        self.missing = set(read)
+        self._lengths = {entries for _, entries, _ in self.missing}
+        self._met = set[Read]()
+        self._begun = 0
         self._prefix = Prefix()
 
     @classmethod
-    def of_note(cls, note: str | None) -> "CutOff":
-        """Return what a note tells; nothing proves one that cannot be read."""
+    def of_notes(cls, *notes: str | None) -> "CutOff":
+        """Return what notes tell; nothing proves one that cannot be read."""
         try:
-            return cls(_NOTED.decode(note or "[]"))
+            return cls(read for note in notes for read in _NOTED.decode(note or "[]"))
         except msgspec.MsgspecError:
             return cls(_UNPROVEN)
 
-    def begin_list(self) -> None:
-        """Begin with the first change of a list."""
-        self._prefix = Prefix()
+    def begin_list(self, from_: int | None) -> None:
+        """Begin with the first change of a list.
+
+        Args:
+            from_: When it begins, microseconds; ``None`` where it does not tell.
+        """
+        self._met, self._begun, self._prefix = set(), from_ or 0, Prefix()
 
     def add(self, change: Change) -> None:
-        """Take the next change of a list, new or not."""
-        if not self._missing:
+        """Take the next change of the list, new or not."""
+        if not self.missing:
             return
         prefix = self._prefix
         prefix.add(change)
         if prefix.entries in self._lengths:
-            self._missing.discard((prefix.entries, prefix.hexdigest()))
+            self._met.add((self._begun, prefix.entries, prefix.hexdigest()))
+
+    def end_list(self, *, is_news: bool) -> None:
+        """Take note of the list: what was news in it then must be so now.
+
+        Args:
+            is_news: Whether it told of something new.
+        """
+        if is_news:
+            self.missing -= self._met
 
     @property
     def is_lost(self) -> bool:
         """Whether what was read is not all listed any more, as far as lists were read."""
-        return bool(self._missing)
+        return bool(self.missing)
 
 
 def note_of(read: Iterable[Read]) -> str:
     """Return what was read as a note; more than is worth to be noted is never proven."""
-    kept = list(read)
+    kept = sorted(set(read))
     return msgspec.json.encode(kept if len(kept) <= _MOST else list(_UNPROVEN)).decode()

@@ -170,7 +170,7 @@ class Destination:
         through = self._memory.through
         due = self._memory.baseline_due or anew
         if pull.found.change_list is None:  # or nothing tells whether what was begun still counts
-            due = due or self._memory.is_unsettled
+            due = due or self._memory.is_acted_on
         if due and lists.are_others():
             return None
         if options.mode == "baseline" or through is None or due:

@@ -62,9 +62,9 @@ class Doubts:
         self._flush_when_full()
 
     def _task(self, copy: Copy, row: Listed, reason: str) -> Pending:
-        if self._offline:  # not what is listed now, but what was, as far as we know
-            length = copy.length if copy.listed else None
-            row = row._replace(hash=copy.listed, length=length)
+        # Not what is listed now, which T may not tell of yet, but what was, as far as we know.
+        length = copy.length if copy.listed else None
+        row = row._replace(hash=copy.listed, length=length)
         task = pending_fetch(
             row,
             known=None,

@@ -113,40 +113,53 @@ class Incremental:
         that were read last are still accounted for, what stands in it counts, and all is read
         again once a day at most.
         """
-        changed, memory = closed_list_changed(self._pull), self._pull.memory
-        asked_at = self._pull.now if changed else None
-        told = f"the Source changed a closed Change List, {changed}: doing a baseline"
-        anew, rewritten_at = history.displaced or history.rewritten, None
-        if not changed and (anew or history.doubted) and not self._pull.options.dry_run:
-            last = memory.rewritten_at
-            is_known = last is not None and 0 <= self._pull.now - last < DAY
-            is_lost = bool(history.displaced) and history.last.are_lost
-            if history.last.are_taken_back or is_lost or (anew and not is_known):
-                changed = anew or history.doubted
-                told = f"the Source rewrote a Change List, {changed}: doing a baseline"
-                rewritten_at = self._pull.now
-        if not changed and self._is_cut_off_lost(history):
-            changed = history.head
-            told = "changes that a pull had begun to write down are not listed any more"
-            told = f"{told}: doing a baseline"
+        if self._pull.options.dry_run:
+            return False
+        pull, memory = self._pull, self._pull.memory
+        changed, rewritten_at, asked_at = closed_list_changed(pull), None, None
         if changed:
-            self._pull.warn("rewritten", told)
-            # At once, and also where it cannot be done now: what was rewritten shows only once.
-            memory.write(
-                rewritten_at=rewritten_at,
-                closed_asked_at=asked_at,
-                baseline_due=True,
-                taken_back=True,
-            )
-        return bool(changed)
+            asked_at = pull.now
+            told = f"the Source changed a closed Change List, {changed}: doing a baseline"
+        elif changed := self._rewritten(history):
+            rewritten_at = pull.now
+            told = f"the Source rewrote a Change List, {changed}: doing a baseline"
+        elif history.cut_off.is_lost:
+            # Some of them are tasks now, and others made tasks go: nothing puts that right but all.
+            changed = history.head
+            told = "changes that were acted on are not listed any more: doing a baseline"
+        else:
+            return False
+        pull.warn("rewritten", told)
+        # At once, and also where it cannot be done now: what was rewritten shows only once.
+        memory.write(
+            rewritten_at=rewritten_at,
+            closed_asked_at=asked_at,
+            baseline_due=True,
+            taken_back=True,
+        )
+        return True
 
-    def _is_cut_off_lost(self, history: History) -> bool:
-        """Whether a pull was cut off while it wrote changes down that are listed no more.
+    def _rewritten(self, history: History) -> str:
+        """Return a list that was written anew, for which all is to be read now; empty for none."""
+        memory, anew = self._pull.memory, history.displaced or history.rewritten
+        if anew or history.doubted:
+            is_lost = bool(history.displaced) and history.last.are_lost
+            if history.last.are_taken_back or is_lost or (anew and not self._may_pass_over()):
+                return anew or history.doubted
+            if anew and not memory.is_passed_over:
+                memory.write(passed_over=True)
+        elif memory.is_passed_over and not self._may_pass_over():
+            return history.head
+        return ""
 
-        Some of them are tasks now, and others made tasks go that there were: nothing puts that
-        right but all.
+    def _may_pass_over(self) -> bool:
+        """Whether a baseline was made for such a list this day, and nothing waits to be deleted.
+
+        What waits may be what was taken back.
         """
-        return history.cut_off.is_lost and not self._pull.options.dry_run
+        last, pull = self._pull.memory.rewritten_at, self._pull
+        is_known = last is not None and 0 <= pull.now - last < DAY
+        return is_known and not any(True for _ in pull.state.pending(Task.DELETE))
 
     def _is_unproven(self, uri: str, history: History) -> bool:
         """Whether these are lists that the mirror did not follow, which tell no times."""
@@ -185,6 +198,7 @@ class Incremental:
             through=history.through,
             listed=history.listed,
             generation=self._pull.generation,
+            settled=self._pull.generation,
             stale_since=0,
             found=self._pull.discovered,
         )

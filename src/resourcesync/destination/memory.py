@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from resourcesync.destination.cut_off import CUT_OFF
+from resourcesync.destination.cut_off import BEYOND, CUT_OFF
 from resourcesync.destination.mappers import (
     TREE,
     MapperFactory,
@@ -201,9 +201,24 @@ class Memory:
         return self.baseline_due or bool(self._state.note(CUT_OFF))
 
     @property
-    def are_taken_back(self) -> bool:
+    def is_acted_on(self) -> bool:
+        """Whether news were acted on that T does not tell of yet: lists must still have them."""
+        return bool(self._state.note(CUT_OFF) or self._state.note(BEYOND))
+
+    @property
+    def is_taken_back(self) -> bool:
         """Whether a baseline is due since changes were taken back: older words count no more."""
-        return self._state.note("taken-back") == "1" or bool(self._state.note(CUT_OFF))
+        return self._state.note("taken-back") == "1"
+
+    @property
+    def is_passed_over(self) -> bool:
+        """Whether a Change List was rewritten for which no baseline was made yet."""
+        return self._state.note("passed-over") == "1"
+
+    @property
+    def settled(self) -> int:
+        """The number of the last reading of the Source that was written down to its end."""
+        return self._number("settled") or 0
 
     @property
     def is_begun(self) -> bool:

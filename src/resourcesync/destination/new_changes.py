@@ -92,8 +92,11 @@ class NewChanges:
         last = self._latest.moment
         history.through = advance(history.through, until=span.until, last=last, now=now)
         history.dialect = document.dialect
-        if history.changes > before:
-            history.news.append((self._prefix.entries, self._prefix.hexdigest()))
+        is_news = history.changes > before
+        history.cut_off.end_list(is_news=is_news)
+        if is_news:
+            prefix = self._prefix
+            history.news.append((span.from_ or 0, prefix.entries, prefix.hexdigest()))
         history.seen.append(
             seen_document(self._fetched)._replace(
                 from_=span.from_ or 0,
@@ -114,7 +117,7 @@ class NewChanges:
     def _open(self, known: int) -> tuple[Document, Iterator[Change]]:
         """Begin to read the list, with so many changes in front that were processed."""
         self._prefix, self._known = Prefix(), known
-        self._history.cut_off.begin_list()
+        self._history.cut_off.begin_list(self._span.from_)
         self._latest = Latest(self._history.since, self._now)
         document = self._fetched.open(self._refuse)
         return document, changes_of(document)

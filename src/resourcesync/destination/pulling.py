@@ -11,7 +11,7 @@ from typing import Any, Final
 from resourcesync.destination.budget import Budget, Spent
 from resourcesync.destination.change_lists import ChangeListReader
 from resourcesync.destination.cursor import is_believed
-from resourcesync.destination.cut_off import CUT_OFF, note_of
+from resourcesync.destination.cut_off import BEYOND, CUT_OFF, CutOff, note_of
 from resourcesync.destination.deletion import Swept
 from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
 from resourcesync.destination.landing import Tally, TransferPolicy
@@ -170,6 +170,19 @@ class Pull:
         told = None if read is None else note_of(read.news)
         self.memory.write(generation=self.generation, baseline_due=due, cut_off_changes=told)
 
+    def begin_repair(self, read: History | None) -> None:
+        """Remember that something is about to be done as the Source lists it now, beyond T.
+
+        Args:
+            read: The changes as read; the next pull must still find those that T does not tell of.
+        """
+        seen = () if read is None else read.seen
+        known = (self.state.document(it.uri, it.from_) for it in seen)
+        told = {(it.from_, it.entries, it.prefix) for it in known if it is not None}
+        news = () if read is None else (it for it in read.news if it not in told)
+        before = CutOff.of_notes(self.state.note(BEYOND)).missing
+        self.memory.write(generation=self.generation, changes_beyond=note_of((*before, *news)))
+
     def policy(self, at: int) -> TransferPolicy:
         """Return how strict a transfer is whose plan knows the Source up to ``at``."""
         options = self.options
@@ -214,7 +227,7 @@ class Pull:
 
         They say which list grows behind an index that does not, and what was read last.
         """
-        done = {CUT_OFF: ""}
+        done = {CUT_OFF: "", BEYOND: ""}
         if history is None or self.found.change_list is None:
             return done
         open_list = open_list_key(self.found.change_list)

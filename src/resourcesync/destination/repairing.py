@@ -85,7 +85,7 @@ class Repair:
         pulled = Pulled(mode=Mode.BASELINE, plan=plan)
         if self._pull.options.dry_run:
             return pulled
-        self._pull.begin(baseline=False)
+        self._pull.begin_repair(account.history)
         transfer, found = self._pull.transfer(account.through), self._pull.found
         dumps = Dumps(
             self._pull,

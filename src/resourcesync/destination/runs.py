@@ -60,11 +60,12 @@ class Run:
     ) -> None:
         ended = to_microseconds(self._equipment.clock.now())
         began, state = self._began, self._equipment.state
-        state.add_run(
-            RunRow(
-                run=self.id, started=began, ended=ended, mode=mode, outcome=outcome, counts=counts
-            )
+        row = RunRow(
+            run=self.id, started=began, ended=ended, mode=mode, outcome=outcome, counts=counts
         )
+        if word is not Word.IN_SYNC:  # killed between the two, nobody may call it in sync
+            Memory(state).write(word=word)
+        state.add_run(row)
         Memory(state).write(word=word, in_sync_at=in_sync_at)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from resourcesync.destination.cursor import OLD_COPY, Prefix, Span, displaced, overtaking
+from resourcesync.destination.cursor import OLD_COPY, Prefix, Span, displaced, dropped, overtaking
 from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
 from resourcesync.destination.last_changes import LastChanges
 from resourcesync.documents.reading import Document
@@ -41,7 +41,11 @@ def note_written_anew(history: History, spans: Sequence[Span], state: MirrorStat
     known = [*filter(None, map(state.document, uris)), *state.closed_documents(1)]
     newest = LastChanges.of_note(state.note(LAST_CHANGES)).newest
     history.displaced = displaced(spans, known, newest)
-    history.doubted = overtaking(spans, known, newest) or displaced(spans, known, newest, margin=0)
+    history.doubted = (
+        overtaking(spans, known, newest)
+        or displaced(spans, known, newest, margin=0)
+        or dropped(spans, known)
+    )
 
 
 def check_begins_no_earlier(span: Span, newest: SeenDocument | None) -> None:

@@ -28,16 +28,17 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     memory, resources = Memory(state), state.count()
     identity, last = memory.identity, state.last_run()
     pending = state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL)
+    held = state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL)
     return MirrorStatus(
         folder=folder,
         source="" if identity is None else identity.source,
-        state=Word.SYNCING if running else _word(memory, pending),
+        state=Word.SYNCING if running else _word(memory, pending + held),
         resources=resources,
         pending=pending,
         outdated=state.pending_here(Task.FETCH) if resources and pending else 0,
         contradicting=state.pending_coded(CONTRADICTING),
         refused=memory.refused,
-        held=state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL),
+        held=held,
         as_of=memory.as_of,
         in_sync_at=memory.in_sync_at,
         last_run=None if last is None else from_microseconds(last.ended),
@@ -51,7 +52,8 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
 def _word(memory: Memory, pending: int) -> Word:
     """Return the state after the last run, or what an audit made of it since."""
     word = memory.word
-    is_behind = pending or memory.is_unsettled  # a run was killed, or other filters were chosen
+    # A run was killed, or other filters were chosen.
+    is_behind = pending or memory.is_unsettled or memory.hole or memory.refused
     return Word.BEHIND if word is Word.IN_SYNC and is_behind else word
 
 

@@ -138,10 +138,7 @@ class SharedBaseline(Baseline):
 
     def _carry_out(self, snapshot: Snapshot, history: History | None, joined: Joined) -> Pulled:
         pull = self._pull
-        through = snapshot.at or 0 if history is None else history.through
-        reaches = history is None or history.reaches
-        if not reaches:
-            through = max(through, pull.memory.through or 0)
+        through, reaches = self._reach(snapshot, history)
         sweeping = self._may_sweep(snapshot, through, reaches=reaches) and (
             self._is_whole(snapshot) or pull.options.delete == "absent"
         )
