@@ -3,14 +3,15 @@
 import re
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from resourcesync.destination.options import PullOptions
+from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.source import naming
 from tests.support.memory_fetcher import Answer
-from tests.support.rewriting import CHANGE_LIST, changed, killed, saved, set_back
+from tests.support.rewriting import CHANGE_LIST, changed, killed, saved, set_back, sliding
 from tests.support.world import BASE, World
 
 _DAY = 86_500
@@ -139,35 +140,26 @@ def test_a_kill_when_a_rewritten_list_was_noticed_puts_the_baseline_off_but_not_
     assert world.in_sync()
 
 
-@pytest.mark.parametrize("writes", range(3, 6))
+@pytest.mark.parametrize("writes", range(3, 7))
+@pytest.mark.parametrize(
+    "options", [{}, {"mode": "baseline"}, {"filters": Filters(exclude=("*.nothing",))}]
+)
 def test_a_baseline_since_changes_were_taken_back_does_not_delete_what_only_they_deleted(
-    world: World, writes: int
+    world: World, writes: int, options: Any
 ) -> None:
-    begin = (world.clock.now() + timedelta(days=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-    def sliding(_: object) -> Answer:
-        """The list tells of the last days, and does not reach back to the Resource List."""
-        body = world.honest(CHANGE_LIST).body.decode()
-        body = re.sub(r'(capability="changelist"[^>]*from=")[^"]*', rf"\g<1>{begin}", body)
-
-        def kept(match: re.Match[str]) -> str:
-            time = re.search(r'datetime="([^"]*)"', match[0])
-            return match[0] if time is not None and time[1] >= begin else ""
-
-        return Answer(body=re.sub(r"<url>.*?</url>", kept, body, flags=re.DOTALL).encode())
-
+    begin = world.clock.now() + timedelta(days=3)
     changed(world, "since.html", text="not in the Resource List")
     world.pull()
     world.clock.advance(seconds=3 * _DAY)
     changed(world, "objects/0001.html", text="some")
     world.pull()
-    world.answers[CHANGE_LIST] = sliding
+    world.answers[CHANGE_LIST] = lambda _: sliding(world, begin)
     changed(world, "objects/0002.html", text="some")
     world.pull()
     before = saved(world)
     world.remove("since.html")
     world.publish()
-    assert killed(world, writes)
+    assert killed(world, writes if options else min(writes, 5), **options)
     set_back(world, before)
     changed(world, "after.html", text="after")
 

@@ -2,9 +2,12 @@
 
 import copy
 import re
+from datetime import datetime
 from functools import partial
+from typing import Any
 
 from tests.support.killing import Dying, Fuse, Killed
+from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
@@ -41,13 +44,26 @@ def set_back(world: World, to: World) -> None:
     world.documents = kept.documents
 
 
-def killed(world: World, writes: int) -> bool:
+def killed(world: World, writes: int, **options: Any) -> bool:
     """Kill a pull after so many writes; return whether it had not come to its end before."""
     world.before = partial(Dying, fuse=Fuse(writes, how=0))
     try:
-        world.pull()
+        world.pull(**options)
     except Killed:
         return True
     finally:
         world.before = lambda port: port
     return False
+
+
+def sliding(world: World, begin: datetime) -> Answer:
+    """A Change List of the last days, which may not reach back to the Resource List."""
+    from_ = begin.strftime("%Y-%m-%dT%H:%M:%SZ")
+    body = world.honest(CHANGE_LIST).body.decode()
+    body = re.sub(r'(capability="changelist"[^>]*from=")[^"]*', rf"\g<1>{from_}", body)
+
+    def kept(match: re.Match[str]) -> str:
+        time = re.search(r'datetime="([^"]*)"', match[0])
+        return match[0] if time is not None and time[1] >= from_ else ""
+
+    return Answer(body=_URL.sub(kept, body).encode())

@@ -158,6 +158,7 @@ class Record:
 
     Attributes:
         listed: The number of the newest change that is listed.
+        base_uri, documents_uri: Where it was published.
         parts: The names of the Resource List's parts, when it has any.
         sitemap: The names of the plain sitemap's parts, when it has any.
         documents: Every document that belongs to it.
@@ -165,6 +166,8 @@ class Record:
     """
 
     listed: int
+    base_uri: str = ""
+    documents_uri: str = ""
     parts: tuple[str, ...] = ()
     sitemap: tuple[str, ...] = ()
     documents: dict[str, Recorded] = field(default_factory=dict)

@@ -155,7 +155,7 @@ class Publisher:
         planned, record = read_plan(self._catalogue), read_record(self._catalogue)
         task = self._task(planned, record, step, now or self._clock.now(), anew=anew)
         first = record is None
-        if record is not None and planned is not None and not self._is_here(planned):
+        if record is not None and planned is not None and not self._is_here(planned, record):
             record = None  # every document is to be written anew, at its new place
         counts: Counter[ChangeKind] = Counter()
         with self._catalogue.snapshot() as snapshot:
@@ -258,11 +258,11 @@ class Publisher:
         offered = [offer.at for offer in standing if offer.at is not None]
         return retain(plan, self._policy, offered, task.moment)
 
-    def _is_here(self, plan: Plan) -> bool:
-        return (plan.base_uri, plan.documents_uri) == (
-            self._naming.base_uri,
-            self._naming.documents_uri,
-        )
+    def _is_here(self, plan: Plan, record: Record) -> bool:
+        """Whether what was published is here; a plan may be of a run that was killed on the way."""
+        base = record.base_uri or plan.base_uri  # an older version recorded neither
+        documents = record.documents_uri or plan.documents_uri
+        return (base, documents) == (self._naming.base_uri, self._naming.documents_uri)
 
     def _new_plan(self, snapshot: Snapshot, number: int) -> Plan:
         """Return a plan that starts with the present state, its numbers at ``number`` or above."""
@@ -301,6 +301,8 @@ class Publisher:
         wanted = {*parts, *pages, *offered.values(), *self._others(plan, offers)}
         return Record(
             listed=plan.open.last,
+            base_uri=plan.base_uri,
+            documents_uri=plan.documents_uri,
             parts=parts,
             sitemap=pages,
             documents={name: known for name, known in shelf.known.items() if name in wanted},
@@ -318,10 +320,12 @@ class Publisher:
     ) -> tuple[tuple[str, ...], dict[Capability, str]]:
         """Write the lists; return the Resource List's parts, and the archives by what they hold.
 
-        Change Lists come before a Resource List that they lead up to: if this run dies between the
-        two, the older one leads to the same. Else nothing would tell how it came to what it has.
+        Change Lists come before a Resource List that they lead up to from the one that is there:
+        if this run dies between the two, that one leads to the same. Else nothing would tell how
+        the new one came to what it has.
         """
-        shape, leads_up = self._policy.change_lists, plan.start < plan.at
+        shape, public = self._policy.change_lists, None if record is None else record.public_at
+        leads_up = plan.start < plan.at and (public is None or plan.start <= public)
         if leads_up:
             change_lists.publish(shelf, plan, snapshot, shape)
         archived = self._archive(plan, shelf)

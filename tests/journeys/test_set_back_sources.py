@@ -1,0 +1,231 @@
+"""A Source is set back to what it was: nobody says that all is well, and nothing is deleted."""
+
+from typing import Any
+
+import pytest
+
+from resourcesync.destination.options import Filters, PullOptions
+from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.status import status_of
+from resourcesync.errors import SourceUnavailableError
+from resourcesync.source.policy import ChangeLists, Policy, Step
+from tests.support.memory_fetcher import Answer
+from tests.support.rewriting import CHANGE_LIST, changed, killed, merged, saved, set_back
+from tests.support.world import BASE, World
+
+_DAY = 86_500
+_HOLDING = DeletionLimit(count=0)
+_GONE = "objects/0003.html"
+_HOT = [f"hot/{number}.html" for number in range(17)]
+"""More resources than the changes that a mirror remembers."""
+
+
+def heated(world: World, text: str) -> None:
+    """Change many resources at once."""
+    for name in _HOT:
+        world.put(name, text)
+    world.publish()
+
+
+def state_of(world: World) -> MirrorState:
+    with world.destination() as destination:
+        state = destination._equipment.state
+        return status_of(str(world.folder), state, running=False).state
+
+
+@pytest.mark.parametrize("shape", [ChangeLists.PER_RUN, ChangeLists.ARCHIVE])
+@pytest.mark.parametrize("held", [False, True])
+def test_closed_lists_alone_that_end_earlier_than_before_are_noticed(
+    world: World, shape: ChangeLists, *, held: bool
+) -> None:
+    world.policy = Policy(change_lists=shape)
+    changed(world, "a.html", text="a")
+    world.pull()
+    before = saved(world)
+    world.remove(_GONE)
+    changed(world, "objects/0001.html", text="taken back")
+    world.pull(max_delete=_HOLDING if held else DeletionLimit())
+    set_back(world, before)
+
+    for _ in range(2):
+        with pytest.raises(SourceUnavailableError, match="an old copy"):
+            world.pull()
+        world.clock.advance(seconds=_DAY)
+    assert (BASE + _GONE in world.files()) is held
+    assert state_of(world) is not MirrorState.IN_SYNC
+    changed(world, "after.html", text="after")
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_what_a_repair_brought_beyond_what_pulls_know_goes_when_it_is_taken_back(
+    world: World,
+) -> None:
+    world.pull()
+    before = saved(world)
+    changed(world, _GONE, text="taken back")
+    with world.destination() as destination:
+        assert destination.repair(None, PullOptions()).state is MirrorState.IN_SYNC
+    assert state_of(world) is MirrorState.IN_SYNC
+    set_back(world, before)
+
+    assert world.pull().mode is Mode.BASELINE
+    assert world.in_sync()
+
+
+def test_a_repair_beyond_what_pulls_know_costs_no_baseline_where_it_stays_so(world: World) -> None:
+    world.pull()
+    for text in ("first", "second"):
+        changed(world, _GONE, text=text)
+        with world.destination() as destination:
+            destination.repair(None, PullOptions())
+    changed(world, "after.html", text="after")
+
+    assert world.pull().mode is Mode.INCREMENTAL
+    assert world.in_sync()
+    with world.destination() as destination:
+        destination.repair(None, PullOptions())
+    assert world.pull().mode is Mode.UNCHANGED
+
+
+def test_a_deletion_that_a_repair_held_is_not_done_once_it_is_taken_back(world: World) -> None:
+    world.pull()
+    before = saved(world)
+    world.remove(_GONE)
+    world.publish()
+    with world.destination() as destination:
+        destination.repair(None, PullOptions(max_delete=_HOLDING), deleting=True)
+    set_back(world, before)
+
+    assert (world.pull().deleted, world.in_sync()) == (0, True)
+
+
+def test_what_an_audit_doubts_is_brought_as_pulls_know_it(world: World) -> None:
+    world.pull()
+    before = saved(world)
+    changed(world, _GONE, text="taken back")
+    next(world.folder.rglob("0003.html")).write_text("rotten!")
+    assert not world.audit(method="hash").in_sync
+    set_back(world, before)
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_a_list_that_was_rewritten_twice_in_a_day_leads_to_a_baseline_when_the_day_is_over(
+    world: World,
+) -> None:
+    heated(world, "0")
+    world.pull()
+    for number in range(2):
+        before = saved(world)
+        changed(world, _GONE, text=f"taken back {number}")
+        heated(world, f"taken back {number}")
+        world.pull()
+        set_back(world, before)
+        world.clock.advance(seconds=120)
+        heated(world, f"after {number}")
+        world.pull()
+    world.clock.advance(seconds=_DAY)
+
+    assert world.pull().mode is Mode.BASELINE
+    assert world.in_sync()
+    heated(world, "later")
+    assert world.pull().mode is Mode.INCREMENTAL
+
+
+@pytest.mark.parametrize("how", ["held", "killed", "lists only"])
+def test_a_deletion_that_waits_is_not_done_from_a_list_that_was_rewritten(
+    world: World, how: str
+) -> None:
+    heated(world, "0")
+    world.answers[CHANGE_LIST] = lambda _: Answer(body=merged(world.honest(CHANGE_LIST).body))
+    for number in range(3):
+        world.pull()
+        heated(world, f"{number}")
+    world.pull()
+    before = saved(world)
+    world.remove(_GONE)
+    world.publish()
+    heated(world, "taken back")
+    if how == "killed":
+        assert killed(world, 6)
+    elif how == "held":  # one baseline this day was enough
+        assert world.pull(max_delete=_HOLDING).mode is Mode.INCREMENTAL
+    else:
+        assert world.pull(lists_only=True).mode is Mode.INCREMENTAL
+    set_back(world, before)
+    world.clock.advance(hours=2)
+    heated(world, "after")
+
+    assert (world.pull().deleted, world.in_sync()) == (0, True)
+
+
+@pytest.mark.parametrize("writes", range(12))
+def test_after_a_kill_nobody_calls_a_mirror_in_sync_that_has_something_to_do(
+    world: World, writes: int
+) -> None:
+    world.pull()
+    told = world.pull().as_of
+    world.remove(_GONE)
+    world.publish()
+    killed(world, writes)
+    with world.destination() as destination:
+        as_of = destination._memory.as_of
+
+    assert state_of(world) is not MirrorState.IN_SYNC or as_of == told or world.in_sync()
+
+
+@pytest.mark.parametrize(
+    "options", [{"mode": "baseline"}, {"filters": Filters(exclude=("*.nothing",))}]
+)
+def test_a_deletion_that_was_signalled_and_held_is_done_after_a_baseline(
+    world: World, options: Any
+) -> None:
+    world.pull(delete="signalled")
+    world.remove(_GONE)
+    world.publish()
+    assert world.pull(delete="signalled", max_delete=_HOLDING).held == 1
+    world.clock.advance(seconds=60)
+    world.publish(Step.REBASE)
+
+    assert world.pull(delete="signalled", **options).deleted == 1
+
+
+def test_without_change_lists_an_older_resource_list_does_not_set_a_mirror_back(
+    world: World,
+) -> None:
+    world.pull()
+    changed(world, "new.html", text="new")
+    as_of = world.pull().as_of
+    world.answers[CHANGE_LIST] = Answer(status=404)
+    address = f"{BASE}resourcesync/capabilitylist.xml"
+    body = world.honest(address).body.decode()
+    start = body.index("<url><loc>" + CHANGE_LIST)
+    end = body.index("</url>", start) + len("</url>")
+    world.answers[address] = Answer(body=(body[:start] + body[end:]).encode())
+
+    report = world.pull(filters=Filters(exclude=("*.nothing",)))
+
+    assert (report.state, report.as_of) == (MirrorState.BEHIND, as_of)
+    assert BASE + "new.html" in world.files()
+    world.publish(Step.REBASE)
+    assert world.pull().state is MirrorState.IN_SYNC
+
+
+def test_a_dry_run_that_meets_rewritten_lists_writes_nothing_down(world: World) -> None:
+    heated(world, "0")
+    world.pull()
+    before = saved(world)
+    heated(world, "taken back")
+    assert killed(world, 3)
+    set_back(world, before)
+    heated(world, "after")
+
+    world.pull(dry_run=True)
+
+    with world.destination() as destination:
+        assert not destination._memory.baseline_due
+        assert not destination._memory.is_passed_over
