@@ -1,0 +1,123 @@
+"""What a Resource List takes the place of, and what a run leaves that cannot write one."""
+
+import copy
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.errors import StorageError
+from resourcesync.source.ledger import Plan, Span, Superseded
+from resourcesync.source.policy import Step, supersede
+from resourcesync.source.publisher import Publisher
+from resourcesync.source.scan import scan
+from tests.support.world import BASE, World
+
+PLAN = Plan(
+    base_uri=BASE,
+    documents_uri=BASE,
+    at=20,
+    number=1,
+    closed=(),
+    open=Span(after=0, last=0, start=0, reached=0),
+    superseded=(Superseded(at=5, since=10), Superseded(at=10, since=20, name="kept.xml")),
+)
+FORMER = Superseded(at=20, since=90, name="own.xml")
+
+
+def test_a_list_that_was_public_is_superseded_by_the_next() -> None:
+    plan = supersede(PLAN, 30, FORMER, None)
+
+    assert (plan.at, plan.superseded) == (30, (*PLAN.superseded, FORMER))
+
+
+def test_a_list_of_the_same_moment_supersedes_nothing() -> None:
+    assert supersede(PLAN, 20, FORMER, None) == PLAN
+
+
+@pytest.mark.parametrize("at", [20, 30])
+def test_the_list_that_still_stands_is_held_once_and_keeps_its_name(at: int) -> None:
+    plan = supersede(PLAN, at, FORMER, 10)
+
+    held = Superseded(at=10, since=90, name="kept.xml")
+    assert (plan.at, plan.superseded) == (at, (PLAN.superseded[0], held))
+    assert supersede(plan, at, FORMER, 10).superseded == plan.superseded
+
+
+def test_a_list_that_was_forgotten_and_still_stands_is_held_again() -> None:
+    assert supersede(PLAN, 20, FORMER, 7).superseded[-1] == Superseded(at=7, since=90)
+
+
+@contextmanager
+def failing(world: World, name: str = "", after: int = 0) -> Iterator[None]:
+    """Let documents of a name, behind so many, find no room."""
+    write, written = world.documents.write, 0
+
+    def full(document: str, *content: Any) -> int:
+        nonlocal written
+        written += name in document
+        if name in document and written > after:
+            raise StorageError("no space is left")
+        return write(document, *content)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.documents, "write", full)
+        yield
+
+
+def time_of(world: World, name: str, which: str) -> str:
+    body = world.honest(f"{BASE}resourcesync/{name}").body.decode()
+    found = re.search(rf' {which}="([^"]*)"', body)
+    assert found is not None
+    return found[1]
+
+
+def test_a_source_that_cannot_begin_anew_goes_on_from_the_list_that_stands(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    world.put("index.txt", "at first")
+    world.publish()
+    before = time_of(world, "resourcelist.xml", "at")
+    steps = [Step.INITIALISE, Step.DUE, Step.DUE]
+    for number, step in enumerate(steps):
+        world.clock.advance(hours=1)
+        world.put("index.txt", f"{number}")
+        with failing(world, "resourcelist"), pytest.raises(StorageError):
+            world.publish(step)
+        assert time_of(world, "resourcelist.xml", "at") == before
+        assert time_of(world, "changelist.xml", "from") <= before, "a mirror could not go on"
+
+    world.publish()
+
+    assert time_of(world, "resourcelist.xml", "at") > before
+
+
+@pytest.mark.parametrize("documents", [0, 1, 3, 8])
+def test_documents_that_moved_lead_to_no_old_place_also_after_a_kill(
+    tmp_path: Path, documents: int
+) -> None:
+    world = World(tmp_path / "mirror", max_entries=3)
+    for number in range(8):
+        world.put(f"{number}.txt", "x")
+        world.publish()
+    scan(world.originals, world.catalogue, world.clock.now())
+    moved = Publisher(
+        world.catalogue,
+        world.documents,
+        base_uri=BASE,
+        documents_uri=f"{BASE}elsewhere/",
+        clock=world.clock,
+        limits=world.limits,
+    )
+    kept = copy.deepcopy(set(world.documents.names()))
+    with failing(world, after=documents), pytest.raises(StorageError):
+        moved.publish()
+
+    moved.publish()
+
+    for name in kept & set(world.documents.names()):
+        opened = world.documents.open(name)
+        assert opened is not None
+        assert b"example/resourcesync/" not in opened.read(), name
