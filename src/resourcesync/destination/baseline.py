@@ -55,6 +55,7 @@ class Baseline:
         self._linked: Spool[Listed] | None = None
         self._listed_at = 0
         self._swept_at: int | None = None
+        self._is_cut = False
 
     def run(
         self, *, gap: bool, known: SeenDocument | None = None, newer: bool = False
@@ -192,9 +193,7 @@ class Baseline:
         self, snapshot: Snapshot, history: History | None, spools: list[Spool[Listed]]
     ) -> Pulled:
         through, reaches = self._reach(snapshot, history)
-        sweeping = self._may_sweep(snapshot, through, reaches=reaches) and (
-            self._is_whole(snapshot) or self._pull.options.delete == "absent"
-        )
+        sweeping = self._sweeps(snapshot, through, reaches=reaches)
         self._swept_at = snapshot.at if sweeping else None
         self._listed_at = through if snapshot.at is None else snapshot.at
         decisions = self._decisions(spools, self._conflict, sweeping=sweeping)
@@ -274,6 +273,13 @@ class Baseline:
                 for fetch, before in zip(group, known, strict=True)
             )
             pull.state.commit(Step(pending=list(rows)))
+
+    def _sweeps(self, snapshot: Snapshot, through: int, *, reaches: bool) -> bool:
+        """Whether what is not listed goes; not so where only a part of all may be listed."""
+        may = self._may_sweep(snapshot, through, reaches=reaches)
+        is_whole = self._is_whole(snapshot) or self._pull.options.delete == "absent"
+        self._is_cut = may and not is_whole
+        return may and is_whole
 
     def _may_sweep(self, snapshot: Snapshot, through: int, *, reaches: bool) -> bool:
         """Whether what is not listed is really gone, and policy lets it go."""
@@ -363,6 +369,7 @@ class Baseline:
             baseline_due=False,
             taken_back=False,
             hole=not self._reach(snapshot, history)[1],
+            cut_list=self._is_cut,
             settled=self._pull.generation,
             passed_over=False,
             listed=through if history is None else history.listed,

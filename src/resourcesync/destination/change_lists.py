@@ -24,7 +24,7 @@ from resourcesync.destination.cursor import (
     check_announced,
     span_of,
 )
-from resourcesync.destination.cut_off import BEYOND, CUT_OFF, CutOff
+from resourcesync.destination.cut_off import CutOff
 from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
 from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.memory import Memory
@@ -46,7 +46,7 @@ from resourcesync.errors import DocumentError, SourceError, SourceUnavailableErr
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import Clock
-from resourcesync.ports.mirror import MirrorState
+from resourcesync.ports.mirror import MirrorState, SeenDocument
 
 _log = logging.getLogger(__name__)
 _REREADS: Final = (0.5, 1.0, 2.0)
@@ -163,7 +163,7 @@ class ChangeListReader:
                 listed=listed,
                 past=tuple(past),
                 last=LastChanges.of_note(None if state is None else state.note(LAST_CHANGES)),
-                cut_off=CutOff(()) if state is None else _cut_off(state),
+                cut_off=CutOff.of_state(state),
             )
             try:
                 reader._read_head(uri, history, state)
@@ -203,8 +203,9 @@ class ChangeListReader:
                 expect(document, Capability.CHANGE_LIST)
             if document.header.is_index or is_archive(document.header):
                 self._read_index(document, history, state)
-                is_last = not (history.is_outdated or grows_unseen(document.header))
-                history.seen += (seen_document(head),) if is_last else ()
+                history.seen += (
+                    () if grows_unseen(document.header) else (_seen_index(head, history),)
+                )
                 return
             span = span_of(uri, document.header)
             note_written_anew(history, [span], state)
@@ -352,9 +353,10 @@ class ChangeListReader:
         )
 
 
-def _cut_off(state: MirrorState) -> CutOff:
-    """Return what is being acted on of lists that T does not tell of yet."""
-    return CutOff.of_notes(state.note(CUT_OFF), state.note(BEYOND))
+def _seen_index(index: FetchedDocument, history: History) -> SeenDocument:
+    """Return what is remembered of an index; of an outdated one nobody may say it is the same."""
+    seen = seen_document(index)
+    return seen._replace(etag="", last_modified="") if history.is_outdated else seen
 
 
 def _was_read(announced: Span, state: MirrorState | None) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 
 from resourcesync.destination.cursor import Prefix
 from resourcesync.model.resources import Change
+from resourcesync.ports.mirror import MirrorState
 
 CUT_OFF: Final = "cut-off-changes"
 """The note of the lists whose news are being written down; empty when all of them are."""
@@ -46,6 +47,11 @@ class CutOff:
             return cls(read for note in notes for read in _NOTED.decode(note or "[]"))
         except msgspec.MsgspecError:
             return cls(_UNPROVEN)
+
+    @classmethod
+    def of_state(cls, state: MirrorState | None) -> "CutOff":
+        """Return what a mirror's memory tells of lists whose news were acted on before T moved."""
+        return cls(()) if state is None else cls.of_notes(state.note(CUT_OFF), state.note(BEYOND))
 
     def begin_list(self, from_: int | None) -> None:
         """Begin with the first change of a list.

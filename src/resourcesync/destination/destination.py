@@ -191,10 +191,14 @@ class Destination:
         return made
 
     def _fill_hole(self, pull: Pull) -> Pulled | None:
-        """Take a newer Resource List if changes are missing; ``None`` when there is none yet."""
+        """Take a newer Resource List if changes are missing; ``None`` when there is none yet.
+
+        One that was cut may be written to its end, and be of the same moment.
+        """
         if not self._memory.hole or pull.found.resource_list is None:
             return None
-        pulled = self._baseline(pull).run(gap=False, known=self._known_list(pull), newer=True)
+        known, newer = self._known_list(pull), not self._memory.is_list_cut
+        pulled = self._baseline(pull).run(gap=False, known=known, newer=newer)
         if pulled is None:
             pull.warn("change-gap", "changes are missing until the Source's next Resource List")
         return pulled

@@ -227,8 +227,13 @@ class Memory:
 
     @property
     def hole(self) -> bool:
-        """Whether changes are missing that only a newer Resource List can make up for."""
-        return self._state.note("hole") == "1"
+        """Whether something is not known that only another Resource List can make up for."""
+        return self._state.note("hole") == "1" or self.is_list_cut
+
+    @property
+    def is_list_cut(self) -> bool:
+        """Whether the last Resource List was of the same moment as one that had more entries."""
+        return self._state.note("cut-list") == "1"
 
     @property
     def stale_since(self) -> int | None:

@@ -139,9 +139,7 @@ class SharedBaseline(Baseline):
     def _carry_out(self, snapshot: Snapshot, history: History | None, joined: Joined) -> Pulled:
         pull = self._pull
         through, reaches = self._reach(snapshot, history)
-        sweeping = self._may_sweep(snapshot, through, reaches=reaches) and (
-            self._is_whole(snapshot) or pull.options.delete == "absent"
-        )
+        sweeping = self._sweeps(snapshot, through, reaches=reaches)
         self._swept_at = snapshot.at if sweeping else None
         self._listed_at = through if snapshot.at is None else snapshot.at
         pulled = self._planned(joined, sweeping=sweeping)
