@@ -38,7 +38,12 @@ from resourcesync.destination.resource_lists import (
     parts_of,
     seen_document,
 )
-from resourcesync.destination.seen_lists import check_begins_no_earlier, note_written_anew, seen_of
+from resourcesync.destination.seen_lists import (
+    check_begins_no_earlier,
+    note_written_anew,
+    seen_index,
+    seen_of,
+)
 from resourcesync.destination.selection import Selection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reading import Document
@@ -46,7 +51,7 @@ from resourcesync.errors import DocumentError, SourceError, SourceUnavailableErr
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import Clock
-from resourcesync.ports.mirror import MirrorState, SeenDocument
+from resourcesync.ports.mirror import MirrorState
 
 _log = logging.getLogger(__name__)
 _REREADS: Final = (0.5, 1.0, 2.0)
@@ -204,7 +209,7 @@ class ChangeListReader:
             if document.header.is_index or is_archive(document.header):
                 self._read_index(document, history, state)
                 history.seen += (
-                    () if grows_unseen(document.header) else (_seen_index(head, history),)
+                    () if grows_unseen(document.header) else (seen_index(head, history),)
                 )
                 return
             span = span_of(uri, document.header)
@@ -351,12 +356,6 @@ class ChangeListReader:
         NewChanges(fetched, span, history, selection=self._selection, now=now, ended=ended).take(
             seen
         )
-
-
-def _seen_index(index: FetchedDocument, history: History) -> SeenDocument:
-    """Return what is remembered of an index; of an outdated one nobody may say it is the same."""
-    seen = seen_document(index)
-    return seen._replace(etag="", last_modified="") if history.is_outdated else seen
 
 
 def _was_read(announced: Span, state: MirrorState | None) -> bool:

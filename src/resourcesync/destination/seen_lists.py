@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from resourcesync.destination.cursor import OLD_COPY, Prefix, Span, displaced, dropped, overtaking
 from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
 from resourcesync.destination.last_changes import LastChanges
+from resourcesync.destination.resource_lists import seen_document
+from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.reading import Document
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.resources import Change
@@ -24,6 +26,12 @@ def seen_of(head: str, span: Span, state: MirrorState) -> SeenDocument | None:
         return known
     places = (head, state.note(open_list_key(head)) or head)
     return next(filter(None, (state.document(it, span.from_) for it in places)), None)
+
+
+def seen_index(index: FetchedDocument, history: History) -> SeenDocument:
+    """Return what is remembered of an index; of an outdated one nobody may say it is the same."""
+    seen = seen_document(index)
+    return seen._replace(etag="", last_modified="") if history.is_outdated else seen
 
 
 def note_written_anew(history: History, spans: Sequence[Span], state: MirrorState | None) -> None:
