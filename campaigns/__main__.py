@@ -31,6 +31,7 @@ NAMES: Final = (
     "large",
     "latency",
     "lists",
+    "lives",
     "oai",
     "power",
     "push",

@@ -348,12 +348,7 @@ class Campaign(Rotting):
 
     def heal(self) -> None:
         """The network is honest, the Source quiet, and time passes: all must be well soon."""
-        for uri in self.tampered:
-            path = self.folder / uri.removeprefix(BASE)
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            elif path.is_symlink() or path.is_file():
-                path.unlink()
+        self._untamper()
         for _ in range(2):
             self.clock.advance(hours=2.5)
             self.put("tick.txt", f"{self.clock.now()}")
@@ -371,3 +366,11 @@ class Campaign(Rotting):
         assert report is not None, "the last pull failed"
         self.assert_in_sync()
         assert report.state is MirrorState.IN_SYNC, report
+
+    def _untamper(self) -> None:
+        for uri in self.tampered:
+            path = self.folder / uri.removeprefix(BASE)
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path.is_symlink() or path.is_file():
+                path.unlink()

@@ -24,9 +24,7 @@ from resourcesync.destination.cursor import (
     check_announced,
     span_of,
 )
-from resourcesync.destination.cut_off import CutOff
-from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
-from resourcesync.destination.last_changes import LastChanges
+from resourcesync.destination.history import History, new_history, open_list_key
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.new_changes import NewChanges
 from resourcesync.destination.ordering import Spool
@@ -159,17 +157,8 @@ class ChangeListReader:
         listed = _listed(state, since)
         while True:
             mark = self._selection.refusals.mark()
-            history = History(
-                head=uri,
-                spool=self._new_spool(),
-                known=since,
-                since=listed,
-                through=since,
-                listed=listed,
-                past=tuple(past),
-                last=LastChanges.of_note(None if state is None else state.note(LAST_CHANGES)),
-                cut_off=CutOff.of_state(state),
-            )
+            spool = self._new_spool()
+            history = new_history(uri, spool, since=since, listed=listed, past=past, state=state)
             try:
                 reader._read_head(uri, history, state)
             except BaseException as error:
@@ -305,9 +294,8 @@ class ChangeListReader:
     ) -> None:
         lists = chain(spans, history.since)
         history.reaches = lists.reaches
-        told: dict[str, Span] = {}
-        end: int | None = None
-        first = True
+        told: dict[str, Span] = {}  # an index need not tell when its lists begin
+        end, first = None, True
         for announced in lists.lists:
             if not history.is_of_dump and _was_read(announced, state):
                 first, end = False, announced.until
@@ -329,7 +317,6 @@ class ChangeListReader:
                 history.open_list = span.uri
         if lists.is_whole and not history.reaches:
             history.reaches = history.last.are_found(lists.lists[0].from_)
-        # An index need not tell when its lists begin.
         note_written_anew(history, [told.get(it.uri, it) for it in spans], state)
 
     def _take(

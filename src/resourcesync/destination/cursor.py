@@ -154,12 +154,14 @@ class Latest:
 
     Attributes:
         own: The latest time that a change has of its own; ``None`` when none has.
+        is_ahead: Whether a resource was modified after its change, as both clocks tell.
     """
 
     def __init__(self, since: int, now: int) -> None:
         self._since = since
         self._now = now
         self.own: int | None = None
+        self.is_ahead = False
         self._borrowed = since
 
     def add(self, change: Change) -> None:
@@ -171,6 +173,8 @@ class Latest:
             return
         if has_own_time(change):
             self.own = max(self.own or self._since, time)
+            modified = known_microseconds(change.resource.lastmod)
+            self.is_ahead |= modified is not None and modified > time + OVERLAP
         else:
             self._borrowed = max(self._borrowed, min(time, max(self._since, self._now)))
 

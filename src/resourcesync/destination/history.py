@@ -1,5 +1,6 @@
 """What was read of a Source's changes (§12)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,7 +13,7 @@ from resourcesync.errors import RollbackError, SourceUnavailableError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.ports.mirror import SeenDocument
+from resourcesync.ports.mirror import MirrorState, SeenDocument
 
 LAST_CHANGES: Final = "last-changes"
 """The note of the changes that were read last."""
@@ -47,6 +48,8 @@ class History:
         last: The changes that were read last.
         news: The lists that told of something new.
         cut_off: Those of a reading that was not written down to its end.
+        is_ahead: Whether the clock of the resources is ahead of that of the lists: then it never
+            says how far they tell.
         unchanged: Whether the Source said that nothing is new.
         dialect: How the last list is written.
     """
@@ -72,6 +75,7 @@ class History:
     last: LastChanges = field(default_factory=lambda: LastChanges({}))
     news: list[Read] = field(default_factory=list)
     cut_off: CutOff = field(default_factory=lambda: CutOff(()))
+    is_ahead: bool = False
     unchanged: bool = False
     dialect: Dialect | None = None
 
@@ -79,6 +83,44 @@ class History:
         """Take note of a change of the lists, new or not."""
         self.last.add(change)
         self.cut_off.add(change)
+
+
+AHEAD: Final = "clock-ahead"
+"""The note of whether the clock of the resources is ahead of that of the lists."""
+
+
+def new_history(
+    head: str,
+    spool: Spool[Listed],
+    *,
+    since: int,
+    listed: int,
+    past: Iterable[Span],
+    state: MirrorState | None,
+) -> History:
+    """Return what is known of changes before anything is read.
+
+    Args:
+        head: The Change List or its index.
+        spool: Takes what is new; empty.
+        since: T: everything up to here is known, microseconds.
+        listed: What the clock of the lists says of it.
+        past: Lists of the past that are read too.
+        state: What is known of the lists; ``None`` when all is read anew.
+    """
+    noted = (lambda _: None) if state is None else state.note
+    return History(
+        head=head,
+        spool=spool,
+        known=since,
+        since=listed,
+        through=since,
+        listed=listed,
+        past=tuple(past),
+        last=LastChanges.of_note(noted(LAST_CHANGES)),
+        cut_off=CutOff.of_state(state),
+        is_ahead=noted(AHEAD) == "1",
+    )
 
 
 def open_list_key(head: str) -> str:

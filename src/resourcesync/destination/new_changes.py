@@ -89,7 +89,8 @@ class NewChanges:
             # What is missing lies before this list; from its start on we know everything.
             history.through = advance(history.through, until=span.from_, last=None, now=now)
         self._advance_listed()
-        last = self._latest.moment
+        history.is_ahead |= self._latest.is_ahead
+        last = self._latest.own if history.is_ahead else self._latest.moment
         history.through = advance(history.through, until=span.until, last=last, now=now)
         history.dialect = document.dialect
         is_news = history.changes > before

@@ -13,7 +13,7 @@ from resourcesync.destination.change_lists import ChangeListReader
 from resourcesync.destination.cursor import is_believed
 from resourcesync.destination.cut_off import BEYOND, CUT_OFF, CutOff, note_of
 from resourcesync.destination.deletion import Swept
-from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
+from resourcesync.destination.history import AHEAD, LAST_CHANGES, History, open_list_key
 from resourcesync.destination.landing import Tally, TransferPolicy
 from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, PullOptions
@@ -231,7 +231,8 @@ class Pull:
         if history is None or self.found.change_list is None:
             return done
         open_list = open_list_key(self.found.change_list)
-        return {open_list: history.open_list, LAST_CHANGES: history.last.note(), **done}
+        told = {LAST_CHANGES: history.last.note(), AHEAD: str(int(history.is_ahead))}
+        return {open_list: history.open_list, **told, **done}
 
     def remember_refused(self, *, add: bool) -> None:
         """Remember the entries that cannot be used: those of this run, or these too."""

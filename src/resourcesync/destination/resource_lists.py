@@ -72,13 +72,16 @@ class ResourceListReader:
         Args:
             uri: Its address.
             spool: Takes the rows.
-            known: What is known of it; then ``None`` is returned when it did not change.
+            known: What is known of it; then ``None`` is returned when it did not change. Else
+                it is asked for past all caches: nothing tells whether a copy of it is one from
+                before the Source was set back. Parts must fit their index.
 
         Raises:
             SourceError: A document could not be had.
             DocumentError: A document cannot be used.
         """
-        fetched = self._documents.get(
+        documents = self._documents if known else self._documents.past_caches()
+        fetched = documents.get(
             uri,
             etag=known.etag if known else "",
             last_modified=known.last_modified if known else "",

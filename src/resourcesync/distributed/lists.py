@@ -62,7 +62,10 @@ class Lists:
             EngineError: The workers cannot read.
         """
         equipment = self._pull.equipment
-        fetched = DocumentFetcher(equipment.fetcher, equipment.scratch).get(
+        documents = DocumentFetcher(
+            equipment.fetcher, equipment.scratch, uncached=known is None
+        )  # a copy of a cache may be from before the Source was set back
+        fetched = documents.get(
             uri,
             etag=known.etag if known else "",
             last_modified=known.last_modified if known else "",
