@@ -215,6 +215,39 @@ def test_without_change_lists_an_older_resource_list_does_not_set_a_mirror_back(
     assert world.pull().state is MirrorState.IN_SYNC
 
 
+def test_a_resource_list_of_the_same_moment_that_was_cut_is_told_and_asked_for_again(
+    world: World,
+) -> None:
+    address = f"{BASE}resourcesync/resourcelist.xml"
+    world.pull()
+    whole = world.honest(address).body
+    last = whole.rindex(b"<url>")
+    world.answers[address] = Answer(body=whole[:last] + b"</urlset>")
+
+    for _ in range(2):
+        report = world.pull(filters=Filters(exclude=("*.nothing",)))
+        assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
+        assert state_of(world) is MirrorState.BEHIND
+    assert world.told("warning")[-1]["code"] == "cut-list"
+    assert world.in_sync()
+    del world.answers[address]
+
+    assert world.pull().state is MirrorState.IN_SYNC
+
+
+def test_a_cached_resource_list_of_what_was_taken_back_is_not_begun_with(world: World) -> None:
+    address = f"{BASE}resourcesync/resourcelist.xml"
+    before = saved(world)
+    changed(world, "taken-back.html", text="taken back")
+    world.publish(Step.REBASE)
+    old = world.honest(address)
+    set_back(world, before)
+    world.answers[address] = lambda it: world.honest(address) if it.uncached else old
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
 def test_a_dry_run_that_meets_rewritten_lists_writes_nothing_down(world: World) -> None:
     heated(world, "0")
     world.pull()

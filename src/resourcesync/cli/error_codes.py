@@ -125,6 +125,7 @@ warning
   clock-skew         Our clock and the Source's do not agree.
   no-time            A list does not tell its time, so each pull takes the whole list.
   change-gap         The Change Lists do not reach back; a newer Resource List makes up for it.
+  cut-list           A Resource List of the same moment had more entries: nothing goes by this one.
   lists-moved        The Source's lists are not where they were; they are looked for anew.
   log-lost           The log of another system cannot be gone on with: all is read again.
   memory-restored    A mirror without a memory here begins with the copy in its store.

@@ -28,7 +28,7 @@ from resourcesync.destination.plan import (
     decide,
     forgotten,
 )
-from resourcesync.destination.pulling import Pull, Pulled, no_time_told
+from resourcesync.destination.pulling import CUT_LIST, NO_CHANGES, Pull, Pulled, no_time_told
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.resource_lists import Snapshot
 from resourcesync.destination.reviewing import Noted
@@ -192,10 +192,7 @@ class Baseline:
     def _bring_in_step(
         self, snapshot: Snapshot, history: History | None, spools: list[Spool[Listed]]
     ) -> Pulled:
-        through, reaches = self._reach(snapshot, history)
-        sweeping = self._sweeps(snapshot, through, reaches=reaches)
-        self._swept_at = snapshot.at if sweeping else None
-        self._listed_at = through if snapshot.at is None else snapshot.at
+        through, sweeping = self._judge(snapshot, history)
         decisions = self._decisions(spools, self._conflict, sweeping=sweeping)
         plan, kept, unsure = self._plan(decisions)
         pulled = Pulled(mode=Mode.BASELINE, plan=plan, unlisted=kept)
@@ -274,12 +271,19 @@ class Baseline:
             )
             pull.state.commit(Step(pending=list(rows)))
 
-    def _sweeps(self, snapshot: Snapshot, through: int, *, reaches: bool) -> bool:
-        """Whether what is not listed goes; not so where only a part of all may be listed."""
+    def _judge(self, snapshot: Snapshot, history: History | None) -> tuple[int, bool]:
+        """Return up to when the lists tell, and whether what they do not list goes."""
+        through, reaches = self._reach(snapshot, history)
         may = self._may_sweep(snapshot, through, reaches=reaches)
         is_whole = self._is_whole(snapshot) or self._pull.options.delete == "absent"
-        self._is_cut = may and not is_whole
-        return may and is_whole
+        self._is_cut, sweeping = may and not is_whole, may and is_whole
+        if self._is_cut:
+            self._pull.warn("cut-list", CUT_LIST)
+        elif history is None and not reaches:
+            self._pull.warn("change-gap", NO_CHANGES)
+        self._swept_at = snapshot.at if sweeping else None
+        self._listed_at = through if snapshot.at is None else snapshot.at
+        return through, sweeping
 
     def _may_sweep(self, snapshot: Snapshot, through: int, *, reaches: bool) -> bool:
         """Whether what is not listed is really gone, and policy lets it go."""

@@ -16,7 +16,7 @@ from resourcesync.destination.memory import Identity, KeptAudit, Memory
 from resourcesync.destination.options import Equipment, Filters, PullOptions, Ways
 from resourcesync.destination.patch_links import Largest
 from resourcesync.destination.plan import ABSENT
-from resourcesync.destination.pulling import Pull, Pulled
+from resourcesync.destination.pulling import CUT_LIST, Pull, Pulled
 from resourcesync.destination.reports import AuditReport, Finding, Mode, Plan, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.runs import Run, new_run
@@ -197,10 +197,11 @@ class Destination:
         """
         if not self._memory.hole or pull.found.resource_list is None:
             return None
-        known, newer = self._known_list(pull), not self._memory.is_list_cut
-        pulled = self._baseline(pull).run(gap=False, known=known, newer=newer)
+        known, is_cut = self._known_list(pull), self._memory.is_list_cut
+        pulled = self._baseline(pull).run(gap=False, known=known, newer=not is_cut)
         if pulled is None:
-            pull.warn("change-gap", "changes are missing until the Source's next Resource List")
+            missing = "changes are missing until the Source's next Resource List"
+            pull.warn("cut-list" if is_cut else "change-gap", CUT_LIST if is_cut else missing)
         return pulled
 
     def _ask_list_again(self, pull: Pull) -> Pulled | None:

@@ -32,6 +32,14 @@ from resourcesync.ports.mirror import Copy, MirrorState, Pending, SeenDocument, 
 
 _log = logging.getLogger(__name__)
 _NO_TIME: Final = "no-time told"
+CUT_LIST: Final = (
+    "the Resource List is of the same moment as one that had more entries: what it does not list"
+    " any more stays until there is another"
+)
+NO_CHANGES: Final = (
+    "the Source offers no Change Lists any more, and its Resource List is older than what is here:"
+    " what changed since comes with the next one"
+)
 
 
 @dataclass(slots=True, kw_only=True)

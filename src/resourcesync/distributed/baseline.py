@@ -138,10 +138,7 @@ class SharedBaseline(Baseline):
 
     def _carry_out(self, snapshot: Snapshot, history: History | None, joined: Joined) -> Pulled:
         pull = self._pull
-        through, reaches = self._reach(snapshot, history)
-        sweeping = self._sweeps(snapshot, through, reaches=reaches)
-        self._swept_at = snapshot.at if sweeping else None
-        self._listed_at = through if snapshot.at is None else snapshot.at
+        through, sweeping = self._judge(snapshot, history)
         pulled = self._planned(joined, sweeping=sweeping)
         if pull.options.dry_run:
             return pulled
