@@ -65,7 +65,12 @@ class ResourceListReader:
         self._packages = packages
 
     def read(
-        self, uri: str, spool: Spool[Listed], known: SeenDocument | None = None
+        self,
+        uri: str,
+        spool: Spool[Listed],
+        known: SeenDocument | None = None,
+        *,
+        is_part: bool = False,
     ) -> Snapshot | None:
         """Read a Resource List, its index, or a plain sitemap, into the spool (§10).
 
@@ -74,13 +79,14 @@ class ResourceListReader:
             spool: Takes the rows.
             known: What is known of it; then ``None`` is returned when it did not change. Else
                 it is asked for past all caches: nothing tells whether a copy of it is one from
-                before the Source was set back. Parts must fit their index.
+                before the Source was set back.
+            is_part: Whether it is a part of a list, which must fit its index: that is enough.
 
         Raises:
             SourceError: A document could not be had.
             DocumentError: A document cannot be used.
         """
-        documents = self._documents if known else self._documents.past_caches()
+        documents = self._documents if known or is_part else self._documents.past_caches()
         fetched = documents.get(
             uri,
             etag=known.etag if known else "",

@@ -98,7 +98,7 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
     documents = DocumentFetcher(tools.fetcher, tools.scratch)
     spool: Spool[Listed] = Spool(key=attrgetter("uri"), dump=_dump, load=_load, spill=tools.scratch)
     with closing(spool):
-        snapshot = ResourceListReader(documents, selection).read(unit.uri, spool)
+        snapshot = ResourceListReader(documents, selection).read(unit.uri, spool, is_part=True)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         if not snapshot.seen:
             raise UnexpectedDocumentError(
