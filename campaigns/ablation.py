@@ -247,8 +247,6 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
 
 RARE: Final = {
     "a list that may have been written anew accounts for what was read": world_of(42133),
-    "a baseline reads the Change Lists past all caches": world_of(66885),
-    "the clock of the lists is asked": scenario_of(10163),
 }
 """Rules that few worlds need, each with one that does, which is lived first."""
 
@@ -257,6 +255,9 @@ HELD: Final = {
     "a time that may be the resource's has no say": "two_clocks",
     "lists from before are noticed also where nothing was listed": "pulling_rewritten_lists",
     "what a killed pull had begun is held against the lists": "taken_back_after_a_kill",
+    "what was taken back is put right at once": "pulling_rewritten_lists",
+    "a baseline reads the Change Lists past all caches": "pulling_rewritten_lists",
+    "the clock of the lists is asked": "times_of_changes",
 }
 """Rules that hardly any world needs, each with the tests of the lives that do."""
 
