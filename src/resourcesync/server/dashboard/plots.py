@@ -264,10 +264,7 @@ def days_between(since: datetime, until: datetime) -> list[tuple[datetime, str]]
         return [(it, it.strftime("%a %d" if it == _midnight(it) else form)) for it in times]
     count = (until - since).days + 2
     every = max(1, ceil(count / _MOST_LABELS))
-    if count <= _MOST_LABELS:
-        form = "%a %d"
-    else:
-        form = "%d %b" if count <= _YEAR else "%b %Y"
+    form = "%a %d" if count <= _MOST_LABELS else "%d %b" if count <= _YEAR else "%b %Y"
     days = [first + _DAY * number for number in range(1, count)]
     return [(it, it.strftime(form)) for it in days[::every] if since <= it < until]
 
