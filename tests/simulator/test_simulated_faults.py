@@ -89,7 +89,7 @@ def test_a_source_can_be_set_back_twice_also_to_moments_before_the_first_time() 
     assert (measured.lies, measured.outcome) == (0, "converged")
 
 
-@pytest.mark.parametrize("seed", [30001, 30012, 42133, 56504, 62229, 66885])
+@pytest.mark.parametrize("seed", [30001, 30012, 42133, 56504, 62229, 66885, 103040])
 def test_with_all_faults_at_once_both_sides_end_in_step(seed: int) -> None:
     scenario = world_of(seed)
 

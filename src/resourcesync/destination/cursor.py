@@ -227,8 +227,9 @@ def displaced(
 def dropped(spans: Sequence[Span], known: Iterable[SeenDocument]) -> str:
     """Return the newest list that was processed, where only older ones are left; empty for none.
 
-    Old lists are dropped, the newest one is not, unless others go on from its end: a Source all of
-    whose lists are closed, and end earlier, may have been set back.
+    Old lists are dropped, the newest one is not, unless others go on from its end, or from its
+    beginning while it was open: where all lists are closed, and end earlier, one is left out, or
+    the Source was set back.
 
     Args:
         spans: The lists that there are.
@@ -237,8 +238,8 @@ def dropped(spans: Sequence[Span], known: Iterable[SeenDocument]) -> str:
     ends = [0 if it.until is None else it.until for it in spans]
     if any(it.until is None for it in spans):
         return ""
-    newest = max((it for it in known if it.until), key=lambda it: it.until or 0, default=None)
-    if newest is None or max(ends, default=0) >= (newest.until or 0):
+    newest = max(known, key=lambda it: it.until or it.from_, default=None)
+    if newest is None or max(ends, default=0) >= (newest.until or newest.from_):
         return ""
     return newest.uri
 

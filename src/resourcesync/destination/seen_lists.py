@@ -41,6 +41,9 @@ def note_written_anew(history: History, spans: Sequence[Span], state: MirrorStat
         history: Takes it.
         spans: The lists that there are.
         state: What is known of lists.
+
+    Raises:
+        SourceUnavailableError: All of them end before what was read: an old copy.
     """
     if state is None:
         return
@@ -49,11 +52,15 @@ def note_written_anew(history: History, spans: Sequence[Span], state: MirrorStat
     known = [*filter(None, map(state.document, uris)), *state.closed_documents(1)]
     newest = LastChanges.of_note(state.note(LAST_CHANGES)).newest
     history.displaced = displaced(spans, known, newest)
-    history.doubted = (
-        overtaking(spans, known, newest)
-        or displaced(spans, known, newest, margin=0)
-        or dropped(spans, known)
-    )
+    history.doubted = overtaking(spans, known, newest) or displaced(spans, known, newest, margin=0)
+    if missing := dropped(spans, known):
+        raise SourceUnavailableError(
+            "the Change Lists end before what was read of them (an old copy)",
+            uri=missing,
+            evidence=(("kept", "nothing was changed"),),
+            code="stale-copy",
+            hint=OLD_COPY,
+        )
 
 
 def check_begins_no_earlier(span: Span, newest: SeenDocument | None) -> None:
