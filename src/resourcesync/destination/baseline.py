@@ -55,7 +55,7 @@ class Baseline:
         self._linked: Spool[Listed] | None = None
         self._listed_at = 0
         self._swept_at: int | None = None
-        self._is_cut = False
+        self._is_cut = self._has_hole = False
 
     def run(
         self, *, gap: bool, known: SeenDocument | None = None, newer: bool = False
@@ -179,12 +179,11 @@ class Baseline:
 
         Without Change Lists a Resource List from before T does not tell what became of it since.
         """
-        known = self._pull.memory.through or 0
+        known, at = self._pull.memory.through or 0, snapshot.at or 0
+        if history is not None and history.reaches:
+            return history.through, True
         if history is not None:
-            return (
-                history.through if history.reaches else max(history.through, known)
-            ), history.reaches
-        at = snapshot.at or 0
+            return max(history.through, known), False
         if snapshot.at is None or at >= known or self._pull.options.mode == "baseline":
             return at, True
         return known, False
@@ -277,6 +276,7 @@ class Baseline:
         may = self._may_sweep(snapshot, through, reaches=reaches)
         is_whole = self._is_whole(snapshot) or self._pull.options.delete == "absent"
         self._is_cut, sweeping = may and not is_whole, may and is_whole
+        self._has_hole = not reaches
         if self._is_cut:
             self._pull.warn("cut-list", CUT_LIST)
         elif history is None and not reaches:
@@ -372,7 +372,7 @@ class Baseline:
             stale_since=0,
             baseline_due=False,
             taken_back=False,
-            hole=not self._reach(snapshot, history)[1],
+            hole=self._has_hole,
             cut_list=self._is_cut,
             settled=self._pull.generation,
             passed_over=False,

@@ -235,13 +235,11 @@ def dropped(spans: Sequence[Span], known: Iterable[SeenDocument]) -> str:
         spans: The lists that there are.
         known: Lists that were processed.
     """
-    ends = [0 if it.until is None else it.until for it in spans]
-    if any(it.until is None for it in spans):
-        return ""
+    ends = [it.until for it in spans if it.until is not None]
     newest = max(known, key=lambda it: it.until or it.from_, default=None)
-    if newest is None or max(ends, default=0) >= (newest.until or newest.from_):
+    if newest is None or len(ends) < len(spans):  # one is open
         return ""
-    return newest.uri
+    return newest.uri if max(ends, default=0) < (newest.until or newest.from_) else ""
 
 
 def overtaking(spans: Sequence[Span], known: Iterable[SeenDocument], newest: int | None) -> str:

@@ -70,15 +70,15 @@ def sweep(
         rows = state.pending(Task.DELETE)
         return (row for row in rows if generation in (None, row.generation))
 
-    waiting = sum(1 for _ in meant())
-    if not waiting:
-        return Swept()
-
     def is_confirmed(row: Pending) -> bool:
         word = listed_at if row.reason == ABSENT else at
         return word is not None and row.first <= hour_ago and row.first_at < word
 
-    confirmed = sum(map(is_confirmed, meant()))
+    confirmed = waiting = 0
+    for waiting, row in enumerate(meant(), 1):  # noqa: B007 - how many there are
+        confirmed += is_confirmed(row)
+    if not waiting:
+        return Swept()
     all_allowed = limit.allows(waiting - confirmed, state.count())
     swept = Swept(held=0 if all_allowed else waiting - confirmed)
     equipment.check_folder()

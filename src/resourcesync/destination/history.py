@@ -17,6 +17,8 @@ from resourcesync.ports.mirror import MirrorState, SeenDocument
 
 LAST_CHANGES: Final = "last-changes"
 """The note of the changes that were read last."""
+AHEAD: Final = "clock-ahead"
+"""The note of whether the clock of the resources is ahead of that of the lists."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,10 +85,6 @@ class History:
         """Take note of a change of the lists, new or not."""
         self.last.add(change)
         self.cut_off.add(change)
-
-
-AHEAD: Final = "clock-ahead"
-"""The note of whether the clock of the resources is ahead of that of the lists."""
 
 
 def new_history(

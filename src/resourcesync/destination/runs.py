@@ -63,10 +63,12 @@ class Run:
         row = RunRow(
             run=self.id, started=began, ended=ended, mode=mode, outcome=outcome, counts=counts
         )
-        if word is not Word.IN_SYNC:  # killed between the two, nobody may call it in sync
+        if word is Word.IN_SYNC:
+            state.add_run(row)
+            Memory(state).write(word=word, in_sync_at=in_sync_at)
+        else:  # killed between the two, nobody may call it in sync
             Memory(state).write(word=word)
-        state.add_run(row)
-        Memory(state).write(word=word, in_sync_at=in_sync_at)
+            state.add_run(row)
 
 
 def failed_run(error: BaseException) -> FailedRun:
