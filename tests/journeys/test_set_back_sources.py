@@ -11,21 +11,12 @@ from resourcesync.destination.status import status_of
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from resourcesync.source.policy import ChangeLists, Policy, Step
 from tests.support.memory_fetcher import Answer
-from tests.support.rewriting import CHANGE_LIST, changed, killed, merged, saved, set_back
+from tests.support.rewriting import CHANGE_LIST, changed, heated, killed, merged, saved, set_back
 from tests.support.world import BASE, World
 
 _DAY = 86_500
 _HOLDING = DeletionLimit(count=0)
 _GONE = "objects/0003.html"
-_HOT = [f"hot/{number}.html" for number in range(17)]
-"""More resources than the changes that a mirror remembers."""
-
-
-def heated(world: World, text: str) -> None:
-    """Change many resources at once."""
-    for name in _HOT:
-        world.put(name, text)
-    world.publish()
 
 
 def state_of(world: World) -> MirrorState:

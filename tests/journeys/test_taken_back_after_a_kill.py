@@ -11,19 +11,19 @@ from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.source import naming
 from tests.support.memory_fetcher import Answer
-from tests.support.rewriting import CHANGE_LIST, changed, killed, saved, set_back, sliding
+from tests.support.rewriting import CHANGE_LIST, changed, heated, killed, saved, set_back, sliding
 from tests.support.world import BASE, World
 
 _DAY = 86_500
-_HOT = [f"hot/{number}.html" for number in range(17)]
-"""More resources than the changes that a mirror remembers."""
 
 
-def heated(world: World, text: str) -> None:
-    """Change many resources at once."""
-    for name in _HOT:
-        world.put(name, text)
+def deletion_taken_back(world: World, writes: int) -> None:
+    """The Source deletes a resource, a pull is killed while it writes that down, and it is back."""
+    before = saved(world)
+    world.remove("objects/0003.html")
     world.publish()
+    assert killed(world, writes)
+    set_back(world, before)
 
 
 @pytest.mark.parametrize("writes", range(6))
@@ -85,11 +85,7 @@ def test_it_is_not_done_either_where_changes_tell_no_times(
     world.answers[CHANGE_LIST] = untimed
     changed(world, "objects/0003.html", "objects/0002.html", text="first")
     world.pull()
-    before = saved(world)
-    world.remove("objects/0003.html")
-    world.publish()
-    assert killed(world, writes)
-    set_back(world, before)
+    deletion_taken_back(world, writes)
     changed(world, "after.html", text="after")
 
     assert world.pull().state is MirrorState.IN_SYNC
@@ -172,11 +168,7 @@ def test_a_baseline_since_changes_were_taken_back_does_not_delete_what_only_they
 @pytest.mark.parametrize("writes", range(3, 6))
 def test_a_repair_deletes_nothing_but_what_it_found_unlisted(world: World, writes: int) -> None:
     world.pull()
-    before = saved(world)
-    world.remove("objects/0003.html")
-    world.publish()
-    assert killed(world, writes)
-    set_back(world, before)
+    deletion_taken_back(world, writes)
     world.remove("objects/0001.html")
     world.publish()
 
@@ -195,11 +187,7 @@ def test_it_is_not_done_either_where_no_change_list_is_offered_any_more(
     world: World, writes: int
 ) -> None:
     world.pull()
-    before = saved(world)
-    world.remove("objects/0003.html")
-    world.publish()
-    assert killed(world, writes)
-    set_back(world, before)
+    deletion_taken_back(world, writes)
     address = BASE + naming.CAPABILITY_LIST
     body = world.honest(address).body.decode()
     world.answers[address] = Answer(

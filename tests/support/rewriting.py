@@ -13,6 +13,8 @@ from tests.support.world import BASE, World
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 _URL = re.compile(r"<url>.*?</url>", re.DOTALL)
 _LOC = re.compile(r"<loc>(.*?)</loc>")
+_HOT = [f"hot/{number}.html" for number in range(17)]
+"""More resources than the changes that a mirror remembers."""
 
 
 def merged(body: bytes) -> bytes:
@@ -28,6 +30,13 @@ def changed(world: World, *names: str, text: str) -> None:
     for name in names:
         world.put(name, text)
         world.publish()
+
+
+def heated(world: World, text: str) -> None:
+    """Change many resources at once."""
+    for name in _HOT:
+        world.put(name, text)
+    world.publish()
 
 
 def saved(world: World) -> World:
