@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
+from resourcesync.errors import ResourceSyncError
 from tests.support.preloaded import in_memory
 from tests.support.regretting import live_regretting
 
@@ -32,7 +33,7 @@ def _live(folder: Path, seed: int) -> str:
     home = folder / f"{seed}"
     try:
         live_regretting(home, seed)
-    except AssertionError as error:
+    except (AssertionError, ResourceSyncError) as error:
         return f"seed {seed}: {error}".splitlines()[0]
     finally:
         shutil.rmtree(home, ignore_errors=True)
