@@ -22,6 +22,7 @@ from resourcesync.destination import (
     change_lists,
     cursor,
     cut_off,
+    history,
     incremental,
     landing,
     last_changes,
@@ -126,17 +127,26 @@ def _rewritten_lists_believed() -> Iterator[Patch]:
     yield incremental.Incremental, "_is_rewritten", lambda *_: False
 
 
-def _once_a_day() -> Iterator[Patch]:
-    yield last_changes.LastChanges, "are_taken_back", False
-    yield last_changes.LastChanges, "are_lost", False
-
-
 def _borrowed_times_believed() -> Iterator[Patch]:
     yield new_changes, "has_own_time", lambda _change: True
 
 
-def _from_before_believed() -> Iterator[Patch]:
-    yield last_changes.LastChanges, "are_lost", False
+def _near_changes_believed() -> Iterator[Patch]:
+    def add(self: last_changes.LastChanges, uri: str, time: int | None) -> None:
+        known, met = self._known[uri], self._met.get(uri)
+        if time is not None and known is not None and abs(time - known) <= cursor.OVERLAP:
+            self._found[uri] = cursor.DAY * 1_000_000
+        self._met[uri] = met if time is None else max(time, met or 0)
+
+    yield last_changes.LastChanges, "_meet", add
+
+
+def _newer_lists_ignored() -> Iterator[Patch]:
+    yield incremental.Incremental, "_is_list_newer", lambda *_: False
+
+
+def _one_open_list() -> Iterator[Patch]:
+    yield change_lists, "open_lists_of", lambda *it: history.open_lists_of(*it)[-1:]
 
 
 def _doubts_passed_over() -> Iterator[Patch]:
@@ -235,9 +245,10 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
     "what is to be done is written down before T moves": _tasks_forgotten,
     "an old lastmod hides no change": _old_lastmod_believed,
     "a rewritten list leads to a baseline": _rewritten_lists_believed,
-    "what was taken back is put right at once": _once_a_day,
+    "a newer Resource List is read": _newer_lists_ignored,
+    "every open list is asked": _one_open_list,
+    "only the very change proves that lists go on from it": _near_changes_believed,
     "a time that may be the resource's has no say": _borrowed_times_believed,
-    "lists from before are noticed also where nothing was listed": _from_before_believed,
     "a list that may have been written anew accounts for what was read": _doubts_passed_over,
     "what a killed pull had begun is held against the lists": _cut_off_believed,
     "a baseline reads the Change Lists past all caches": _caches_believed,
@@ -253,9 +264,10 @@ RARE: Final = {
 _JOURNEYS: Final = Path(__file__).parents[1] / "tests/journeys"
 HELD: Final = {
     "a time that may be the resource's has no say": "two_clocks",
-    "lists from before are noticed also where nothing was listed": "pulling_rewritten_lists",
     "what a killed pull had begun is held against the lists": "taken_back_after_a_kill",
-    "what was taken back is put right at once": "pulling_rewritten_lists",
+    "a newer Resource List is read": "lists_that_do_not_go_on",
+    "every open list is asked": "lists_that_do_not_go_on",
+    "only the very change proves that lists go on from it": "lists_that_do_not_go_on",
     "a baseline reads the Change Lists past all caches": "pulling_rewritten_lists",
     "the clock of the lists is asked": "times_of_changes",
 }

@@ -153,7 +153,7 @@ def change_a_closed_list(folder: Path) -> LooseWorld:
         0, world.source._entry(BASE + "a.txt", data, moment, change="updated", moment=moment)
     )
     world.source._known[BASE + "a.txt"] = (data, moment)
-    world.snapshot()
+    world.show()
     return world
 
 

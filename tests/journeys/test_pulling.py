@@ -25,9 +25,9 @@ def test_a_first_pull_fetches_everything_and_a_second_one_nothing(world: World) 
     assert world.in_sync()
     assert (second.state, second.mode) == (MirrorState.IN_SYNC, Mode.UNCHANGED)
     assert (second.same, second.created, second.updated) == (41, 0, 0)
-    assert world.fetcher.asked == [CHANGE_LIST, CAPABILITY_LIST]
+    assert world.fetcher.asked == [CHANGE_LIST, CAPABILITY_LIST, RESOURCE_LIST]
     world.pull()
-    assert world.fetcher.asked == [CHANGE_LIST, CAPABILITY_LIST]
+    assert world.fetcher.asked == [CHANGE_LIST, CAPABILITY_LIST, RESOURCE_LIST]
     assert world.fetcher.received == 0
 
 

@@ -165,7 +165,7 @@ def test_behind_an_index_the_capability_list_is_asked_once_an_hour(tmp_path: Pat
         world.pull()
         asked.append((len(world.fetcher.asked), CAPABILITY_LIST in world.fetcher.asked))
 
-    assert asked == [(3, True), (2, False), (2, False), (3, True)]
+    assert asked == [(4, True), (3, False), (3, False), (4, True)]
 
 
 def test_an_audit_reads_the_lists_that_the_source_offers_now(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.cursor import OVERLAP
 from resourcesync.destination.last_changes import KEPT, LastChanges
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds
@@ -61,30 +60,12 @@ def test_of_a_change_without_a_time_its_resource_must_be_listed() -> None:
     assert read(known, [("b", None)]).are_taken_back  # a is gone
 
 
-@pytest.mark.parametrize(
-    ("listed", "are_lost"),
-    [
-        ([("b", 2)], False),
-        ([("a", None)], False),  # it had no time
-        ([("b", 9)], True),  # changed again: that it went on from there is not proven
-        ([("c", 2)], True),
-        ([], True),
-    ],
-)
-def test_changes_are_lost_where_none_of_them_is_listed(
-    listed: list[Listed], are_lost: bool
-) -> None:
-    assert read(noted(("a", None), ("b", 2)), listed).are_lost is are_lost
-    assert read([], listed).are_lost  # nothing was known
+def test_another_change_of_the_same_resource_is_not_the_known_one_however_near_it_is() -> None:
+    last = LastChanges({"a": HOUR})
+    moment = from_microseconds(HOUR + 1)
+    last.add(Change(kind=ChangeKind.UPDATED, time=moment, resource=Resource(uri="a")))
 
-
-def test_times_in_whole_seconds_are_the_same_times() -> None:
-    last = LastChanges({"a": HOUR + OVERLAP - 1})
-    for uri, time in (("a", HOUR), ("z", HOUR)):
-        moment = from_microseconds(time)
-        last.add(Change(kind=ChangeKind.UPDATED, time=moment, resource=Resource(uri=uri)))
-
-    assert not last.are_taken_back
+    assert not last.are_found(None)
 
 
 def test_only_the_newest_are_noted_however_long_the_lists_are() -> None:

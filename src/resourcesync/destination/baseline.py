@@ -376,6 +376,7 @@ class Baseline:
             cut_list=self._is_cut,
             settled=self._pull.generation,
             passed_over=False,
+            list_head=snapshot.head,
             listed=through if history is None else history.listed,
             swept_at=self._swept_at,
             swept_entries=None if self._swept_at is None else snapshot.entries,

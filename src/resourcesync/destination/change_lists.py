@@ -24,7 +24,7 @@ from resourcesync.destination.cursor import (
     check_announced,
     span_of,
 )
-from resourcesync.destination.history import History, new_history, open_list_key
+from resourcesync.destination.history import History, new_history, open_lists_of
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.new_changes import NewChanges
 from resourcesync.destination.ordering import Spool
@@ -184,7 +184,7 @@ class ChangeListReader:
         with ExitStack() as opened:
             head = self._get(uri, history, state, opened)
             if head is None:
-                self._read_open_list(uri, history, state, opened)
+                self._read_open_lists(uri, history, state)
                 return
             document = head.open()
             if document.header.capability is Capability.CHANGE_DUMP and self._packages:
@@ -224,22 +224,22 @@ class ChangeListReader:
         )
         return None if fetched is None else opened.enter_context(fetched)
 
-    def _read_open_list(
-        self, head: str, history: History, state: MirrorState | None, opened: ExitStack
-    ) -> None:
-        """The head did not change; if it is an index, its open list may have."""
-        open_list = "" if state is None else state.note(open_list_key(head)) or ""
-        history.open_list = open_list
-        fetched = self._get(open_list, history, state, opened) if open_list else None
-        if fetched is None:
-            history.unchanged = True
-            return
-        document = fetched.open()
-        expect_list(document, Capability.CHANGE_LIST)
-        span = span_of(open_list, document.header)
-        history.reaches = chain([span], history.since).reaches
-        self._take(fetched, span, history, state)
-        history.reaches = history.reaches or history.last.are_found(span.from_)
+    def _read_open_lists(self, head: str, history: History, state: MirrorState | None) -> None:
+        """The head did not change; if it is an index, its open lists may have."""
+        history.open_lists = [] if state is None else open_lists_of(head, state)
+        history.unchanged = True
+        for uri in history.open_lists:
+            with ExitStack() as opened:
+                fetched = self._get(uri, history, state, opened)
+                if fetched is None:
+                    continue
+                history.unchanged = False
+                document = fetched.open()
+                expect_list(document, Capability.CHANGE_LIST)
+                span = span_of(uri, document.header)
+                self._take(fetched, span, history, state)
+                reaches = chain([span], history.since).reaches
+                history.reaches &= reaches or history.last.are_found(span.from_)
 
     def _read_index(self, index: Document, history: History, state: MirrorState | None) -> None:
         history.dialect = index.dialect
@@ -253,6 +253,8 @@ class ChangeListReader:
         ):  # the archives of drafts tell of no times, nor do their lists: each is read once then
             spans = [self._timed(span) for span in spans]
         self._read_chain(spans, self._get_list, history, state)
+        if is_archive(index.header):  # what it lists is closed, but perhaps the last
+            del history.open_lists[:-1]
 
     def _timed(self, span: Span) -> Span:
         """Return a list as it tells of itself, where its index does not tell when it begins.
@@ -275,7 +277,8 @@ class ChangeListReader:
         offered = {it.uri: it for it in packages.of_dump(dump)}
         spans = _spans_of_packages(offered.values(), state)
         self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), history, state)
-        history.open_list = ""  # a package grows only by another one of its name, as the dump tells
+        # A package grows only by another one of its name, as the dump tells.
+        history.open_lists = []
 
     def _get_list(self, uri: str) -> FetchedDocument:
         fetched = self._documents.get(uri)
@@ -314,7 +317,7 @@ class ChangeListReader:
                 self._take(fetched, span, history, state, ended)
             first, end = False, span.until
             if end is None:
-                history.open_list = span.uri
+                history.open_lists.append(span.uri)
         if lists.is_whole and not history.reaches:
             history.reaches = history.last.are_found(lists.lists[0].from_)
         note_written_anew(history, [told.get(it.uri, it) for it in spans], state)

@@ -383,6 +383,14 @@ def advance(through: int, *, until: int | None, last: int | None, now: int) -> i
     return through if last is None else max(through, last)
 
 
+def is_later(at: int, listed: int) -> bool:
+    """Return whether a Resource List of ``at`` may have what changes up to ``listed`` do not tell.
+
+    A time in whole seconds stands for all of its second.
+    """
+    return at > listed or (at == listed and at % OVERLAP == 0)
+
+
 def is_believed(moment: int, *, through: int, now: int) -> bool:
     """Whether a time may move T: it is not more than a day ahead of both ``now`` and T.
 

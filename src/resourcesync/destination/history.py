@@ -39,7 +39,7 @@ class History:
             that stand after it count as new, or an old one would have the last word on its URI.
         seen: The lists, for the next time.
         is_outdated: Whether the index calls a list open that is closed: it is older than that list.
-        open_list: The list that further changes will be added to, if it is not the head itself.
+        open_lists: The lists that further changes will be added to, if the head is none itself.
         archive: Where the lists of the past are, if a list says so.
         past: Lists of the past that are read too.
         is_of_dump: Whether the manifests of a Change Dump were read in place of lists.
@@ -67,7 +67,7 @@ class History:
     undated: bool = False
     seen: list[SeenDocument] = field(default_factory=list)
     is_outdated: bool = False
-    open_list: str = ""
+    open_lists: list[str] = field(default_factory=list)
     archive: str = ""
     past: tuple[Span, ...] = ()
     is_of_dump: bool = False
@@ -121,8 +121,17 @@ def new_history(
     )
 
 
-def open_list_key(head: str) -> str:
-    """Return the note under which the open list of an index is remembered."""
+def open_lists_of(head: str, state: MirrorState) -> list[str]:
+    """Return the open lists behind an index, as they were when it was read last."""
+    return (state.note(_open_lists_key(head)) or "").split()
+
+
+def open_lists_note(history: History) -> dict[str, str]:
+    """Return the note of the open lists behind an index."""
+    return {_open_lists_key(history.head): " ".join(history.open_lists)}
+
+
+def _open_lists_key(head: str) -> str:
     return f"open-list {head}"
 
 

@@ -1,5 +1,6 @@
 """Incremental synchronization: what is new in the Change Lists becomes tasks, then deeds (§12)."""
 
+import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Final
 
 from resourcesync.destination.account import ignore_conflict
 from resourcesync.destination.closed_lists import closed_list_changed
-from resourcesync.destination.cursor import DAY
+from resourcesync.destination.cursor import DAY, is_believed, is_later
 from resourcesync.destination.deletion import sweep
 from resourcesync.destination.entries import write_entries
 from resourcesync.destination.history import History
@@ -39,13 +40,24 @@ from resourcesync.destination.plan import (
 )
 from resourcesync.destination.pulling import Pull, Pulled, with_dumps
 from resourcesync.destination.reports import Mode, Plan
+from resourcesync.destination.resource_lists import other_head
 from resourcesync.destination.reviewing import decide_changes, show_decisions
 from resourcesync.destination.tasks import listed_again, pending_fetch
-from resourcesync.errors import SourceUnavailableError
+from resourcesync.errors import DocumentError, SourceError, SourceUnavailableError
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Pending, Step, Task
 
+_log = logging.getLogger(__name__)
 _CHUNK: Final = 1_000
+
+
+def _rewritten(history: History) -> str:
+    """Return a list that does not go on from what was processed; empty for none.
+
+    A new list that begins among processed changes does, as long as these are still listed.
+    """
+    is_doubted = history.doubted and history.last.are_taken_back
+    return history.displaced or history.rewritten or (history.doubted if is_doubted else "")
 
 
 class Incremental:
@@ -78,12 +90,9 @@ class Incremental:
         try:
             history = self._pull.change_lists.read(uri, since=through, state=self._pull.state)
         except SourceUnavailableError as error:
-            if error.code != "stale-copy" or not self._stale_for_long():
+            if error.code != "stale-copy":
                 raise
-            self._pull.warn("rewritten", "the Source rewrote its Change List: doing a baseline")
-            if not self._pull.options.dry_run:
-                self._pull.memory.write(taken_back=True)
-            return self._from_baseline()
+            return self._from_newer_list(error, through)
         with ExitStack() as held:
             held.enter_context(history.spool)
             if not (history.changes and history.reaches) and self._are_others():
@@ -101,27 +110,68 @@ class Incremental:
                     "the Change Lists no longer reach back to our last state: doing a baseline",
                 )
                 return self._from_baseline()
-            if self._is_rewritten(history):
+            if self._is_rewritten(history) or self._is_list_newer(history.listed):
                 return self._from_baseline(gap=False)
             return self._apply(history, held)
+
+    def _from_newer_list(self, error: SourceUnavailableError, through: int) -> Pulled:
+        """Begin again from a Resource List, since the Change Lists have less than was processed.
+
+        Args:
+            error: What is wrong with them. It stands where no Resource List is newer: then they may
+                be old copies, or the Source was restored from an older state. After a day that is
+                believed.
+            through: T, microseconds.
+        """
+        is_newer = self._is_list_newer(self._pull.memory.listed or through)
+        if not is_newer and not self._stale_for_long():
+            raise error
+        self._pull.warn("rewritten", "the Source rewrote its Change List: doing a baseline")
+        if not self._pull.options.dry_run:
+            self._pull.memory.write(taken_back=True)
+        return self._from_baseline(gap=not is_newer)
+
+    def _is_list_newer(self, listed: int) -> bool:
+        """Whether there is a Resource List that the Change Lists do not explain.
+
+        It is of a later moment than they tell, or states none: so something may be in it that they
+        do not have. One that cannot be had or used now says nothing.
+
+        Args:
+            listed: Up to when the Change Lists tell by their own clock, microseconds.
+        """
+        pull = self._pull
+        uri, known = pull.found.resource_list, pull.memory.list_head
+        if uri is None:
+            return False
+        try:
+            other = other_head(pull.documents, uri, known)
+        except (SourceError, DocumentError) as error:
+            _log.info("asking whether there is a newer Resource List: %s", error)
+            return False
+        if other is None:
+            return False
+        head, at = other
+        if at is None or is_later(at, listed):
+            return at is None or is_believed(at, through=listed, now=pull.now)
+        if not pull.options.dry_run:
+            pull.memory.write(list_head=head)
+        return False
 
     def _is_rewritten(self, history: History) -> bool:
         """Whether changes that were processed are not listed any more; then a baseline is due.
 
         They may have been taken back: by a Source that was set back to an earlier state, which no
-        later change tells. Some Sources write their open list anew each time; where the changes
-        that were read last are still accounted for, what stands in it counts, and all is read
-        again once a day at most.
+        later change tells.
         """
         if self._pull.options.dry_run:
             return False
         pull, memory = self._pull, self._pull.memory
-        changed, rewritten_at, asked_at = closed_list_changed(pull), None, None
+        changed, asked_at = closed_list_changed(pull), None
         if changed:
             asked_at = pull.now
             told = f"the Source changed a closed Change List, {changed}: doing a baseline"
-        elif changed := self._rewritten(history):
-            rewritten_at = pull.now
+        elif changed := _rewritten(history):
             told = f"the Source rewrote a Change List, {changed}: doing a baseline"
         elif history.cut_off.is_lost:
             # Some of them are tasks now, and others made tasks go: nothing puts that right but all.
@@ -131,35 +181,8 @@ class Incremental:
             return False
         pull.warn("rewritten", told)
         # At once, and also where it cannot be done now: what was rewritten shows only once.
-        memory.write(
-            rewritten_at=rewritten_at,
-            closed_asked_at=asked_at,
-            baseline_due=True,
-            taken_back=True,
-        )
+        memory.write(closed_asked_at=asked_at, baseline_due=True, taken_back=True)
         return True
-
-    def _rewritten(self, history: History) -> str:
-        """Return a list that was written anew, for which all is to be read now; empty for none."""
-        memory, anew = self._pull.memory, history.displaced or history.rewritten
-        if anew or history.doubted:
-            is_lost = bool(history.displaced) and history.last.are_lost
-            if history.last.are_taken_back or is_lost or (anew and not self._may_pass_over()):
-                return anew or history.doubted
-            if anew and not memory.is_passed_over:
-                memory.write(passed_over=True)
-        elif memory.is_passed_over and not self._may_pass_over():
-            return history.head
-        return ""
-
-    def _may_pass_over(self) -> bool:
-        """Whether a baseline was made for such a list this day, and nothing waits to be deleted.
-
-        What waits may be what was taken back.
-        """
-        last, pull = self._pull.memory.rewritten_at, self._pull
-        is_known = last is not None and 0 <= pull.now - last < DAY
-        return is_known and not any(True for _ in pull.state.pending(Task.DELETE))
 
     def _is_unproven(self, uri: str, history: History) -> bool:
         """Whether these are lists that the mirror did not follow, which tell no times."""

@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.destination.cursor import OVERLAP
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
 
@@ -68,27 +67,20 @@ class LastChanges:
 
     def _meet(self, uri: str, time: int | None) -> None:
         known, met = self._known[uri], self._met.get(uri)
-        if time is not None and known is not None and abs(time - known) <= OVERLAP:
+        if time is not None and time == known:
             self._found[uri] = time
         self._met[uri] = met if time is None else max(time, met or 0)
 
     def are_found(self, begin: int | None) -> bool:
-        """Whether one of the known changes is in the lists: they tell of all that came later.
+        """Return whether one of the known changes is listed: then all that came later is, too.
+
+        It must be the very change. Another change of the same resource proves nothing, however
+        near its time is.
 
         Args:
             begin: When the first of the lists begins, as it says; what is older proves nothing.
         """
-        return any(begin is None or it >= begin - OVERLAP for it in self._found.values())
-
-    @property
-    def are_lost(self) -> bool:
-        """Whether none of the known changes is in the lists, or none is known.
-
-        Then nothing proves that lists which cover the time of the one that was read go on from it.
-        Of a change without a time its resource must be listed.
-        """
-        untimed = (uri for uri, known in self._known.items() if known is None)
-        return not self._found and not any(uri in self._met for uri in untimed)
+        return any(begin is None or it >= begin for it in self._found.values())
 
     @property
     def are_taken_back(self) -> bool:

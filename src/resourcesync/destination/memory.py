@@ -19,6 +19,7 @@ from resourcesync.destination.mapping import Profile, TreeMapping, origin
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import AuditReport
 from resourcesync.destination.reports import MirrorState as MirrorWord
+from resourcesync.destination.resource_lists import ListHead
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.templates import TemplateMapping, is_template
 from resourcesync.discovery import Discovered
@@ -192,8 +193,11 @@ class Memory:
 
     @property
     def baseline_due(self) -> bool:
-        """Whether a baseline was begun, or other filters were chosen, and nothing ended it yet."""
-        return self._state.note("baseline-due") == "1"
+        """Whether a baseline was begun, or other filters were chosen, and nothing ended it yet.
+
+        Earlier versions noted a rewritten list that they had passed over, to be read later.
+        """
+        return "1" in (self._state.note("baseline-due"), self._state.note("passed-over"))
 
     @property
     def is_unsettled(self) -> bool:
@@ -209,11 +213,6 @@ class Memory:
     def is_taken_back(self) -> bool:
         """Whether a baseline is due since changes were taken back: older words count no more."""
         return self._state.note("taken-back") == "1"
-
-    @property
-    def is_passed_over(self) -> bool:
-        """Whether a Change List was rewritten for which no baseline was made yet."""
-        return self._state.note("passed-over") == "1"
 
     @property
     def settled(self) -> int:
@@ -256,9 +255,9 @@ class Memory:
         return self._number("closed-asked-at")
 
     @property
-    def rewritten_at(self) -> int | None:
-        """When a rewritten Change List led to a baseline the last time, microseconds."""
-        return self._number("rewritten-at")
+    def list_head(self) -> ListHead | None:
+        """The version of the Resource List that needs no reading any more."""
+        return self._decode("list-head", ListHead)
 
     @property
     def in_sync_at(self) -> datetime | None:

@@ -13,7 +13,7 @@ from resourcesync.destination.change_lists import ChangeListReader
 from resourcesync.destination.cursor import is_believed
 from resourcesync.destination.cut_off import BEYOND, CUT_OFF, CutOff, note_of
 from resourcesync.destination.deletion import Swept
-from resourcesync.destination.history import AHEAD, LAST_CHANGES, History, open_list_key
+from resourcesync.destination.history import AHEAD, LAST_CHANGES, History, open_lists_note
 from resourcesync.destination.landing import Tally, TransferPolicy
 from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, PullOptions
@@ -104,7 +104,7 @@ class Pull:
         self.identity = identity or self.memory.identity
         self.now = to_microseconds(equipment.clock.now())
         self.generation = self.memory.generation + 1
-        documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
+        documents = self.documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         self.budget = Budget(
             options.max_bytes, lambda: equipment.traffic()[1], equipment.lift_deadline
         )
@@ -233,14 +233,13 @@ class Pull:
     def reading(self, history: History | None) -> dict[str, str]:
         """Return the notes of a reading that is written down to its end.
 
-        They say which list grows behind an index that does not, and what was read last.
+        They say which lists grow behind an index that does not, and what was read last.
         """
         done = {CUT_OFF: "", BEYOND: ""}
         if history is None or self.found.change_list is None:
             return done
-        open_list = open_list_key(self.found.change_list)
         told = {LAST_CHANGES: history.last.note(), AHEAD: str(int(history.is_ahead))}
-        return {open_list: history.open_list, **told, **done}
+        return open_lists_note(history) | told | done
 
     def remember_refused(self, *, add: bool) -> None:
         """Remember the entries that cannot be used: those of this run, or these too."""

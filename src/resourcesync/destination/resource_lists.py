@@ -4,6 +4,7 @@ Everything is read and checked whole before anything is acted on, so one bad doc
 nothing. The entries wait in a spool on disk: memory does not grow with the size of the Source.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -38,6 +39,7 @@ class Snapshot:
         dialect: How it is written.
         seen: The document, for a conditional request; empty for an index, whose parts may change
             without it.
+        head: Which version of the list, or of its index, this is; ``None`` where nobody knows.
     """
 
     at: int | None
@@ -45,6 +47,72 @@ class Snapshot:
     complete: bool
     dialect: Dialect
     seen: tuple[SeenDocument, ...]
+    head: "ListHead | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListHead:
+    """One version of a Resource List, or of its index.
+
+    Attributes:
+        uri: Its address.
+        digest: SHA-256 of its bytes.
+        etag, last_modified: For a conditional request.
+    """
+
+    uri: str
+    digest: str
+    etag: str
+    last_modified: str
+
+
+def list_head(fetched: FetchedDocument) -> ListHead:
+    """Return which version of a Resource List a document is."""
+    fetched.stream.seek(0)
+    return ListHead(
+        uri=fetched.uri,
+        digest=hashlib.file_digest(fetched.stream, "sha256").hexdigest(),  # type: ignore[arg-type]  # a file
+        etag=fetched.etag,
+        last_modified=fetched.last_modified,
+    )
+
+
+def other_head(
+    documents: DocumentFetcher, uri: str, known: ListHead | None
+) -> tuple[ListHead, int | None] | None:
+    """Return the version of a Resource List that is offered now, if it is another one.
+
+    Args:
+        documents: Gets documents.
+        uri: The list, or its index.
+        known: The version that needs no reading any more.
+
+    Returns:
+        The version, and the latest ``at`` that it states, in microseconds (``None``: it states
+        none); ``None`` where it is the known one.
+
+    Raises:
+        SourceError: It could not be had.
+        DocumentError: It cannot be used.
+    """
+    if known is not None and known.uri != uri:
+        known = None
+    fetched = documents.get(
+        uri,
+        etag=known.etag if known else "",
+        last_modified=known.last_modified if known else "",
+    )
+    if fetched is None:
+        return None
+    with fetched:
+        head = list_head(fetched)
+        if known is not None and known.digest == head.digest:
+            return None
+        document = fetched.open()
+        ats = [_at(document.header)]
+        if document.header.is_index:
+            ats += [known_microseconds(part.at) for part in parts_of(document).values()]
+    return head, max((at for at in ats if at is not None), default=None)
 
 
 class ResourceListReader:
@@ -107,10 +175,11 @@ class ResourceListReader:
                     complete=is_at_home(fetched),
                     dialect=document.dialect,
                     seen=(seen_document(fetched),),
+                    head=list_head(fetched),
                 )
-            parts, at_home = parts_of(document), is_at_home(fetched)
+            parts, at_home, head = parts_of(document), is_at_home(fetched), list_head(fetched)
         snapshot = self._read_parts(document, parts, spool)
-        return replace(snapshot, complete=snapshot.complete and at_home)
+        return replace(snapshot, complete=snapshot.complete and at_home, head=head)
 
     def _read_parts(
         self, index: Document, parts: dict[str, Part], spool: Spool[Listed]
@@ -157,6 +226,7 @@ class ResourceListReader:
             complete=True,
             dialect=dump.dialect,
             seen=() if dump.header.is_index else (seen_document(fetched),),
+            head=list_head(fetched),
         )
 
     def _refuser(self, spool: Spool[Listed]) -> Callable[[RefusedEntry], None]:

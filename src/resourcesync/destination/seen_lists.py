@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from resourcesync.destination.cursor import OLD_COPY, Prefix, Span, displaced, dropped, overtaking
-from resourcesync.destination.history import LAST_CHANGES, History, open_list_key
+from resourcesync.destination.history import LAST_CHANGES, History, open_lists_of
 from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.resource_lists import seen_document
 from resourcesync.discovery import FetchedDocument
@@ -24,7 +24,7 @@ def seen_of(head: str, span: Span, state: MirrorState) -> SeenDocument | None:
     known = state.document(span.uri, span.from_ or 0)
     if known is not None or not span.from_:
         return known
-    places = (head, state.note(open_list_key(head)) or head)
+    places = (head, *open_lists_of(head, state))
     return next(filter(None, (state.document(it, span.from_) for it in places)), None)
 
 
@@ -48,7 +48,7 @@ def note_written_anew(history: History, spans: Sequence[Span], state: MirrorStat
     if state is None:
         return
     head = history.head
-    uris = {head, state.note(open_list_key(head)) or head, *(it.uri for it in spans)}
+    uris = {head, *open_lists_of(head, state), *(it.uri for it in spans)}
     known = [*filter(None, map(state.document, uris)), *state.closed_documents(1)]
     newest = LastChanges.of_note(state.note(LAST_CHANGES)).newest
     history.displaced = displaced(spans, known, newest)

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.destination.history import open_list_key
+from resourcesync.destination.history import open_lists_of
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.pulling import Pull
 from resourcesync.discovery import Discovered, DocumentFetcher, offered_by
@@ -69,10 +69,10 @@ class Whereabouts:
         return True
 
     def _is_early(self, known: Discovered) -> bool:
-        """Whether an index and its open list were asked already, and this less than an hour ago."""
-        open_list = self._pull.state.note(open_list_key(known.change_list or ""))
+        """Whether an index and its open lists were asked less than an hour ago."""
+        open_lists = open_lists_of(known.change_list or "", self._pull.state)
         asked = self._asked(known.capability_list or "")
-        return bool(open_list) and asked is not None and 0 <= self._pull.now - asked.at < _HOUR
+        return bool(open_lists) and asked is not None and 0 <= self._pull.now - asked.at < _HOUR
 
     def _ask(self, uri: str, known: Discovered) -> Discovered | None:
         """Read the Capability List; ``None`` when it did not change."""

@@ -1,0 +1,257 @@
+"""Lists that do not go on from what was read: begun anew, cut, emptied, or without the news."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState, Mode, RunReport
+from resourcesync.model.timestamps import to_microseconds
+from tests.support.loose_world import LooseWorld
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+FOLDER = BASE + "resourcesync/"
+_FROM = re.compile(r' from="[^"]*"')
+
+
+def loose_world(folder: Path, kind: type[LooseWorld] = LooseWorld, **style: object) -> LooseWorld:
+    """A mirror in step with a Source of some resources."""
+    world = kind(folder / "mirror", **style)
+    for number in range(6):
+        world.put(f"{number}.html", f"content of {number}")
+    world.put("hot.html", "changes often")
+    world.publish()
+    assert world.pull().state is MirrorState.IN_SYNC
+    return world
+
+
+def listed(world: LooseWorld, *, after: float) -> None:
+    """List what changed, some seconds later."""
+    world.clock.advance(seconds=after)
+    world.source.publish(to_microseconds(world.clock.now()), world.originals.contents())
+    world.show()
+
+
+def begun_anew(world: LooseWorld, *, after: float) -> None:
+    """Write the Resource List again, and begin with an empty Change List."""
+    world.clock.advance(seconds=after)
+    now = to_microseconds(world.clock.now())
+    world.source.snapshot(now)
+    world.source.rotate(now)
+    world.show()
+
+
+def changed_unseen(world: LooseWorld) -> None:
+    """One change, one creation and one deletion that only lists tell which are gone."""
+    world.put("1.html", "changed unseen")
+    world.put("new.html", "created unseen")
+    world.remove("2.html")
+
+
+def later(world: World) -> RunReport:
+    """Pull an hour later."""
+    world.clock.advance(seconds=3_600)
+    return world.pull()
+
+
+@pytest.mark.parametrize("gap", [0.02, 0.2, 0.5, 0.9, 1.5])
+@pytest.mark.parametrize("lastmods", [True, False])
+def test_what_changed_in_a_hole_of_less_than_a_second_arrives_though_a_hot_resource_is_listed(
+    tmp_path: Path, gap: float, lastmods: bool
+) -> None:
+    world = loose_world(tmp_path, lastmods=lastmods)
+    world.put("hot.html", "first")
+    listed(world, after=60)
+    assert world.pull().state is MirrorState.IN_SYNC
+    changed_unseen(world)
+    listed(world, after=gap / 3)
+    begun_anew(world, after=gap / 3)
+    world.put("hot.html", "second")
+    listed(world, after=gap / 3)
+
+    report = later(world)
+
+    assert report.state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+class WithoutBeginnings(LooseWorld):
+    """A world whose Change List does not say when it begins."""
+
+    def show(self) -> None:
+        super().show()
+        document = self.documents.open("resourcesync/changelist.xml")
+        assert document is not None
+        text = _FROM.sub("", document.read().decode())
+        self.documents.write("resourcesync/changelist.xml", [text.encode()])
+
+
+def test_a_hole_is_found_as_well_behind_a_list_that_does_not_say_when_it_begins(
+    tmp_path: Path,
+) -> None:
+    world = loose_world(tmp_path, kind=WithoutBeginnings)
+    for round_ in range(3):
+        world.put("hot.html", f"first of {round_}")
+        listed(world, after=60)
+        assert world.pull().state is MirrorState.IN_SYNC
+        world.put("1.html", f"changed unseen {round_}")
+        world.put(f"new-{round_}.html", "created unseen")
+        listed(world, after=0.1)
+        begun_anew(world, after=0.1)
+        world.put("hot.html", f"second of {round_}")
+        listed(world, after=0.1)
+
+        assert later(world).state is MirrorState.IN_SYNC
+        assert world.in_sync()
+
+
+def test_a_source_that_only_writes_its_resource_list_again_is_followed(tmp_path: Path) -> None:
+    world = loose_world(tmp_path)
+    world.put("3.html", "listed as usual")
+    listed(world, after=60)
+    world.pull()
+    for round_ in range(2):
+        told = len(world.source.open_list.entries)
+        world.put("1.html", f"only in the Resource List {round_}")
+        world.put(f"new-{round_}.html", "only in the Resource List")
+        world.remove(f"{round_ + 4}.html")
+        listed(world, after=60)
+        del world.source.open_list.entries[told:]
+        world.snapshot()
+
+        report = later(world)
+
+        assert report.state is MirrorState.IN_SYNC
+        assert world.in_sync()
+
+    assert later(world).mode is Mode.UNCHANGED
+
+
+def test_a_resource_list_that_tells_no_more_than_the_changes_is_not_read(tmp_path: Path) -> None:
+    world = loose_world(tmp_path, lastmods=False)
+    world.put("3.html", "before the Resource List")
+    listed(world, after=60)
+    world.snapshot()
+    world.put("3.html", "behind the Resource List")
+    listed(world, after=60)
+
+    report = later(world)
+
+    assert (report.mode, report.state) == (Mode.INCREMENTAL, MirrorState.IN_SYNC)
+    assert world.in_sync()
+
+
+def test_a_newer_resource_list_is_read_once(tmp_path: Path) -> None:
+    world = loose_world(tmp_path)
+    world.snapshot()
+
+    assert later(world).mode is Mode.BASELINE
+    assert later(world).mode is Mode.UNCHANGED
+    assert world.fetcher.requests <= 3
+
+
+class Shards:
+    """A Source with one open Change List for each of two shards behind an index that stays."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.entries: dict[str, list[str]] = {"a": [], "b": []}
+        self.start = world.clock.now().isoformat().replace("+00:00", "Z")
+        self.show()
+
+    def change(self, shard: str, name: str, text: str) -> None:
+        self.world.clock.advance(seconds=60)
+        self.world.put(name, text)
+        now = self.world.clock.now().isoformat().replace("+00:00", "Z")
+        md = f'<rs:md change="updated" datetime="{now}"/>'
+        self.entries[shard].append(f"<url><loc>{BASE}{name}</loc>{md}</url>")
+        self.show()
+
+    def show(self) -> None:
+        head = f'<rs:md capability="changelist" from="{self.start}"/>'
+        parts = [f"<sitemap><loc>{FOLDER}{it}.xml</loc></sitemap>" for it in self.entries]
+        self.write("changelist.xml", "sitemapindex", [head, *parts])
+        for shard, entries in self.entries.items():
+            self.write(f"{shard}.xml", "urlset", [head, *entries])
+
+    def write(self, name: str, tag: str, lines: list[str]) -> None:
+        text = (
+            f'<{tag} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+            f' xmlns:rs="http://www.openarchives.org/rs/terms/">{"".join(lines)}</{tag}>'
+        )
+        self.world.documents.write(f"resourcesync/{name}", [text.encode()])
+
+
+def test_each_open_list_of_an_index_is_asked_though_the_index_stays_as_it_is(
+    tmp_path: Path,
+) -> None:
+    world = loose_world(tmp_path)
+    shards = Shards(world)
+    world.pull()
+    for round_ in range(2):
+        shards.change("a", "1.html", f"first shard {round_}")
+        shards.change("b", "2.html", f"second shard {round_}")
+        assert world.pull().state is MirrorState.IN_SYNC
+        assert world.in_sync()
+        shards.change("a", "3.html", f"first shard alone {round_}")
+        assert world.pull().state is MirrorState.IN_SYNC
+        assert world.in_sync()
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_a_list_that_got_shorter_beside_a_newer_resource_list_is_in_step_with_the_next_pull(
+    tmp_path: Path, kept: int
+) -> None:
+    world = loose_world(tmp_path)
+    for number in range(3):
+        world.put(f"{number}.html", f"changed {number}")
+        listed(world, after=60)
+    world.pull()
+    for round_ in range(2):
+        world.remove(f"{round_ + 3}.html")
+        listed(world, after=60)
+        del world.source.open_list.entries[kept:]
+        world.snapshot()
+
+        report = later(world)
+
+        assert report.state is MirrorState.IN_SYNC
+        assert world.in_sync()
+    assert world.asked_resources() == []
+
+
+def test_a_list_that_lost_an_entry_and_has_a_newer_one_is_read_whole(tmp_path: Path) -> None:
+    world = loose_world(tmp_path)
+    for number in range(3):
+        world.put(f"{number}.html", f"changed {number}")
+        listed(world, after=60)
+    world.pull()
+    for round_ in range(2):
+        world.remove(f"{round_ + 3}.html")
+        world.snapshot()
+        world.put("hot.html", f"newer {round_}")
+        listed(world, after=60)
+        entries = world.source.open_list.entries
+        entries[:] = [it for it in entries if "deleted" not in it][1:]
+        world.show()
+        world.snapshot()
+
+        assert later(world).state is MirrorState.IN_SYNC
+        assert world.in_sync()
+
+
+def test_an_old_copy_of_a_list_beside_an_old_resource_list_changes_nothing(tmp_path: Path) -> None:
+    world = loose_world(tmp_path)
+    old = world.honest(FOLDER + "changelist.xml").body
+    world.put("1.html", "changed")
+    world.put("new.html", "created")
+    listed(world, after=60)
+    world.pull()
+    world.answers[FOLDER + "changelist.xml"] = Answer(body=old)
+    held = world.files()
+
+    with pytest.raises(Exception, match="old copy"):
+        later(world)
+
+    assert world.files() == held
