@@ -27,6 +27,7 @@ LAYOUT = {
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 def modules(*folders: str) -> list[Path]:
@@ -112,7 +113,7 @@ def module_size(text: str) -> int:
     code, tree = code_lines(text), ast.parse(text)
     for node in ast.walk(tree):
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if is_text or isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, ast.stmt) and (is_text or isinstance(node, IMPORTS)):
             code -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return len(code)
 
