@@ -24,6 +24,7 @@ NAMES: Final = (
     "cursor",
     "elasticsearch",
     "engines",
+    "foreign",
     "fuzz",
     "http2",
     "inventory",

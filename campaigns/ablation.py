@@ -55,15 +55,15 @@ def _no_gap_test() -> Iterator[Patch]:
 
 
 def _after_t_only() -> Iterator[Patch]:
-    def new(change: Change, _position: int, *, through: int, **_: object) -> bool:
-        return change.time is not None and to_microseconds(change.time) > through
+    def new(change: Change, _position: int, *, begin: int, **_: object) -> bool:
+        return change.time is not None and to_microseconds(change.time) > begin
 
     yield new_changes, "is_new", new
 
 
 def _from_t_on_only() -> Iterator[Patch]:
-    def new(change: Change, _position: int, *, through: int, **_: object) -> bool:
-        return change.time is not None and to_microseconds(change.time) >= through
+    def new(change: Change, _position: int, *, begin: int, **_: object) -> bool:
+        return change.time is not None and to_microseconds(change.time) >= begin
 
     yield new_changes, "is_new", new
 

@@ -8,6 +8,7 @@ and caches have copies of what never was. Whoever calls itself in sync then must
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -28,11 +29,11 @@ def _not_waited_for(fd: object) -> None:
     del fd
 
 
-def _live(folder: Path, seed: int) -> str:
+def _live(folder: Path, live: Callable[[Path, int], None], seed: int) -> str:
     """Return what did not hold in the life of a seed; empty when all did."""
     home = folder / f"{seed}"
     try:
-        live_regretting(home, seed)
+        live(home, seed)
     except (AssertionError, ResourceSyncError) as error:
         return f"seed {seed}: {error}".splitlines()[0]
     finally:
@@ -40,14 +41,19 @@ def _live(folder: Path, seed: int) -> str:
     return ""
 
 
-def run(asked: Asked) -> Outcome:
-    """Live as many lives as asked."""
+def run(asked: Asked, live: Callable[[Path, int], None] = live_regretting) -> Outcome:
+    """Live as many lives as asked.
+
+    Args:
+        asked: How many, and from which seed on.
+        live: Lives the life of a seed in a folder; raises what did not hold.
+    """
     outcome, seeds = Outcome(), range(asked.seed, asked.seed + asked.size)
     with (
         tempfile.TemporaryDirectory(dir=in_memory(asked.folder)) as home,
         ProcessPoolExecutor(max_workers=os.cpu_count(), initializer=_begin) as pool,
     ):
-        work = partial(_live, Path(home))
+        work = partial(_live, Path(home), live)
         for seed, wrong in zip(seeds, pool.map(work, seeds, chunksize=8), strict=True):
             outcome.require(not wrong, wrong, again=(seed, 1))
     outcome.add("lives", asked.size)

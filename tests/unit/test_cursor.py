@@ -141,18 +141,17 @@ SEEN = SeenDocument("a", 0, None, 2, "digest", "", "")
 def test_behind_an_intact_prefix_everything_is_new_whatever_its_time() -> None:
     late = change("x", NOON - 10 * HOUR)
 
-    assert is_new(late, 2, seen=SEEN, intact=True, through=NOON)
-    assert not is_new(late, 1, seen=SEEN, intact=True, through=NOON)
-    assert not is_new(change("y", NOON + HOUR), 1, seen=SEEN, intact=True, through=NOON)
+    assert is_new(late, 2, seen=SEEN, intact=True, begin=NOON)
+    assert not is_new(late, 1, seen=SEEN, intact=True, begin=NOON)
+    assert not is_new(change("y", NOON + HOUR), 1, seen=SEEN, intact=True, begin=NOON)
 
 
-def test_in_a_rewritten_list_what_is_near_t_or_later_is_new() -> None:
+def test_in_a_rewritten_list_what_is_of_that_moment_or_later_is_new() -> None:
     def new(moment: int | None) -> bool:
-        return is_new(change("x", moment), 0, seen=SEEN, intact=False, through=NOON)
+        return is_new(change("x", moment), 0, seen=SEEN, intact=False, begin=NOON)
 
     assert new(NOON)
-    assert new(NOON - OVERLAP)
-    assert not new(NOON - OVERLAP - 1)
+    assert not new(NOON - 1)
     assert new(None)
 
 
@@ -162,7 +161,7 @@ def test_an_old_lastmod_says_of_no_change_that_it_is_known_already() -> None:
 
     def new(time: datetime | None) -> bool:
         told = Change(kind=ChangeKind.UPDATED, time=time, resource=moved_in)
-        return is_new(told, 0, seen=None, intact=True, through=NOON)
+        return is_new(told, 0, seen=None, intact=True, begin=NOON)
 
     assert new(long_ago), "its only time is that of the resource"
     assert not new(from_microseconds(NOON - DAY + 1)), "it has a time of its own, before T"
@@ -345,8 +344,8 @@ def test_what_stands_before_a_change_older_than_t_is_older_too() -> None:
     assert old(before, None, before + 1, None, after, None) == 3
     assert old(None, None, before) == 3
     assert old(None, None) == old(None, after) == old() == 0
-    assert old(None, NOON - OVERLAP) == 0  # it may be new
-    assert old(None, NOON - OVERLAP - 1) == 2
+    assert old(None, NOON) == 0  # it may be new
+    assert old(None, NOON - 1) == 2
 
 
 def test_where_times_are_in_no_order_the_order_tells_nothing() -> None:

@@ -60,6 +60,7 @@ def read(
         spool=spool,
         known=since,
         since=since,
+        begin=since,
         through=since,
         listed=to_microseconds(NOON - 10 * HOUR),
         undated=undated,

@@ -311,7 +311,7 @@ def without_borrowed_time(change: Change, span: Span) -> Change:
 
 
 def is_new(
-    change: Change, position: int, *, seen: SeenDocument | None, intact: bool, through: int
+    change: Change, position: int, *, seen: SeenDocument | None, intact: bool, begin: int
 ) -> bool:
     """Whether a change has to be processed.
 
@@ -320,20 +320,20 @@ def is_new(
         position: Its place in the list, from 0.
         seen: What is known of this list.
         intact: Whether the prefix that is known stands there unaltered.
-        through: T: everything up to here is known.
+        begin: What happened before is known, microseconds.
     """
     if seen is not None and intact:
         return position >= seen.entries
-    return is_undated(change, through) or is_since(change, through)
+    return is_undated(change, begin) or is_since(change, begin)
 
 
-def is_since(change: Change, through: int) -> bool:
-    """Whether a change tells that it happened at ``through`` or later, or shortly before."""
-    return change.time is not None and to_microseconds(change.time) >= through - OVERLAP
+def is_since(change: Change, begin: int) -> bool:
+    """Return whether a change tells that it happened at ``begin`` or later."""
+    return change.time is not None and to_microseconds(change.time) >= begin
 
 
-def is_undated(change: Change, through: int) -> bool:
-    """Whether nothing tells that a change happened before ``through``.
+def is_undated(change: Change, begin: int) -> bool:
+    """Whether nothing tells that a change happened before ``begin``.
 
     It has no time, or one that may be its resource's: a file that came from elsewhere was last
     modified long before it came here, and a Source may have two clocks. So an old ``lastmod`` says
@@ -341,18 +341,18 @@ def is_undated(change: Change, through: int) -> bool:
     """
     if change.time is None:
         return True
-    return change.time == change.resource.lastmod and not is_since(change, through)
+    return change.time == change.resource.lastmod and not is_since(change, begin)
 
 
-def old_entries(changes: Iterable[Change], through: int) -> int:
-    """Return how many changes at the start of a list are older than T, as their order tells.
+def old_entries(changes: Iterable[Change], begin: int) -> int:
+    """Return how many changes at the start of a list are known, as their order tells.
 
     Changes are listed in the order of their times (§12.1). So what stands before one that happened
-    before T happened before T as well, though it has no time itself.
+    before ``begin`` did so as well, though it has no time itself.
 
     Args:
         changes: All changes of the list, in its order.
-        through: T: everything up to here is known.
+        begin: What happened before is known, microseconds.
 
     Returns:
         How many; 0 where their times are in no order, which then tells nothing.
@@ -364,7 +364,7 @@ def old_entries(changes: Iterable[Change], through: int) -> int:
         if last is not None and change.time < last:
             return 0
         last = change.time
-        if not is_since(change, through):
+        if not is_since(change, begin):
             old = position + 1
     return old
 
@@ -383,12 +383,12 @@ def advance(through: int, *, until: int | None, last: int | None, now: int) -> i
     return through if last is None else max(through, last)
 
 
-def is_later(at: int, listed: int) -> bool:
-    """Return whether a Resource List of ``at`` may have what changes up to ``listed`` do not tell.
+def is_later(at: int, read_at: int) -> bool:
+    """Return whether a Resource List of ``at`` may be later than the one that was read.
 
     A time in whole seconds stands for all of its second.
     """
-    return at > listed or (at == listed and at % OVERLAP == 0)
+    return at > read_at or (at == read_at and at % OVERLAP == 0)
 
 
 def is_believed(moment: int, *, through: int, now: int) -> bool:

@@ -29,7 +29,10 @@ class History:
         head: The Change List or its index.
         spool: What is new, in the order of the lists. Close it after use.
         known: The old T: everything up to it was known.
-        since: What the clock of the lists says of it, no later; what is new is since then.
+        since: What the clock of the lists says of it, no later.
+        begin: Changes from here on are new, where no processed prefix tells: a second before that,
+            since a list may tell late of a change. A Resource List has all up to its own moment:
+            what a change says of a resource before that is older than what the list says.
         through: The new T: everything up to it is in the spool or was known.
         listed: What the clock of the lists says of that.
         reaches: Whether the lists reach back to the old T without a hole; without it the spool is
@@ -42,6 +45,7 @@ class History:
         open_lists: The lists that further changes will be added to, if the head is none itself.
         archive: Where the lists of the past are, if a list says so.
         past: Lists of the past that are read too.
+        is_after_list: Whether the changes since a Resource List are read, and not those since T.
         is_of_dump: Whether the manifests of a Change Dump were read in place of lists.
         rewritten: A list that does not begin any more with the changes that were processed.
         displaced: A list that was processed and whose time others cover now.
@@ -60,6 +64,7 @@ class History:
     spool: Spool[Listed]
     known: int
     since: int
+    begin: int
     through: int
     listed: int
     reaches: bool = True
@@ -70,6 +75,7 @@ class History:
     open_lists: list[str] = field(default_factory=list)
     archive: str = ""
     past: tuple[Span, ...] = ()
+    is_after_list: bool = False
     is_of_dump: bool = False
     rewritten: str = ""
     displaced: str = ""
@@ -112,12 +118,14 @@ def new_history(
         spool=spool,
         known=since,
         since=listed,
+        begin=listed if state is None else listed - OVERLAP,
         through=since,
         listed=listed,
         past=tuple(past),
         last=LastChanges.of_note(noted(LAST_CHANGES)),
         cut_off=CutOff.of_state(state),
         is_ahead=noted(AHEAD) == "1",
+        is_after_list=state is None,
     )
 
 

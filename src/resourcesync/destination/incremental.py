@@ -92,7 +92,7 @@ class Incremental:
         except SourceUnavailableError as error:
             if error.code != "stale-copy":
                 raise
-            return self._from_newer_list(error, through)
+            return self._from_newer_list(error)
         with ExitStack() as held:
             held.enter_context(history.spool)
             if not (history.changes and history.reaches) and self._are_others():
@@ -110,20 +110,19 @@ class Incremental:
                     "the Change Lists no longer reach back to our last state: doing a baseline",
                 )
                 return self._from_baseline()
-            if self._is_rewritten(history) or self._is_list_newer(history.listed):
+            if self._is_rewritten(history) or self._is_list_newer():
                 return self._from_baseline(gap=False)
             return self._apply(history, held)
 
-    def _from_newer_list(self, error: SourceUnavailableError, through: int) -> Pulled:
+    def _from_newer_list(self, error: SourceUnavailableError) -> Pulled:
         """Begin again from a Resource List, since the Change Lists have less than was processed.
 
         Args:
             error: What is wrong with them. It stands where no Resource List is newer: then they may
                 be old copies, or the Source was restored from an older state. After a day that is
                 believed.
-            through: T, microseconds.
         """
-        is_newer = self._is_list_newer(self._pull.memory.listed or through)
+        is_newer = self._is_list_newer()
         if not is_newer and not self._stale_for_long():
             raise error
         self._pull.warn("rewritten", "the Source rewrote its Change List: doing a baseline")
@@ -131,32 +130,27 @@ class Incremental:
             self._pull.memory.write(taken_back=True)
         return self._from_baseline(gap=not is_newer)
 
-    def _is_list_newer(self, listed: int) -> bool:
-        """Whether there is a Resource List that the Change Lists do not explain.
+    def _is_list_newer(self) -> bool:
+        """Return whether there is a Resource List that is newer than the one that was read last.
 
-        It is of a later moment than they tell, or states none: so something may be in it that they
-        do not have. One that cannot be had or used now says nothing.
-
-        Args:
-            listed: Up to when the Change Lists tell by their own clock, microseconds.
+        Something may be in it that the Change Lists do not have, also where they go on behind it.
+        One that cannot be had or used now says nothing.
         """
         pull = self._pull
-        uri, known = pull.found.resource_list, pull.memory.list_head
+        uri, read_at = pull.found.resource_list, pull.memory.at
         if uri is None:
             return False
         try:
-            other = other_head(pull.documents, uri, known)
+            other = other_head(pull.documents, uri, pull.memory.list_head)
         except (SourceError, DocumentError) as error:
             _log.info("asking whether there is a newer Resource List: %s", error)
             return False
         if other is None:
             return False
-        head, at = other
-        if at is None or is_later(at, listed):
-            return at is None or is_believed(at, through=listed, now=pull.now)
-        if not pull.options.dry_run:
-            pull.memory.write(list_head=head)
-        return False
+        if other.at is None or read_at is None:
+            return True
+        through = pull.memory.through or 0
+        return is_later(other.at, read_at) and is_believed(other.at, through=through, now=pull.now)
 
     def _is_rewritten(self, history: History) -> bool:
         """Whether changes that were processed are not listed any more; then a baseline is due.

@@ -145,17 +145,18 @@ class NewChanges:
             change = without_borrowed_time(listed, self._span)
             self._latest.add(change)
             if not history.undated and not is_new(
-                change, position, seen=seen, intact=intact, through=history.since
+                change, position, seen=seen, intact=intact, begin=history.begin
             ):
                 continue
-            if is_undated(change, history.since) or not (is_known or has_own_time(change)):
+            if is_undated(change, history.begin) or not (is_known or has_own_time(change)):
                 if not (is_known or history.undated) and self._is_old(change, position):
                     continue
                 history.undated = True
             history.changes += 1
             row = self._selection.change(change)
             if row is not None:
-                history.spool.add(row)
+                is_unsure = history.is_after_list and is_undated(change, history.begin)
+                history.spool.add(row._replace(undated=True) if is_unsure else row)
 
     def _is_old(self, change: Change, position: int) -> bool:
         """Whether a change without a time of its own is older than T, as its place tells.
@@ -166,7 +167,7 @@ class NewChanges:
         """
         if self._ended is not None and self._ended < self._history.since - OVERLAP:
             return True
-        return not is_since(change, self._history.since) and position < self._old_entries()
+        return not is_since(change, self._history.begin) and position < self._old_entries()
 
     def _old_entries(self) -> int:
         """Return how many changes are older than T, as their order tells; read for it once."""
@@ -175,6 +176,6 @@ class NewChanges:
             place = stream.tell()  # the list is being read, and will be from here on
             changes = changes_of(self._fetched.open())
             timed = (without_borrowed_time(change, span) for change in changes)
-            self._old = old_entries(timed, self._history.since)
+            self._old = old_entries(timed, self._history.begin)
             stream.seek(place)
         return self._old

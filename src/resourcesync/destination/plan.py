@@ -51,6 +51,7 @@ class Listed(NamedTuple):
         links: What it links to that is to be here too; a ``Target``'s fields.
         via: The listed resource that links to it; empty for what is listed itself.
         entry: What it links to, as in ``EntryRow.links``; empty for nothing that is remembered.
+        undated: Whether it is a change of which nobody knows whether the Resource List has it.
     """
 
     uri: str
@@ -66,6 +67,7 @@ class Listed(NamedTuple):
     links: tuple[tuple[str, str, int | None, int | None], ...] = ()
     via: str = ""
     entry: str = ""
+    undated: bool = False
 
 
 class Match(Enum):
@@ -79,6 +81,11 @@ class Match(Enum):
 
 def match_copy(copy: Copy, listed: Listed) -> Match:
     """Compare a copy with what the Source lists: by hash, else by length and ``lastmod`` (§5.2)."""
+    match = _match(copy, listed)
+    return Match.UNKNOWN if listed.undated and match is Match.SAME else match
+
+
+def _match(copy: Copy, listed: Listed) -> Match:
     if is_doubted(copy):
         return Match.DIFFERENT
     if listed.length is not None and listed.length != copy.length:
@@ -275,20 +282,34 @@ def settle(
         on_conflict: Takes the first and the differing row.
     """
     rest = iter(rows)
-    current = next(rest, None)
-    if current is None:
+    first = current = next(rest, None)
+    if current is None or first is None:
         return
     uri = current.uri
     for row in rest:
         if row.uri != uri:
             yield current
-            current, uri = row, row.uri
+            first = current = row
+            uri = row.uri
         elif row.change:
             current = whole(row)  # we do not hold the version between
+            if row.undated and row.change not in _NOT_HERE and not first.change:
+                current = _undecided(first, current)
         elif not current.change and _content(row) != _content(current):
             on_conflict(current, row)
             current = current._replace(change=FILTERED, hash="", length=None, lastmod=None)
     yield current
+
+
+def _undecided(listed: Listed, changed: Listed) -> Listed:
+    """Return what is known of a resource when nobody knows which of two rows is the later one.
+
+    If they contradict each other, only the Source itself can say what it has.
+    """
+    is_same = listed.hash == changed.hash
+    if not (listed.hash and changed.hash):
+        is_same = listed.lastmod == changed.lastmod
+    return listed if is_same else changed._replace(hash="", length=None, lastmod=None)
 
 
 def _content(row: Listed) -> tuple[str, int | None, int | None]:

@@ -66,6 +66,17 @@ class ListHead:
     last_modified: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherHead:
+    """A version of a Resource List that was not read.
+
+    Attributes:
+        at: The latest moment that it states, microseconds; ``None`` where it states none.
+    """
+
+    at: int | None
+
+
 def list_head(fetched: FetchedDocument) -> ListHead:
     """Return which version of a Resource List a document is."""
     fetched.stream.seek(0)
@@ -77,19 +88,16 @@ def list_head(fetched: FetchedDocument) -> ListHead:
     )
 
 
-def other_head(
-    documents: DocumentFetcher, uri: str, known: ListHead | None
-) -> tuple[ListHead, int | None] | None:
-    """Return the version of a Resource List that is offered now, if it is another one.
+def other_head(documents: DocumentFetcher, uri: str, known: ListHead | None) -> OtherHead | None:
+    """Return what is offered in place of a version of a Resource List that was read.
 
     Args:
         documents: Gets documents.
         uri: The list, or its index.
-        known: The version that needs no reading any more.
+        known: The version; ``None`` where nobody knows.
 
     Returns:
-        The version, and the latest ``at`` that it states, in microseconds (``None``: it states
-        none); ``None`` where it is the known one.
+        The other version; ``None`` where it is still the known one.
 
     Raises:
         SourceError: It could not be had.
@@ -105,14 +113,13 @@ def other_head(
     if fetched is None:
         return None
     with fetched:
-        head = list_head(fetched)
-        if known is not None and known.digest == head.digest:
+        if known is not None and known.digest == list_head(fetched).digest:
             return None
         document = fetched.open()
         ats = [_at(document.header)]
         if document.header.is_index:
             ats += [known_microseconds(part.at) for part in parts_of(document).values()]
-    return head, max((at for at in ats if at is not None), default=None)
+    return OtherHead(at=max((at for at in ats if at is not None), default=None))
 
 
 class ResourceListReader:

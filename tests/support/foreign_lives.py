@@ -1,0 +1,262 @@
+"""Lives of mirrors whose Source writes its lists as foreign software does.
+
+Lists begin again within a second, get shorter, lose deletions, have the newest change first or each
+resource once; only the Resource List is written again; a cache has an old copy of any list. After
+each pull a mirror that says "in sync" must be so.
+"""
+
+import random
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.reports import MirrorState
+from resourcesync.errors import SourceError, SyncError
+from resourcesync.model.timestamps import to_microseconds
+from tests.support.loose_source import LooseSource, Style
+from tests.support.loose_world import LooseWorld
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE
+
+STEPS: Final = 25
+_FROM: Final = re.compile(r' from="[^"]*"')
+_TIME: Final = re.compile(r'<lastmod>([^<]*)|datetime="([^"]*)')
+_NAMES: Final = tuple(f"{number}.html" for number in range(12))
+_HOT: Final = "hot.html"
+_LISTS: Final = ("changelist.xml", "resourcelist.xml")
+
+
+def _time_of(entry: str) -> str:
+    found = _TIME.search(entry)
+    return "" if found is None else found[1] or found[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """How a Source writes its lists.
+
+    Attributes:
+        style: What its entries and lists tell.
+        begins: Whether a Change List says when it begins.
+        newest_first: Whether the newest change comes first.
+        once: Whether each resource is listed once, by its last change.
+        forgets: Whether a resource that is gone is not listed any more, nor its deletion.
+        live: Whether the Resource List is always of this moment.
+    """
+
+    style: Style
+    begins: bool = True
+    newest_first: bool = False
+    once: bool = False
+    forgets: bool = False
+    live: bool = False
+
+
+def habits_of(luck: random.Random) -> Habits:
+    """Return the habits of one Source."""
+    index = luck.random() < 0.3
+    forgets = luck.random() < 0.25
+    newest_first = luck.random() < 0.25
+    return Habits(
+        style=Style(
+            index=index,
+            times=luck.random() < 0.8,
+            lastmods=luck.random() < 0.7,
+            announces=luck.random() < 0.7,
+            keep=luck.choice((0, 1, 3)),
+        ),
+        begins=index or luck.random() < 0.7,
+        newest_first=newest_first,
+        once=newest_first or luck.random() < 0.25,
+        forgets=forgets,
+        live=forgets or luck.random() < 0.2,
+    )
+
+
+class ForeignLife(LooseWorld):
+    """One mirror and its Source.
+
+    Args:
+        folder: Where the mirror goes.
+        habits: How the Source writes its lists.
+        luck: What happens.
+    """
+
+    def __init__(self, folder: Path, habits: Habits, luck: random.Random) -> None:
+        super().__init__(folder)
+        self.source = LooseSource(f"{BASE}resourcesync/", habits.style)
+        self.habits = habits
+        self.luck = luck
+        self.cached: dict[str, bytes] = {}
+        self.log: list[str] = []
+        for name in (*_NAMES[:8], _HOT):
+            self.put(name, f"first {name}")
+        self.listed(60)
+        self.pull_checked()
+
+    @property
+    def has_times(self) -> bool:
+        """Whether changes have times of their own, and not those of their resources."""
+        return self.habits.style.times and not self.habits.style.lastmods
+
+    # --- the Source ---
+
+    def listed(self, seconds: float, *, begin_again: bool = False, snapshot: bool = False) -> None:
+        """List what changed, some seconds later."""
+        self.clock.advance(seconds=seconds)
+        now = to_microseconds(self.clock.now())
+        entries = [] if not self.source._lists else self.source.open_list.entries
+        before = len(entries)
+        self.source.publish(now, self.originals.contents())
+        self._as_it_does(before)
+        if snapshot or begin_again or self.habits.live:
+            self.source.snapshot(now)
+        if begin_again:
+            self.source.rotate(now)
+        self.show()
+
+    def _as_it_does(self, before: int) -> None:
+        entries = self.source.open_list.entries
+        if self.habits.forgets:
+            here = {f"<loc>{uri}</loc>" for uri in self.originals.contents()}
+            entries[:] = [it for it in entries if any(loc in it for loc in here)]
+        if self.habits.once:
+            last = {it[: it.index("</loc>")]: it for it in entries}
+            entries[:] = [it for it in entries if last[it[: it.index("</loc>")]] is it]
+        if self.habits.newest_first:
+            entries.sort(key=_time_of, reverse=True)
+
+    def show(self) -> None:
+        super().show()
+        if not self.habits.begins:
+            document = self.documents.open("resourcesync/changelist.xml")
+            assert document is not None
+            text = _FROM.sub("", document.read().decode())
+            self.documents.write("resourcesync/changelist.xml", [text.encode()])
+
+    # --- what happens ---
+
+    def change_some(self) -> None:
+        for name in self.luck.sample(_NAMES, self.luck.choice((1, 1, 2, 4))):
+            if self.luck.random() < 0.3:
+                self.remove(name)
+            else:
+                self.put(name, f"{self.luck.random()}")
+        if self.luck.random() < 0.5:
+            self.put(_HOT, f"{self.luck.random()}")
+
+    def do_usual(self) -> None:
+        self.change_some()
+        self.listed(self.luck.choice((0.3, 5, 60, 4_000)))
+
+    def do_begin_again(self) -> None:
+        """The lists begin again soon after the last change that was read."""
+        gap = self.luck.choice((0.01, 0.1, 0.3, 0.9, 1.5))
+        self.put(_HOT, f"{self.luck.random()}")
+        self.listed(60)
+        self.pull_checked()
+        self.change_some()
+        self.listed(gap, begin_again=True)
+        if self.luck.random() < 0.7:
+            self.put(_HOT, f"{self.luck.random()}")
+            self.listed(gap)
+
+    def do_only_resource_list(self) -> None:
+        told = list(self.source.open_list.entries)
+        if not self.has_times and told:
+            return  # nothing would say whether the list's old changes are older
+        self.change_some()
+        self.listed(self.luck.choice((0.3, 60)), snapshot=True)
+        self.source.open_list.entries[:] = told
+        self.show()
+
+    def do_get_shorter(self) -> None:
+        """The list loses its oldest changes, or all, and the Resource List is written again."""
+        self.change_some()
+        self.listed(60, snapshot=True)
+        entries = self.source.open_list.entries
+        del entries[: self.luck.randrange(len(entries) + 1)]
+        self.show()
+
+    def do_save_copy(self) -> None:
+        """A cache takes a copy of a list."""
+        name = f"{BASE}resourcesync/{self.luck.choice(_LISTS)}"
+        self.cached = {name: self.honest(name).body}
+
+    def do_old_copy(self) -> None:
+        """The next pull meets the copy of the cache."""
+        for uri, body in self.cached.items():
+            self.answers[uri] = lambda request, body=body: (  # type: ignore[misc]  # bound now
+                self.honest(request.uri) if request.uncached else Answer(body=body)
+            )
+        self.pull_checked(honest=False)
+        self.answers.clear()
+
+    def do_wait(self) -> None:
+        self.clock.advance(hours=self.luck.choice((1, 5, 30)))
+
+    # --- the mirror ---
+
+    def pull_checked(self, *, honest: bool = True) -> None:
+        """Pull; a mirror that says in sync is so."""
+        self.clock.advance(seconds=self.luck.choice((0.001, 2, 600)))
+        held = None
+        try:
+            held = self.pull(max_delete=DeletionLimit(count=1_000))
+        except (SourceError, SyncError) as error:
+            self.log.append(f"  pull: {error}")
+        if held is not None:
+            self.log.append(f"  pull: {held.mode}, {held.state}")
+            if honest and held.state is MirrorState.IN_SYNC:
+                assert self.in_sync(), f"called in sync, and it is not: {self.differences()}"
+
+    def differences(self) -> list[str]:
+        """The resources that are not here as the Source has them."""
+        here, there = self.files(), self.originals.contents()
+        return sorted(it for it in here.keys() | there.keys() if here.get(it) != there.get(it))
+
+    def live(self) -> None:
+        """Live to the end; then the Source writes its lists whole, and the mirror is in step."""
+        steps = (
+            *[self.do_usual] * 4,
+            self.do_begin_again,
+            self.do_only_resource_list,
+            self.do_get_shorter,
+            self.do_save_copy,
+            self.do_old_copy,
+            self.do_wait,
+        )
+        for _ in range(STEPS):
+            step = self.luck.choice(steps)
+            self.log.append(step.__name__)
+            step()
+            if self.luck.random() < 0.7:
+                self.pull_checked()
+        self.listed(60, snapshot=True)
+        self.clock.advance(hours=1)
+        self.pull_checked()
+        self.clock.advance(hours=1)
+        report = self.pull(max_delete=DeletionLimit(count=1_000))
+        assert report.state is MirrorState.IN_SYNC, f"waits in the end: {report}"
+        assert self.in_sync(), "is not in step in the end"
+
+
+def live_foreign(folder: Path, seed: int) -> None:
+    """Live the life of a seed, in an empty folder that is made.
+
+    Raises:
+        AssertionError: Something did not hold.
+    """
+    luck = random.Random(f"foreign {seed}")
+    folder.mkdir(parents=True)
+    habits = habits_of(luck)
+    life = None
+    try:
+        life = ForeignLife(folder / "mirror", habits, luck)
+        life.live()
+    except Exception as error:
+        log = [] if life is None else life.log
+        error.add_note(f"the life of seed {seed}: {habits}\n" + "\n".join(log))
+        raise
