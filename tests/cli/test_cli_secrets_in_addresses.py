@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from resourcesync.cli.main import run
+from resourcesync.cli.redaction import without_users
 from resourcesync.errors import ConfigurationError
 from resourcesync.wiring.account_values import check_address
 from tests.support.command_line import Said
@@ -68,3 +71,51 @@ def test_the_message_has_no_address() -> None:
         check_address(SECRETIVE[0])
 
     assert "h.example" not in f"{found.value} {found.value.evidence} {found.value.hint}"
+
+
+COMMANDS = [
+    ["pull", "{}", "m"],
+    ["explore", "{}"],
+    ["validate", "{}"],
+    ["validate", "{}", "--live"],
+    ["diff", "{}", "{}"],
+    ["audit", "{}"],
+    ["doctor", "{}"],
+    ["why", "https://h.example/a", "--from", "{}"],
+    ["publish", ".", "--url", "{}"],
+    ["notify", "{}"],
+    ["pull", "https://h.example/", "m", "--proxy", "{}"],
+]
+
+
+@pytest.mark.parametrize("user", [f"me:{SECRET}", f"me:pa/{SECRET}", SECRET, f"a@b:{SECRET}"])
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("how", [(), ("--json",)])
+def test_who_may_use_an_address_is_in_no_output_and_no_log(
+    command: list[str], user: str, how: tuple[str, ...], said: Said
+) -> None:
+    address = f"http://{user}@127.0.0.1:1/x?a=1"
+    arguments = [part.format(address) for part in command]
+
+    assert run([*arguments, *how, "--log-file", "run.log"]) in {2, 4}
+
+    told = said.readouterr()
+    log = Path("run.log")
+    assert SECRET not in told.out + told.err
+    assert not log.exists() or SECRET not in log.read_text()
+
+
+NAMES = st.text("abc:/?#@=&%.;-", max_size=20)
+
+
+@given(NAMES, NAMES, st.sampled_from(["{}", "no answer from {}", "'{}': gone", "({}) <{}>"]))
+def test_the_name_of_a_resource_stays_as_it_is(path: str, query: str, message: str) -> None:
+    shown = message.replace("{}", f"https://h.example:8080/{path}?{query}")
+
+    assert without_users(shown) == shown
+
+
+def test_an_address_within_a_query_is_a_part_of_the_name() -> None:
+    name = "https://h.example/get?from=ftp://anonymous:me@other.example/a"
+
+    assert without_users(name) == name

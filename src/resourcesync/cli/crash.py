@@ -1,30 +1,28 @@
 """Crash reports: what we need to mend our own fault, and no secret."""
 
+import os
 import platform
-import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
 
 from resourcesync import __version__, config
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.output import Problem
+from resourcesync.cli.redaction import HIDDEN, secret_words, shown_arguments, without_queries
 from resourcesync.wiring.machine import new_run_id, system_clock
-
-_SECRET_OPTIONS: Final = frozenset({"--header"})
-_USER: Final = re.compile(r"(?<=://)[^/?#@\s]+@")
 
 
 def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:
     """Write down an unexpected error; return what to tell the operator.
 
     The report goes to the user's state folder, or to the temporary folder where that cannot be
-    written. Values of ``--header`` and passwords in addresses are left out.
+    written; nobody else may read it. Values of ``--header`` and ``--with`` are left out, and the
+    user information and queries of addresses, wherever they stand.
     """
-    evidence = [("error", f"{type(error).__name__}: {error}"[:400])]
+    evidence = [("error", _message(error, secret_words(arguments))[:400])]
     try:
         evidence.append(("report", str(_save(_text(error, arguments)))))
     except OSError as failure:
@@ -38,32 +36,49 @@ def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:
     )
 
 
-def redacted(arguments: Sequence[str]) -> list[str]:
-    """Return a command line without the secrets that may stand on it."""
-    shown, hide = [], False
-    for argument in arguments:
-        name = argument.partition("=")[0]
-        if hide:
-            shown.append("(hidden)")
-        elif name in _SECRET_OPTIONS and name != argument:
-            shown.append(f"{name}=(hidden)")
-        else:
-            shown.append(_USER.sub("(hidden)@", argument))
-        hide = not hide and argument in _SECRET_OPTIONS
-    return shown
-
-
 def _text(error: Exception, arguments: Sequence[str]) -> str:
     facts = {
         "time": system_clock().now().isoformat(),
         "resourcesync": __version__,
         "python": sys.version.replace("\n", " "),
         "platform": platform.platform(),
-        "command": " ".join(redacted(arguments)),
+        "command": " ".join(shown_arguments(arguments)),
     }
     head = "".join(f"{name}: {value}\n" for name, value in facts.items())
-    trace = "".join(traceback.format_exception(error))
-    return f"{head}\n{_USER.sub('(hidden)@', trace)}"
+    words = secret_words(arguments)
+    return "\n".join([head, *(_told(one, words) for one in _chain(error))])
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """Return an error and those that led to it, the first of them first."""
+    chain, seen = [error], {id(error)}
+    for one in chain:
+        group = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+        for cause in (one.__cause__, one.__context__, *group):
+            if cause is not None and id(cause) not in seen:
+                seen.add(id(cause))
+                chain.append(cause)
+    return chain[::-1]
+
+
+def _told(error: BaseException, words: Iterable[str]) -> str:
+    """Return where an error was raised and what it says, without secrets."""
+    frames = [
+        traceback.FrameSummary(it.filename, it.lineno, it.name, line=without_queries(it.line or ""))
+        for it in traceback.extract_tb(error.__traceback__)
+    ]
+    lines = "".join(traceback.StackSummary.from_list(frames).format())
+    head = "Traceback (most recent call last):\n" if lines else ""
+    return f"{head}{lines}{_message(error, words)}\n"
+
+
+def _message(error: BaseException, words: Iterable[str]) -> str:
+    """Return the type of an error and what it says, without secrets."""
+    kind, colon, text = "".join(traceback.format_exception_only(error)).rstrip().partition(": ")
+    text = without_queries(text)
+    for word in words:
+        text = text.replace(word, HIDDEN)
+    return kind + colon + text
 
 
 def _save(text: str) -> Path:
@@ -76,6 +91,7 @@ def _save(text: str) -> Path:
 
 def _write(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("x", encoding="utf-8", errors="backslashreplace") as file:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)
     return path

@@ -12,6 +12,7 @@ from typing import Final, TextIO
 import msgspec
 
 from resourcesync.cli.output import SILENT, Outcome, Problem, write_line
+from resourcesync.cli.redaction import without_users
 from resourcesync.cli.words import stamp
 from resourcesync.model.digests import Digest
 from resourcesync.ports import Clock
@@ -105,7 +106,11 @@ def line_of(kind: str, run: str, fields: Mapping[str, object]) -> bytes:
 
 
 def _tidied(value: object) -> object:
-    """Return ``value`` with times as text and lone surrogates spelled out: JSON has neither."""
+    """Return ``value`` as it may be shown in JSON.
+
+    Times are text and lone surrogates are spelled out, for JSON has neither; the user information
+    of addresses is hidden.
+    """
     if isinstance(value, Digest):
         return str(value)
     if isinstance(value, Mapping):
@@ -115,7 +120,7 @@ def _tidied(value: object) -> object:
     if isinstance(value, datetime):
         return stamp(value)
     if isinstance(value, str) and not isinstance(value, Enum):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+        return without_users(value).encode("utf-8", "backslashreplace").decode("utf-8")
     return value
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from resourcesync.cli.redaction import without_users
 from resourcesync.errors import StorageError
 
 _NAME = "resourcesync"
@@ -59,7 +60,7 @@ class _Handler(logging.handlers.WatchedFileHandler):
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, however many the message has."""
-        message = " ".join(record.getMessage().split())
+        message = " ".join(without_users(record.getMessage()).split())
         return f"{_time(record)} {record.levelname.lower()} {record.name} {message}"
 
 
@@ -70,7 +71,7 @@ class _Json(logging.Formatter):
             "time": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": without_users(record.getMessage()),
         }
         return msgspec.json.encode(fields).decode()
 

@@ -15,6 +15,7 @@ from resourcesync.cli.output import (
     write_line,
 )
 from resourcesync.cli.progress import NoProgress, Progress
+from resourcesync.cli.redaction import without_users
 from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line, escape, labelled
 from resourcesync.errors import Evidence
 
@@ -94,7 +95,7 @@ class TextScreen:
             return
         self._write_error("error", "red", problem.code, problem.message)
         if problem.place:
-            self._write(self._streams.err, f"  --> {escape(problem.place)}")
+            self._write(self._streams.err, f"  --> {_shown(problem.place)}")
         self._write_evidence(problem.evidence, problem.hint)
         self._erred = True
 
@@ -122,13 +123,13 @@ class TextScreen:
         color = _COLORS.get(line.label)
         if color and self._streams.color_out:
             shown = click.style(shown, fg=color, bold=True)
-        self._write(self._streams.out, (shown + escape(text)).rstrip(" "))
+        self._write(self._streams.out, (shown + _shown(text)).rstrip(" "))
 
     def _write_error(self, word: str, color: str, code: str, message: str) -> None:
         head = f"{word}[{escape(code)}]"
         if self._streams.color_err:
             head = click.style(head, fg=color, bold=True)
-        self._write(self._streams.err, f"{head}: {escape(message)}")
+        self._write(self._streams.err, f"{head}: {_shown(message)}")
 
     def _write_evidence(self, evidence: Evidence, hint: str) -> None:
         pairs = (*evidence, ("fix", hint)) if hint else evidence
@@ -137,12 +138,16 @@ class TextScreen:
         last = ""
         for label, text in pairs:
             shown = "" if label == last else label
-            self._write(self._streams.err, f"  {escape(shown).ljust(width)}{escape(text)}".rstrip())
+            self._write(self._streams.err, f"  {escape(shown).ljust(width)}{_shown(text)}".rstrip())
             last = label
 
     def _write(self, stream: TextIO, text: str) -> None:
         self._progress.pause()
         write_line(stream, text)
+
+
+def _shown(text: str) -> str:
+    return escape(without_users(text))
 
 
 def _pairs(value: object) -> Evidence:

@@ -1,0 +1,79 @@
+"""What is never shown of an address: who may use it; and in a crash report, what it asks for.
+
+Normal output hides user information only: the query of an address is part of a resource's name.
+A crash report is sent to strangers, so it hides more, and rather too much than too little.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+from urllib.parse import unquote
+
+HIDDEN: Final = "(hidden)"
+_SECRET_OPTIONS: Final = frozenset({"--header", "--with"})
+# An address begins a value or a word: one within a query is part of a name. What stands behind a
+# user's colon is no port; a password may have a slash that is not escaped.
+_USER: Final = re.compile(
+    r"""(?<![^\s"'`(<\[,])((?:[a-z][a-z0-9+.-]*:)*//|https?:/)"""
+    r"""(?:[^/?#\s]*|[^/?#\s@\[]*:(?![0-9]*(?:[/?#,\s"']|$))\S*)@""",
+    re.IGNORECASE,
+)
+_SHORTEST_WORD: Final = 4
+
+
+def without_users(text: str) -> str:
+    """Return a text with the user information of the addresses in it hidden, and nothing else."""
+    return _USER.sub(rf"\1{HIDDEN}@", text) if "@" in text else text
+
+
+def without_queries(text: str) -> str:
+    """Return a text with what may be secret in an address hidden: user information and query.
+
+    From the beginning of the first address to the last ``@``, and from the first ``?`` (in an
+    address also ``#``) to the end, nothing stays, wherever these secrets may really begin and end.
+    """
+    return _parted(text)[0]
+
+
+def shown_arguments(arguments: Sequence[str]) -> list[str]:
+    """Return a command line without the secrets that may stand on it."""
+    shown, is_secret = [], False
+    for argument in arguments:
+        name = argument.partition("=")[0]
+        if is_secret:
+            shown.append(HIDDEN)
+        elif name in _SECRET_OPTIONS and name != argument:
+            shown.append(f"{name}={HIDDEN}")
+        else:
+            shown.append(without_queries(argument))
+        is_secret = not is_secret and argument in _SECRET_OPTIONS
+    return shown
+
+
+def secret_words(arguments: Iterable[str]) -> list[str]:
+    """Return what was hidden of the addresses on a command line, longest first.
+
+    A message may have it apart from its address, so it is looked for everywhere.
+    """
+    found: set[str] = set()
+    for hidden in (piece for argument in arguments for piece in _parted(argument)[1]):
+        for part in (hidden, *hidden.split("&"), *hidden.split("@")):
+            found.update((part, part.partition("=")[2], part.partition(":")[2]))
+    found |= {unquote(word) for word in found}
+    found |= {repr(word)[1:-1] for word in found}
+    return sorted((word for word in found if len(word) >= _SHORTEST_WORD), key=len, reverse=True)
+
+
+def _parted(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return what may be shown of a text, and what is hidden."""
+    start = text.find("//")
+    start = start + 2 if start >= 0 else 0
+    asks = [text.find("?"), text.find("#", start) if start else -1]
+    query = min((place for place in asks if place >= 0), default=len(text))
+    at = text.rfind("@")
+    begin = min(start, query)
+    if at >= query:  # a password with a question mark, or a query with an @: nobody can tell
+        return f"{text[:begin]}{HIDDEN}", (text[begin:at], text[begin:], text[query + 1 :])
+    head = f"{text[:begin]}{HIDDEN}{text[at:query]}" if at >= begin else text[:query]
+    tail = f"{text[query]}{HIDDEN}" if query < len(text) else ""
+    return head + tail, (text[begin:at] if at >= begin else "", text[query + 1 :])

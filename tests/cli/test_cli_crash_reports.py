@@ -1,0 +1,125 @@
+"""A crash report is sent to strangers: no secret of an address or a command line is in it."""
+
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.cli.crash import write_crash_report
+from resourcesync.cli.main import run
+from resourcesync.cli.output import Outcome, Screen
+from resourcesync.errors import BadResponseError
+
+SECRETS = st.text("abcXYZ019-._~%&=:;@?#/+!$'\"\\ é", min_size=8, max_size=24).map(
+    lambda text: f"s3cr{text}t"
+)
+ADDRESSES = st.sampled_from(
+    [
+        "https://{}@h.example/a",
+        "https://me:{}@h.example:8080/a/b.xml",
+        "https://h.example/a?key={}",
+        "https://h.example/a?id=1&key={}&then=2",
+        "https://me:{0}@h.example/a?key={0}",
+        "oai:https://me:{}@h.example/oai",
+        "/a/b?key={}",
+    ]
+)
+MESSAGES = st.sampled_from(
+    ["{}", "no place for {}", "{!r} is no key", "{} and then {}: no", "a\n{}"]
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        yield folder
+
+
+def report_of(error: Exception, arguments: list[str]) -> str:
+    """Return what is written down and what is shown of an error."""
+    problem = write_crash_report(error, arguments)
+    evidence = dict(problem.evidence)
+    return Path(evidence["report"]).read_text("utf-8") + evidence["error"]
+
+
+def raised(error: Exception, cause: Exception) -> Exception:
+    """Return an error as the edge gets it: raised here, from another."""
+
+    def fail() -> None:
+        raise error from cause
+
+    try:
+        fail()
+    except Exception as caught:  # noqa: BLE001 - as the edge does
+        return caught
+    return error
+
+
+@given(SECRETS, ADDRESSES, MESSAGES, st.sampled_from([ValueError, KeyError, BadResponseError]))
+def test_no_secret_of_an_address_is_in_the_report_wherever_the_address_stands(
+    secret: str, form: str, message: str, kind: type[Exception]
+) -> None:
+    address = form.format(secret)
+    text = message.format(address, address)
+    error = raised(kind(text), raised(ValueError(text), KeyError(address)))
+    error.add_note(f"while {address} was asked")
+
+    for arguments in (["pull", address, "m"], ["publish", ".", f"--url={address}"], []):
+        report = report_of(error, arguments)
+        assert secret not in report
+        assert secret[:10] not in report
+
+
+@given(SECRETS, ADDRESSES, st.sampled_from([KeyError, ValueError]))
+def test_a_secret_of_the_command_line_is_hidden_in_messages_without_the_address_too(
+    secret: str, form: str, kind: type[Exception]
+) -> None:
+    if any(mark in secret for mark in "@?#/&=:"):  # then it is a part of what is hidden
+        secret = "s3cret-of-mine"
+    error = raised(kind(secret), OverflowError(f"{secret} is too large"))
+
+    assert secret not in report_of(error, ["pull", form.format(secret), "m"])
+
+
+def test_what_leads_to_the_fault_stays(state: Path) -> None:
+    error = raised(TypeError("entry 7 of https://h/list.xml has no length"), KeyError("length"))
+
+    report = report_of(error, ["pull", "https://h/list.xml", "m", "--jobs", "3"])
+
+    assert "command: pull https://h/list.xml m --jobs 3" in report
+    assert "TypeError: entry 7 of https://h/list.xml has no length" in report
+    assert "KeyError: 'length'" in report
+    assert "Traceback (most recent call last)" in report
+    assert f'File "{__file__}", line ' in report
+    for path in state.rglob("crash-*.txt"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_values_of_options_that_carry_secrets_are_left_out() -> None:
+    arguments = ["publish", "x:y", "--header", "Authorization: hush", "--header=Cookie: hush"]
+    arguments += ["--with", "password=hush", "--with=token=hush", "--out", "there"]
+
+    report = report_of(ValueError("x"), arguments)
+
+    assert "hush" not in report
+    assert "publish x:y --header (hidden) --header=(hidden) --with (hidden)" in report
+    assert "--out there" in report
+
+
+def test_a_fault_during_a_command_is_reported_without_the_key_of_its_address(
+    with_job: Callable[..., None], state: Path
+) -> None:
+    def work(_screen: Screen) -> Outcome:
+        raise OverflowError("https://h.example/list?key=hush-key is too large")
+
+    with_job(work)
+
+    assert run(["demo"]) == 70
+    reports = "".join(path.read_text("utf-8") for path in state.rglob("crash-*.txt"))
+    assert "OverflowError: https://h.example/list?(hidden)" in reports
+    assert "hush-key" not in reports
