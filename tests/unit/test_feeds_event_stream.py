@@ -1,6 +1,6 @@
 """Server-Sent Events are read as HTML says, however they are cut, and in bounded memory."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.feeds.event_stream import MAX_EVENT, Event, EventReader
@@ -45,19 +45,32 @@ def test_a_mark_of_the_byte_order_is_passed_over_and_a_retry_is_heard() -> None:
     assert (event.kind, event.data, reader.retry) == ("updated", b"x", 1.5)
 
 
+def test_a_mark_that_comes_byte_by_byte_loses_no_event() -> None:
+    stream = b"\xef\xbb\xbfdata: first\n\ndata: second\n\n"
+
+    assert [it.data for it in read(*(stream[i : i + 1] for i in range(len(stream))))] == [
+        b"first",
+        b"second",
+    ]
+
+
 LINES = st.sampled_from(
     [b"data: a", b"data:b", b"data", b"id: 1", b"id: 22", b"event: x", b": hm", b"", b"", b"odd"]
 )
 
 
-@given(st.lists(LINES, max_size=20), st.lists(st.integers(0, 200), max_size=12))
+STARTS = st.sampled_from([b"", b"\xef\xbb\xbf", b"\xef\xbb\xbf" * 2, b"\xef", b"\xef\xbb"])
+
+
+@given(STARTS, st.lists(LINES, max_size=20), st.lists(st.integers(0, 200), max_size=12))
+@example(b"\xef\xbb\xbf", [b"data: a", b"", b"data:b", b""], [0, 1, 2])
 def test_however_it_is_cut_and_its_lines_end_it_says_the_same(
-    lines: list[bytes], cuts: list[int]
+    start: bytes, lines: list[bytes], cuts: list[int]
 ) -> None:
-    whole = b"".join(line + b"\n" for line in lines)
+    whole = start + b"".join(line + b"\n" for line in lines)
     expected = read(whole)
     for end in (b"\n", b"\r", b"\r\n"):
-        other = b"".join(line + end for line in lines) + b"data: never dispatched"
+        other = start + b"".join(line + end for line in lines) + b"data: never dispatched"
         places = sorted({min(cut, len(other)) for cut in cuts})
         parts = [other[a:b] for a, b in zip([0, *places], [*places, len(other)], strict=True)]
         assert read(*parts) == expected

@@ -46,7 +46,7 @@ class EventReader:
     def __init__(self, last_id: str = "") -> None:
         self.retry: float | None = None
         self._last_id = self._next_id = last_id
-        self._rest = b""
+        self._rest = self._mark = b""
         self._is_new = True
         self._is_long = self._is_after_return = False
         self._begin()
@@ -74,10 +74,13 @@ class EventReader:
 
     def _plain(self, chunk: bytes) -> bytes:
         """Return bytes without the mark at the beginning, and the rest of a line end."""
+        if self._is_new:
+            self._mark += chunk
+            if self._mark != _BOM and _BOM.startswith(self._mark):
+                return b""  # the rest of the mark may come with the next bytes
+            chunk, self._is_new = self._mark.removeprefix(_BOM), False
         if not chunk:
             return chunk
-        if self._is_new:
-            chunk, self._is_new = chunk.removeprefix(_BOM), False
         if self._is_after_return:
             chunk = chunk.removeprefix(b"\n")  # the line has ended already
         self._is_after_return = chunk.endswith(b"\r")
