@@ -1,9 +1,11 @@
 """What we publish, under our own validator."""
 
+from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.validator.examining import validate_document
 from resourcesync.validator.findings import Finding
 from resourcesync.validator.summaries import DocumentSummary
 from resourcesync.validator.together import judge_again, judge_together
+from tests.support.dumping import DumpedSource
 from tests.support.publishing import BASE, Source, split_source
 
 
@@ -38,3 +40,26 @@ def test_what_we_publish_again_only_grows() -> None:
     again = [it for it in after if it.uri in before]
     assert len(again) > 3
     assert [f.rule.id for it in again for f in judge_again(before[it.uri], it)] == []
+
+
+def test_packages_that_older_ones_no_longer_stand_before_keep_every_rule() -> None:
+    source = DumpedSource(size=PackageSize(max_entries=2))
+    for run in range(6):
+        for name in "abc"[: run % 3 + 1]:
+            source.put(name, f"{name} of run {run}")
+        source.publish()
+        source.dump(changes=True, oldest=source.now() - 90_000_000)
+
+    listed = source.bytes_of("resourcesync/changedump.xml").decode()
+    summaries, findings = [], []
+    for name in source.documents.names():
+        is_old = name.endswith("-manifest.xml") and name not in listed
+        if name.endswith(".xml") and not name.endswith("about.xml") and not is_old:
+            examination = validate_document([source.bytes_of(name)], uri=source.uri(name))
+            findings += list(examination)
+            summaries.append(examination.summary)
+
+    manifests = [it for it in summaries if it.phrase == "Change Dump Manifest"]
+    assert 0 < len(manifests) < 6
+    assert findings == []
+    assert list(judge_together(summaries)) == []

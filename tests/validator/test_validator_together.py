@@ -15,7 +15,7 @@ from resourcesync.validator.rule import Checked
 from resourcesync.validator.rules import BY_CODE, RULES, find_rule, selected
 from resourcesync.validator.together import judge_again, judge_announced
 from tests.support.rule_cases import CASES
-from tests.support.rule_documents import CH, PLAIN
+from tests.support.rule_documents import BASE, CH, PLAIN, UP, url, urlset
 from tests.support.rule_facts import ANSWER, FACTS, LISTED, MANIFEST, MEMBERS, RESOURCES, Facts
 from tests.support.rule_source import EDITS, SOURCE, Edit, judged, summarize
 
@@ -41,6 +41,46 @@ def test_a_description_at_another_address_than_the_well_known_one_is_told() -> N
     }
 
     assert [finding.rule.id for finding in judged(moved)] == ["SD08"]
+
+
+BORDER = "2026-03-02T00:00:00Z"
+LATER_PACKAGE = urlset(
+    UP,
+    f'<rs:md capability="changedump-manifest" from="{BORDER}" until="2026-03-03T00:00:00Z"/>',
+    url(
+        "b",
+        '<rs:md change="created" datetime="2026-03-02T01:00:00Z" type="text/html" path="/b"/>',
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("first_has_it", "second_has_it", "first_is_there", "told"),
+    [
+        (True, False, True, []),
+        (False, True, True, []),
+        (True, True, True, []),
+        (False, False, True, ["cd1.zip"]),
+        (False, False, False, []),  # it may have been in the package before
+    ],
+)
+def test_a_change_at_the_border_of_two_packages_is_in_either(
+    first_has_it: bool, second_has_it: bool, first_is_there: bool, told: list[str]
+) -> None:
+    packed = url("x", f'<rs:md change="deleted" datetime="{BORDER}"/>')
+    first, second = BASE + "cd1.zip/manifest.xml", BASE + "cd2.zip/manifest.xml"
+    source = {**SOURCE, second: LATER_PACKAGE}
+    source[BASE + "ch1.xml"] = source[BASE + "ch1.xml"].replace("</urlset>", f"{packed}</urlset>")
+    if first_has_it:
+        source[first] = source[first].replace("</urlset>", f"{packed}</urlset>")
+    if second_has_it:
+        source[second] = source[second].replace("<url>", f"{packed}<url>", 1)
+    if not first_is_there:
+        del source[first]
+
+    found = [(it.rule.id, it.uri) for it in judged(source)]
+
+    assert found == [("CM06", f"{BASE}{name}/manifest.xml") for name in told]
 
 
 @pytest.mark.parametrize("facts", FACTS, ids=lambda facts: facts.rule)

@@ -111,27 +111,28 @@ def _judge_coverage(documents: Sequence[DocumentSummary]) -> Iterator[Finding]:
 
 
 def _judge_packed(documents: Sequence[DocumentSummary]) -> Iterator[Finding]:
+    """Judge whether each change that a Change List has is in the package of its interval (§13.2).
+
+    Where two intervals meet, a change of that very moment may be in either package. So it is
+    judged at the package that ends then: the one before may be listed no more.
+    """
     lists = [it for it in _of(documents, Capability.CHANGE_LIST) if not it.is_index]
     manifests = _of(documents, Capability.CHANGE_DUMP_MANIFEST)
     for manifest in manifests:
         if manifest.from_ is None:
             continue
-        before = [it for it in manifests if it.until == manifest.from_]
-        met = {mark for it in before for mark in it.changes}
-        packed = set(manifest.changes)
-        missing = sum(_missing(manifest, changes, packed, met) for changes in lists)
+        after = [it for it in manifests if it.from_ == manifest.until]
+        packed = {mark for it in (manifest, *after) for mark in it.changes}
+        missing = sum(_count_unpacked(manifest, changes, packed) for changes in lists)
         if missing:
             message = f"{missing} changes of its interval are not in the package"
             yield at_root("CM06", message, manifest)
 
 
-def _missing(
-    manifest: DocumentSummary, changes: DocumentSummary, packed: set[int], met: set[int]
-) -> int:
-    """Count the changes that are not there; where two intervals meet, one may be in either."""
+def _count_unpacked(manifest: DocumentSummary, changes: DocumentSummary, packed: set[int]) -> int:
     start = known_microseconds(manifest.from_)
     return sum(
-        mark not in packed and manifest.covers(time) and not (time == start and mark in met)
+        mark not in packed and manifest.covers(time) and time != start
         for mark, time in zip(changes.changes, changes.change_times, strict=True)
     )
 
