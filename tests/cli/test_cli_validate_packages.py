@@ -1,13 +1,15 @@
 """``validate`` on packages: the manifest, the members, and the dumps that list them."""
 
 import hashlib
+import re
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import Said
+from tests.support.command_line import Said, rows
 from tests.support.judged import OPEN, UP, code, codes, offer, write
 from tests.support.tiny_source import TinySource
 
@@ -97,3 +99,170 @@ def test_a_sample_opens_packages_of_dumps(source: TinySource, said: Said) -> Non
     text = said.readouterr().out
     assert sorted(codes(text)) == sorted([code("RM07"), code("RD04b")])
     assert f"{source.url}/gone.zip: missing failed: " in text
+
+
+# --- the packages of a tree ---
+
+
+@pytest.fixture
+def dumped(tree: Path, source: TinySource, said: Said) -> Path:
+    """Publish a tree with a dump of all, and one of changes."""
+    assert run(["publish", str(tree), "--url", source.url]) == 0
+    for name in ("0001", "0002"):
+        (tree / f"objects/{name}.txt").write_text(f"{name} is another")
+    assert run(["dump", str(tree), "--changes"]) == 0
+    said.readouterr()
+    return tree
+
+
+def found(tree: Path, pattern: str) -> Path:
+    (path,) = (tree / "resourcesync").glob(pattern)
+    return path
+
+
+def edited(path: Path, old: str, new: str) -> None:
+    """Change a document as no publisher would."""
+    text = path.read_text()
+    assert re.search(old, text)
+    path.write_text(re.sub(old, new, text))
+
+
+def packed_again(path: Path, edit: Callable[[str, bytes], bytes | None]) -> None:
+    """Write a package with other members."""
+    with zipfile.ZipFile(path) as reading:
+        members = {name: reading.read(name) for name in reading.namelist()}
+    with zipfile.ZipFile(path, "w") as writing:
+        for name, body in members.items():
+            if (changed := edit(name, body)) is not None:
+                writing.writestr(name, changed)
+
+
+def test_the_packages_of_a_folder_are_judged_with_it(dumped: Path, said: Said) -> None:
+    assert run(["validate", str(dumped), "--json"]) == 0
+
+    events = rows(said)
+    sampled = {row["uri"] for row in events if row["type"] == "sample"}
+    assert sampled == {str(path) for path in dumped.rglob("*.zip")}
+    assert events[-1]["packages_unopened"] == 0
+    assert events[-1]["errors"] == 0
+
+
+DAMAGES: list[tuple[str, Callable[[Path], object]]] = [
+    ("RM10", lambda path: path.write_bytes(path.read_bytes()[:-30])),
+    ("RM10", lambda path: path.write_bytes(b"no package")),
+    ("RM10", lambda path: path.write_bytes(b"")),
+    ("RM01", lambda path: packed_again(path, lambda n, b: None if n == "manifest.xml" else b)),
+    ("RM06a", lambda path: packed_again(path, lambda n, b: None if "0003" in n else b)),
+    ("RM07", lambda path: packed_again(path, lambda n, b: b"other" if "0003" in n else b)),
+]
+
+
+@pytest.mark.parametrize(("rule", "damage"), DAMAGES)
+def test_a_package_that_is_damaged_or_lacks_something_is_an_error_and_exit_1(
+    rule: str, damage: Callable[[Path], object], dumped: Path, said: Said
+) -> None:
+    package = found(dumped, "resourcedump-*.zip")
+    damage(package)
+
+    assert run(["validate", str(dumped)]) == 1
+
+    text = said.readouterr().out
+    assert set(codes(text)) == {code(rule), code("RD07")}  # it has not the listed length, either
+    assert str(package) in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(r'(?<=zip")? length="\d', r"\g<0>9"), ("sha-256:.", "sha-256:x")]
+)
+@pytest.mark.parametrize("dump", ["resourcedump.xml", "changedump.xml"])
+def test_the_listed_length_and_digest_of_a_package_are_held_against_it(
+    old: str, new: str, dump: str, dumped: Path, said: Said
+) -> None:
+    if "sha" in new:
+        old, new = 'hash="sha-256:.{63}', f'hash="sha-256:{"0" * 63}'
+    edited(found(dumped, dump), old, new)
+
+    assert run(["validate", str(dumped)]) == 1
+
+    text = said.readouterr().out
+    assert codes(text) == [code("RD07")]
+    assert f"{found(dumped, dump)}:" in text, "the place is where the dump lists it"
+
+
+def test_a_copy_of_the_manifest_that_differs_is_an_error(dumped: Path, said: Said) -> None:
+    edited(found(dumped, "changedump-*-manifest.xml"), "0002.txt", "0009.txt")
+
+    assert run(["validate", str(dumped)]) == 1
+    assert code("RD04b") in codes(said.readouterr().out)
+
+
+def test_a_package_that_is_not_in_the_folder_is_told(dumped: Path, said: Said) -> None:
+    found(dumped, "resourcedump-*.zip").unlink()
+
+    assert run(["validate", str(dumped)]) == 3
+    assert "1 not to be had" in said.readouterr().out
+
+
+def test_a_resource_that_no_package_has_is_found_without_copies_of_manifests(
+    tree: Path, said: Said
+) -> None:
+    assert run(["dump", str(tree), "--url", "http://h.example/"]) == 0
+    edited(found(tree, "resourcedump.xml"), '<rs:ln rel="contents"[^>]*>', "")
+    assert run(["validate", str(tree)]) == 0
+    said.readouterr()
+
+    def edit(name: str, body: bytes) -> bytes:
+        return body.replace(b"0003.txt</loc>", b"0033.txt</loc>") if "manifest" in name else body
+
+    packed_again(found(tree, "resourcedump-*.zip"), edit)
+
+    assert run(["validate", str(tree), "--ignore", "RD07"]) == 1
+    assert codes(said.readouterr().out) == [code("CA09")]
+
+
+def test_packages_at_a_source_are_not_opened_unasked_and_that_is_said(
+    dumped: Path, source: TinySource, said: Said
+) -> None:
+    for path in dumped.rglob("*"):
+        if path.is_file() and ".resourcesync" not in path.parts:
+            kind = {".txt": "text/plain", ".zip": "application/zip"}.get(path.suffix)
+            kind = kind or "application/xml"
+            source.put(f"/{path.relative_to(dumped)}", path.read_bytes(), kind)
+    packages = len(list(dumped.rglob("*.zip")))
+
+    assert run(["validate", source.url, "--live"]) == 0
+    text = said.readouterr().out
+    assert f"; {packages} packages were not opened\n" in text
+    assert "--sample 100% opens all" in text
+
+    assert run(["validate", f"{source.url}/resourcesync/changedump.xml"]) == 0
+    assert "; 1 package was not opened\n" in said.readouterr().out
+
+    assert run(["validate", source.url, "--sample", "100%", "--json"]) == 0
+    assert rows(said)[-1]["packages_unopened"] == 0
+
+    source.put("/resourcesync/" + found(dumped, "changedump-*.zip").name, b"PK", "application/zip")
+    assert run(["validate", source.url, "--sample", "100%"]) == 1
+    assert {code("RM10"), code("RD07")} == set(codes(said.readouterr().out))
+
+
+def test_a_dump_of_this_machine_is_judged_with_its_packages_wherever_it_is_named(
+    dumped: Path, said: Said
+) -> None:
+    dump, package = found(dumped, "changedump.xml"), found(dumped, "changedump-*.zip")
+    damaged = package.read_bytes()[:-1]
+    package.write_bytes(damaged)
+    assert run(["validate", str(dump)]) == 1
+    assert {code("RM10"), code("RD07")} == set(codes(said.readouterr().out))
+
+    Path("loose").mkdir()
+    for path in (dump, package):
+        (Path("loose") / path.name).write_bytes(path.read_bytes())
+    assert run(["validate", "loose"]) == 1
+    text = said.readouterr().out
+    assert codes(text).count(code("RM10")) == 1, "once, not twice"
+    assert "not opened" not in text
+
+    (Path("loose") / package.name).unlink()
+    assert run(["validate", "loose"]) == 0
+    assert "1 package was not opened" in said.readouterr().out

@@ -2,11 +2,12 @@
 
 import hashlib
 import hmac
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from resourcesync.model.digests import Digest
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.delivery import (
     Response,
@@ -24,8 +25,13 @@ from resourcesync.validator.notifications import (
     judge_signature,
     judge_verification,
 )
-from resourcesync.validator.packages import Member, judge_contents_copy, judge_package
-from resourcesync.validator.summaries import ListedResource, Place
+from resourcesync.validator.packages import (
+    Member,
+    judge_contents_copy,
+    judge_listed_package,
+    judge_package,
+)
+from resourcesync.validator.summaries import ListedResource, Place, Target
 from resourcesync.validator.together import judge_again
 from tests.support.rule_documents import CAP, CDM, CH, CH_1_0, RDM, RL, RLI
 from tests.support.rule_source import summarize
@@ -119,6 +125,16 @@ def packed_changes(manifest: str) -> Judge:
     )
 
 
+def weighed(length: int = 982, hashes: Mapping[str, str] = SHA) -> Judge:
+    listed = Target(
+        uri="https://e.example/p.zip",
+        place=LISTED.place,
+        length=982,
+        digests=tuple(Digest(*it) for it in SHA.items()),
+    )
+    return lambda: judge_listed_package(RESOURCES, listed, length, hashes)
+
+
 def signed(header: str) -> Judge:
     return lambda: judge_signature(PAGE, secret=b"secret", header=header, body=b"body")
 
@@ -176,6 +192,7 @@ FACTS: Final = [
         lambda: judge_robots("https://e.example/robots.txt", [CAPABILITIES]),
         lambda: judge_robots("https://e.example/robots.txt", [NO_WAY_UP]),
     ),
+    *facts("RD07", weighed(), weighed(length=983), weighed(hashes={"sha-256": "1" * 64})),
     *facts("RM01", packed(*MEMBERS), packed(replace(MEMBERS[0], name="Manifest.xml"), MEMBERS[1])),
     *facts("RM02", packed(*MEMBERS), packed(*MEMBERS, manifest=CHANGE_MANIFEST)),
     *facts("RM06a", packed(*MEMBERS), packed(MEMBERS[0])),

@@ -45,8 +45,8 @@ _FIELDS: Final = {
         "same seq sets sized surplus tolerated total touched tries unchanged unlisted "
         "unpatched unproven unprovable unreached unreadable unsized unverified update updated "
         "useful_bytes warnings weak was_bytes hashed proven changing rules plugins "
-        "packages_kept filtered packed_entries packed_bytes contradicting hubs plain_sitemaps "
-        "versions patches taken seed lies wrong"
+        "packages_unopened packages packages_kept filtered packed_entries packed_bytes "
+        "contradicting hubs plain_sitemaps versions patches taken seed lies wrong"
     ),
     "number": (
         "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
@@ -55,7 +55,7 @@ _FIELDS: Final = {
     "flag": (
         "adopted complete dry_run first gap in_sync is_index is_open kept lists_only local "
         "offered offline sitemap stopped begun counted verified equal is_there "
-        "is_altered asked ours all_read"
+        "is_altered asked ours all_read is_local"
     ),
     "moment": (
         "again as_of at completed from in_sync_at last last_run newest "
@@ -109,10 +109,10 @@ EVENTS: Final = {
             "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
             "touched changing unreadable omitted written url first problems warnings hubs "
             "subscribed_seconds accepted_seconds delivered_seconds checks resources_checked "
-            "resources_listed unreached read_again:any cut_short judged_alone errors advice "
-            "evidence:text out copies source missing damaged stopped_by verdict uri reason "
-            "is_there is_altered asked trouble finding:any set_aside runs:count via here:any "
-            "trash:any last_change:any rules plugins others packages:any packages_kept "
+            "resources_listed unreached read_again:any cut_short judged_alone packages_unopened "
+            "errors advice evidence:text out copies source missing damaged stopped_by verdict "
+            "uri reason is_there is_altered asked trouble finding:any set_aside runs:count via "
+            "here:any trash:any last_change:any rules plugins others packages:any packages_kept "
             "packed_entries packed_bytes rows:count versions patches wrong lists"
         ),
     ),
@@ -222,6 +222,10 @@ EVENTS: Final = {
     "alone": Event(
         meaning="A document was judged without the others of its Source.",
         always="uri others",
+    ),
+    "unopened": Event(
+        meaning="Packages that dumps list were not opened.",
+        always="uri packages is_local",
     ),
     "document": Event(
         meaning="A document of a Source: what it is and holds.",

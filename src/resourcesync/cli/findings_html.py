@@ -8,7 +8,15 @@ from resourcesync.cli.rule import clause_of
 from resourcesync.cli.validate_words import Tally, cut_short
 from resourcesync.validator.findings import Finding
 from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import Alone, CutShort, Event, Judged, ReadAgain, Sampled
+from resourcesync.wiring.validating import (
+    Alone,
+    CutShort,
+    Event,
+    Judged,
+    ReadAgain,
+    Sampled,
+    Unopened,
+)
 
 _STYLE: Final = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
@@ -58,7 +66,7 @@ def _sections(events: Sequence[Event]) -> tuple[dict[str, list[str]], dict[str, 
                 sections.setdefault(event.uri, []).append(article)
             case CutShort():
                 sections.setdefault(event.uri, []).append(_brief("warning", cut_short(event)))
-            case Sampled() | ReadAgain() | Alone():
+            case Sampled() | ReadAgain() | Alone() | Unopened():
                 pass  # the title has the number
     return sections, titles
 

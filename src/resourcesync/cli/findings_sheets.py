@@ -19,7 +19,15 @@ from resourcesync.cli.validate_words import (
 from resourcesync.validator.findings import Finding
 from resourcesync.validator.rule import Severity
 from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import Alone, CutShort, Event, Judged, ReadAgain, Sampled
+from resourcesync.wiring.validating import (
+    Alone,
+    CutShort,
+    Event,
+    Judged,
+    ReadAgain,
+    Sampled,
+    Unopened,
+)
 
 MOST_FINDINGS: Final = 10_000
 """Findings that a whole document of findings holds; the counts are complete."""
@@ -143,7 +151,7 @@ def junit_suites(events: Sequence[Event], tally: Tally, *, fail_on: str) -> str:
                 fails = Severity.WARNING in failing(fail_on)
                 failures += fails
                 suites.setdefault(event.uri, []).append(_limit_case(event, fails=fails))
-            case Sampled() | ReadAgain() | Alone():
+            case Sampled() | ReadAgain() | Alone() | Unopened():
                 pass  # the name of the whole has the number
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     number = sum(max(len(cases), 1) for cases in suites.values())

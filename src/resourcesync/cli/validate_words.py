@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 from resourcesync.cli import words
@@ -11,13 +12,27 @@ from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.findings import Finding
 from resourcesync.validator.rule import Severity
 from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import Alone, CutShort, Event, Judged, ReadAgain, Sampled
+from resourcesync.wiring.validating import (
+    Alone,
+    CutShort,
+    Event,
+    Judged,
+    ReadAgain,
+    Sampled,
+    Unopened,
+)
 
 SHOWN_OF_A_RULE: Final = 10
 """Findings of one rule in one document that are shown one by one unless ``-v`` is given."""
 _GUTTER: Final = 5
 _BLANK: Final = " " * (_GUTTER + 1)
 _MOST_RULES: Final = 10_000
+_NAMES: Final[Mapping[type, str]] = {
+    Sampled: "sample",
+    ReadAgain: "again",
+    Alone: "alone",
+    Unopened: "unopened",
+}
 
 
 def event_of(event: Event) -> tuple[str, dict[str, object]]:
@@ -34,10 +49,8 @@ def event_of(event: Event) -> tuple[str, dict[str, object]]:
                 "bytes": summary.size,
                 "complete": summary.complete,
             }
-        case Sampled(uri, checked, listed):
-            return "sample", {"uri": uri, "checked": checked, "listed": listed}
-        case ReadAgain(uri, lists):
-            return "again", {"uri": uri, "lists": lists}
+        case Sampled() | ReadAgain() | Alone() | Unopened():
+            return _NAMES[type(event)], asdict(event)
         case CutShort(uri=uri, documents=documents):
             return "cut-short", {
                 "uri": uri,
@@ -45,8 +58,6 @@ def event_of(event: Event) -> tuple[str, dict[str, object]]:
                 "all_read": event.all_read,
                 "message": cut_short(event),
             }
-        case Alone(uri, others):
-            return "alone", {"uri": uri, "others": others}
         case Unreached():
             error = event.error
             return "unreached", {"uri": event.uri, "code": error.code, "message": error.message}
@@ -98,6 +109,8 @@ class Tally:
         self.read_again: int | None = None
         self.cut_short = 0
         self.alone = 0
+        self.unopened = 0
+        self._is_here = False
         self.sitemaps = 0
         self.found: Counter[Severity] = Counter()
 
@@ -117,10 +130,17 @@ class Tally:
                 self.read_again = (self.read_again or 0) + lists
             case CutShort():
                 self.cut_short += 1
-            case Alone():
-                self.alone += 1
+            case Alone() | Unopened():
+                self._add_left_out(event)
             case Unreached():
                 self.unreached += 1
+
+    def _add_left_out(self, event: Alone | Unopened) -> None:
+        if isinstance(event, Alone):
+            self.alone += 1
+        else:
+            self.unopened += event.packages
+            self._is_here = event.is_local
 
     @property
     def fails(self) -> bool:
@@ -147,6 +167,9 @@ class Tally:
         if advice := self.found[Severity.ADVICE]:
             found.append(f"{words.count(advice)} advice")
         rest = "; not all was judged" if self.cut_short else ""
+        if self.unopened:
+            were = "was" if self.unopened == 1 else "were"
+            rest += f"; {words.counted(self.unopened, 'package')} {were} not opened"
         return f"Checked {', '.join(parts)}: {', '.join(found)}{rest}"
 
     def lines(self) -> tuple[Line, ...]:
@@ -156,6 +179,12 @@ class Tally:
             text = "these are plain sitemaps" if self.sitemaps > 1 else "this is a plain sitemap"
             how = "to judge by the Sitemap protocol: --profile sitemap"
             lines = (*lines, Line(f"  next   {text}; {how}"))
+        if self.unopened:
+            how = "judge them with their folder" if self._is_here else "--sample 100% opens all"
+            lines = (
+                *lines,
+                Line(f"  next   of packages that are not opened nothing is known; {how}"),
+            )
         if not self.alone:
             return lines
         judged = "this document" if self.alone == 1 else f"{words.count(self.alone)} documents"
@@ -174,6 +203,7 @@ class Tally:
             "read_again": self.read_again,
             "cut_short": self.cut_short,
             "judged_alone": self.alone,
+            "packages_unopened": self.unopened,
             "errors": self.found[Severity.ERROR],
             "warnings": self.found[Severity.WARNING],
             "advice": self.found[Severity.ADVICE],

@@ -23,6 +23,7 @@ from resourcesync.validator.rule import Profile
 from resourcesync.validator.summaries import DocumentSummary, ListedResource, Place, Target
 
 _ENTRY: Final = {False: "url", True: "sitemap"}
+_DUMPS: Final = frozenset({Kind.RD, Kind.CD})
 _CHANGED: Final = frozenset({Kind.CH, Kind.CDM, Kind.NT})
 
 
@@ -176,13 +177,13 @@ class Examination(Iterator[Finding]):
         if summary_full(self.summary):
             return
         if kind in DOCUMENTS or self.summary.is_index:
-            self.summary.targets.append(_target(entry))
+            self.summary.targets.append(_target(entry, is_package=kind in _DUMPS))
         else:
             self.summary.resources.append(hash(entry.uri))
             self._remember_part(entry)
         if kind in _CHANGED:
             self._remember_change(entry)
-        is_package = kind in (Kind.RD, Kind.CD)
+        is_package = kind in _DUMPS
         if self._on_resource is not None and entry.uri and (is_package or kind not in DOCUMENTS):
             self._on_resource(_listed(entry, self.summary.uri))
 
@@ -234,7 +235,7 @@ def _place(entry: EntrySeen) -> Place:
     return Place(line=entry.node.line, column=entry.node.column, length=len(entry.node.name) + 1)
 
 
-def _target(entry: EntrySeen) -> Target:
+def _target(entry: EntrySeen, *, is_package: bool = False) -> Target:
     first = {name: moment.first for name, moment in entry.times.items()}
     contents = entry.linked("contents")
     return Target(
@@ -247,17 +248,23 @@ def _target(entry: EntrySeen) -> Target:
         until=first.get("until"),
         contents=contents[0].href if contents else "",
         media_type=entry.value("type"),
+        length=_length(entry) if is_package else None,
+        digests=usable(parse_digests(entry.value("hash"))) if is_package else (),
     )
 
 
-def _listed(entry: EntrySeen, document: str) -> ListedResource:
+def _length(entry: EntrySeen) -> int | None:
     length = entry.value("length")
+    return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else None  # noqa: PLR2004 - 64 bits
+
+
+def _listed(entry: EntrySeen, document: str) -> ListedResource:
     return ListedResource(
         uri=entry.uri,
         document=document,
         place=_place(entry),
         change=entry.change,
-        length=int(length) if length.isascii() and length.isdigit() and len(length) < 20 else None,  # noqa: PLR2004 - 64 bits
+        length=_length(entry),
         media_type=entry.value("type"),
         encoding=entry.value("encoding"),
         hashes=dict(usable(parse_digests(entry.value("hash")))),

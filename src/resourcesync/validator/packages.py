@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator._telling import at_listed, at_root, without_place
+from resourcesync.validator._telling import at_listed, at_root, at_target, without_place
 from resourcesync.validator.findings import Finding
-from resourcesync.validator.summaries import DocumentSummary, ListedResource
+from resourcesync.validator.summaries import DocumentSummary, ListedResource, Target
 
 MANIFEST: Final = "manifest.xml"
 _MANIFESTS: Final = {
@@ -92,6 +92,27 @@ def _judge_member(member: Member, entry: ListedResource) -> Iterator[Finding]:
     for name, digest in entry.hashes.items():
         if member.hashes.get(name, digest) != digest:
             yield at_listed("RM07", f"the {name} of {entry.path} is not the manifest's", entry)
+
+
+def judge_listed_package(
+    dump: DocumentSummary, package: Target, length: int, hashes: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Judge the bytes of a package by what its dump lists of it (§7).
+
+    Args:
+        dump: Lists it.
+        package: As it is listed.
+        length: Bytes that it has.
+        hashes: Its digests: algorithm to lower-case hex; those that were asked for.
+    """
+    if package.length not in (None, length):
+        message = f"{package.uri} has {length} bytes instead of {package.length}"
+        yield at_target("RD07", message, dump, package)
+    for name, digest in package.digests:
+        if hashes.get(name, digest) != digest:
+            yield at_target(
+                "RD07", f"the {name} of {package.uri} is not the listed one", dump, package
+            )
 
 
 def judge_contents_copy(packed: DocumentSummary, copy: DocumentSummary) -> Iterator[Finding]:

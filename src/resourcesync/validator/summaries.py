@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.validator.marks import Marks
@@ -28,6 +29,8 @@ class Target:
         at, completed, from_, until: Its times as listed, UTC.
         contents: Target of the entry's ``contents`` link.
         media_type: ``type`` as listed.
+        length: Bytes as listed, or ``None``; packages only, as the digests.
+        digests: Those listed that can be checked.
     """
 
     uri: str
@@ -39,6 +42,8 @@ class Target:
     until: datetime | None = None
     contents: str = ""
     media_type: str = ""
+    length: int | None = None
+    digests: tuple[Digest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

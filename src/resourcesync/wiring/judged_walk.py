@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Final
 
 from resourcesync.adapters.local_documents import LocalDocuments
@@ -11,7 +12,8 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.findings import Finding
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.summaries import DocumentSummary
-from resourcesync.wiring.sampling import Sample
+from resourcesync.wiring.opening_packages import ListedPackage
+from resourcesync.wiring.sampling import Sample, SampleSize
 
 _MOST_TARGETS: Final = 200_000
 """Documents and packages that are kept as they are listed: some 100 MB of them."""
@@ -53,6 +55,7 @@ class Walk:
     is_cut: bool = False
     is_forgetful: bool = False
     _targets: int = 0
+    _random: Random = field(default_factory=Random)
 
     def known(self) -> dict[str, DocumentSummary]:
         """Return the documents that were read, by their addresses."""
@@ -83,6 +86,28 @@ class Walk:
             self._targets -= len(summary.targets)
             summary.targets.clear()
             self.is_forgetful = True
+
+    def packages(self, size: SampleSize | None) -> tuple[list[ListedPackage], int]:
+        """Return the packages to be opened, and how many of those listed are left out.
+
+        Args:
+            size: How many of each dump. Without it all that are on this machine, and none that
+                has to be fetched.
+        """
+        chosen: list[ListedPackage] = []
+        known, listed = self.known(), 0
+        for dump in self.summaries:
+            if dump.capability is None or not dump.capability.is_dump or dump.is_index:
+                continue
+            targets = dump.targets if self.is_local else []
+            if size is not None:
+                targets = self._random.sample(dump.targets, size.of(len(dump.targets)))
+            listed += len(dump.targets)
+            for it in targets:
+                copy = known.get(joined(dump.uri, it.contents)) if it.contents else None
+                uri = joined(dump.uri, it.uri)
+                chosen.append(ListedPackage(uri=uri, dump=dump, package=it, copy=copy))
+        return chosen, listed - len(chosen)
 
     def name_first(self) -> None:
         """Give the first document of a folder the address that the others know it by."""

@@ -1,29 +1,55 @@
 """A package is opened, its manifest judged, and its members held against the manifest."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from resourcesync.documents.packages.reading import Member as PackedMember
 from resourcesync.documents.packages.reading import PackageReader, open_package
 from resourcesync.errors import DocumentError, PackageError, PackedMemberError, VerificationError
 from resourcesync.model.resources import Change
-from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.examining import validate_document
 from resourcesync.validator.findings import Finding, by_place
-from resourcesync.validator.packages import MANIFEST, Member, judge_package
+from resourcesync.validator.marks import MarkStore
+from resourcesync.validator.packages import (
+    MANIFEST,
+    Member,
+    judge_contents_copy,
+    judge_listed_package,
+    judge_package,
+)
 from resourcesync.validator.rule import Profile
 from resourcesync.validator.rules import RULES
-from resourcesync.validator.summaries import DocumentSummary, ListedResource
+from resourcesync.validator.summaries import DocumentSummary, ListedResource, Target
 from resourcesync.wiring.sampling import Unreached
 
 ENDINGS: Final = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz")
 _MANIFEST_FAULTS: Final = frozenset({"manifest-missing", "manifest-duplicate"})
+_OUR_LIMITS: Final = ("-limit", "-ratio")
+_BLOCK: Final = 65_536
 
 
 def is_package_name(target: str) -> bool:
     """Whether a file or an address is named as packages are."""
     return target.partition("?")[0].lower().endswith(ENDINGS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedPackage:
+    """A package as a dump lists it.
+
+    Attributes:
+        uri: Its whole address.
+        dump: Lists it.
+        package: What is listed of it.
+        copy: The copy of its manifest that was read; ``None`` when there is none.
+    """
+
+    uri: str
+    dump: DocumentSummary
+    package: Target
+    copy: DocumentSummary | None = None
 
 
 class PackageJudge:
@@ -32,34 +58,57 @@ class PackageJudge:
     Args:
         uri: Its address or file.
         profile: By which text its manifest is judged.
-        dump: Which kind of dump lists it, when that is known.
+        listed: As a dump lists it, when one does.
+        store: Keeps the marks of its entries.
 
     Attributes:
         manifest: What was read of its manifest; ``None`` before, or when there is none.
         members: How many members were read.
     """
 
-    def __init__(self, uri: str, profile: Profile, dump: Capability | None = None) -> None:
+    def __init__(
+        self,
+        uri: str,
+        profile: Profile,
+        listed: ListedPackage | None = None,
+        store: MarkStore | None = None,
+    ) -> None:
         self._uri = uri
         self._profile = profile
-        self._dump = dump
+        self._listed = listed
+        self._store = store
         self.manifest: DocumentSummary | None = None
         self.members = 0
 
     def judge(self, file: BinaryIO) -> Iterator[Finding | Unreached]:
-        """Yield what is wrong with the package in a seekable file."""
+        """Yield what is wrong with the package in a seekable file, wherever that stands."""
+        listed = self._listed
+        if listed is not None:
+            names = [digest.algorithm for digest in listed.package.digests]
+            file.seek(0)
+            measured = _measure(iter(lambda: file.read(_BLOCK), b""), names)
+            yield from judge_listed_package(listed.dump, listed.package, *measured)
         try:
-            reader = open_package(file, uri=self._uri)
+            yield from self._judge_opened(open_package(file, uri=self._uri))
         except PackageError as error:
-            if error.code in _MANIFEST_FAULTS:
-                yield Finding(rule=RULES["RM01"], uri=self._uri, message=error.message)
-            else:
-                yield Unreached(uri=self._uri, error=error)
-            return
-        try:
-            yield from self._judge_opened(reader)
-        except (DocumentError, PackageError) as error:
+            yield self._broken(error)
+        except DocumentError as error:
             yield Unreached(uri=self._uri, error=error)
+        if self.manifest is not None and listed is not None and listed.copy is not None:
+            yield from judge_contents_copy(self.manifest, listed.copy)
+
+    def _broken(self, error: PackageError) -> Finding | Unreached:
+        """Return what is said of a package that cannot be opened.
+
+        What only we cannot open is no fault of it: it is over a limit of ours, or of a format that
+        the standard allows and we do not know.
+        """
+        named = "" if self._listed is None else self._listed.package.media_type.lower()
+        is_foreign = error.code == "package-unknown" and named and not _is_known(named)
+        if is_foreign or error.code.endswith(_OUR_LIMITS):
+            return Unreached(uri=self._uri, error=error)
+        rule = RULES["RM01" if error.code in _MANIFEST_FAULTS else "RM10"]
+        return Finding(rule=rule, uri=self._uri, message=error.message)
 
     def _judge_opened(self, reader: PackageReader) -> Iterator[Finding]:
         listed: list[ListedResource] = []
@@ -68,13 +117,15 @@ class PackageJudge:
             uri=f"{self._uri}#/{MANIFEST}",
             profile=self._profile,
             on_resource=listed.append,
+            store=self._store,
         )
         yield from by_place(examination)
         self.manifest = examination.summary
         found = [Member(name=MANIFEST, length=examination.summary.size)]
         yield from self._members(reader, {it.path: it for it in listed}, found)
         found += [Member(name=name, length=0) for name in reader.unlisted]
-        yield from judge_package(self._uri, found, examination.summary, listed, dump=self._dump)
+        dump = None if self._listed is None else self._listed.dump.capability
+        yield from judge_package(self._uri, found, examination.summary, listed, dump=dump)
 
     def _members(
         self, reader: PackageReader, listed: dict[str, ListedResource], found: list[Member]
@@ -101,16 +152,24 @@ class PackageJudge:
             self.members += 1
 
 
-def _measured(member: PackedMember, entry: ListedResource) -> Member:
+def _is_known(media_type: str) -> bool:
+    return any(name in media_type for name in ("zip", "tar", "octet-stream"))
+
+
+def _measure(chunks: Iterable[bytes], algorithms: Iterable[str]) -> tuple[int, dict[str, str]]:
     digests = {
-        name: hashlib.new(name.replace("-", ""), usedforsecurity=False) for name in entry.hashes
+        name: hashlib.new(name.replace("-", ""), usedforsecurity=False) for name in algorithms
     }
     length = 0
-    for chunk in member.chunks():
+    for chunk in chunks:
         length += len(chunk)
         for digest in digests.values():
             digest.update(chunk)
-    hashes = {name: digest.hexdigest() for name, digest in digests.items()}
+    return length, {name: digest.hexdigest() for name, digest in digests.items()}
+
+
+def _measured(member: PackedMember, entry: ListedResource) -> Member:
+    length, hashes = _measure(member.chunks(), entry.hashes)
     return Member(name=entry.path.lstrip("/"), length=length, hashes=hashes)
 
 

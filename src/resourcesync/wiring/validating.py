@@ -1,7 +1,7 @@
 """Judge documents, packages and whole Sources; nothing is written and little is kept."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +19,14 @@ from resourcesync.validator.delivery import Response, judge_document_response
 from resourcesync.validator.examining import validate_document
 from resourcesync.validator.findings import Finding, by_place
 from resourcesync.validator.marks import MarkStore
-from resourcesync.validator.packages import judge_contents_copy
 from resourcesync.validator.rule import Profile
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 from resourcesync.validator.together import judge_again, judge_announced, judge_together
 from resourcesync.wiring.exploring import is_address, open_documents, open_fetcher, over_network
-from resourcesync.wiring.judged_walk import Walk, joined, leads_to
+from resourcesync.wiring.judged_walk import Walk, leads_to
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.opening_packages import PackageJudge, is_package_name
+from resourcesync.wiring.opening_packages import ListedPackage, PackageJudge, is_package_name
 from resourcesync.wiring.sampling import Sample, SampleSize, Unreached, judge_delivery
 from resourcesync.wiring.ways_in import WaysIn
 
@@ -112,7 +111,22 @@ class Alone:
     others: int
 
 
-Event = Finding | Judged | Sampled | ReadAgain | CutShort | Alone | Unreached
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """Dumps list packages that were not opened, so nothing is known of what they hold.
+
+    Attributes:
+        uri: The target.
+        packages: How many.
+        is_local: Whether they would have to be on this machine, and are not.
+    """
+
+    uri: str
+    packages: int
+    is_local: bool
+
+
+Event = Finding | Judged | Sampled | ReadAgain | CutShort | Alone | Unopened | Unreached
 
 
 class Judge:
@@ -128,6 +142,7 @@ class Judge:
         self._judgement = judgement
         self._network = network
         self._clock = clock
+        self._opened: set[Path] = set()
 
     def judge(self, target: str) -> Iterator[Event]:
         """Yield what is wrong with a target, and what was read.
@@ -162,7 +177,10 @@ class Judge:
                 raise
         else:
             return
-        for name in names[:most]:
+        self._opened.clear()
+        for name in sorted(names[:most], key=is_package_name):
+            if is_package_name(name) and Path(name).resolve() in self._opened:
+                continue  # with the dump that lists it
             try:
                 yield from self._judge(name)
             except (SourceError, StorageError) as error:
@@ -182,13 +200,10 @@ class Judge:
             else:
                 opening = open_documents(target, self._network, self._clock)
                 documents, first = held.enter_context(opening)
-            if is_package_name(first):
-                yield from self._judge_package(documents, first)
-                return
-            random = Random()  # noqa: S311 - a sample, no secret
-            sample = Sample(judgement.sample, random) if judgement.sample and fetcher else None
             store = MarkStore(TemporaryFile)
             held.callback(store.close)
+            random = Random()  # noqa: S311 - a sample, no secret
+            sample = Sample(judgement.sample, random) if judgement.sample and fetcher else None
             walk = Walk(
                 documents=documents,
                 store=store,
@@ -196,11 +211,12 @@ class Judge:
                 is_local=fetcher is None,
                 most_documents=judgement.most_documents,
             )
+            if is_package_name(first):
+                yield from self._judge_package(walk, first)
+                return
             yield from self._judge_source(walk, target, first)
             if fetcher is not None and judgement.whole:
                 yield from self._judge_served(walk, fetcher, target)
-            if sample is not None:
-                yield from self._judge_dumps(walk, random)
             if judgement.again is not None:
                 yield from self._judge_again(walk, target, judgement.again)
 
@@ -218,38 +234,46 @@ class Judge:
     # --- packages ---
 
     def _judge_package(
-        self,
-        documents: Documents,
-        uri: str,
-        dump: Capability | None = None,
-        copy: DocumentSummary | None = None,
-    ) -> Iterator[Event]:
-        fetched = documents.get(uri, purpose=Purpose.RESOURCE)
+        self, walk: Walk, uri: str, listed: ListedPackage | None = None
+    ) -> Generator[Event, None, DocumentSummary | None]:
+        """Yield what is wrong with a package; return its manifest."""
+        fetched = walk.documents.get(uri, purpose=Purpose.RESOURCE)
         assert fetched is not None, "an unconditional request is never answered with 304"
+        place = fetched.final_uri if walk.is_local else uri
+        if listed is not None:
+            self._opened.add(Path(place).resolve())
         with fetched:
-            judge = PackageJudge(uri, self._judgement.profile, dump)
-            yield from judge.judge(fetched.stream)
+            judge = PackageJudge(place, self._judgement.profile, listed, walk.store)
+            for event in judge.judge(fetched.stream):
+                yield walk.placed(event) if isinstance(event, Finding) else event
         if judge.manifest is not None:
-            if copy is not None:
-                yield from judge_contents_copy(judge.manifest, copy)
             yield Judged(judge.manifest, judge.manifest.uri)
-            yield Sampled(uri, judge.members, judge.manifest.entries)
+            yield Sampled(place, judge.members, judge.manifest.entries)
+        return judge.manifest
 
-    def _judge_dumps(self, walk: Walk, random: Random) -> Iterator[Event]:
-        """Open as many packages of each dump as the sample allows."""
-        size = self._judgement.sample
-        assert size is not None, "dumps are opened for a sample only"
-        known = walk.known()
-        for dump in known.values():
-            if dump.capability is None or not dump.capability.is_dump or dump.is_index:
+    def _judge_dumps(
+        self, walk: Walk, target: str, *, whole: bool
+    ) -> Generator[Event, None, list[DocumentSummary]]:
+        """Open packages of each dump; return the manifests that no document is a copy of.
+
+        On this machine they are all opened, over the network as many as the sample allows.
+        """
+        manifests: list[DocumentSummary] = []
+        wanted, unopened = walk.packages(self._judgement.sample)
+        for listed in wanted:
+            try:
+                manifest = yield from self._judge_package(walk, listed.uri, listed)
+            except (SourceError, StorageError) as error:
+                if whole or not isinstance(error, ResourceMissingError):
+                    yield Unreached(uri=listed.uri, error=error)
+                else:  # a document of this machine that was given without its packages
+                    unopened += 1
                 continue
-            for package in random.sample(dump.targets, size.of(len(dump.targets))):
-                uri = joined(dump.uri, package.uri)
-                copy = known.get(joined(dump.uri, package.contents)) if package.contents else None
-                try:
-                    yield from self._judge_package(walk.documents, uri, dump.capability, copy)
-                except (SourceError, StorageError) as error:
-                    yield Unreached(uri=uri, error=error)
+            if manifest is not None and listed.copy is None:
+                manifests.append(manifest)
+        if unopened:
+            yield Unopened(target, unopened, walk.is_local)
+        return manifests
 
     # --- documents ---
 
@@ -261,9 +285,10 @@ class Judge:
             return
         if walk.is_local:
             walk.name_first()
+        manifests = yield from self._judge_dumps(walk, target, whole=whole)
         is_top = walk.summaries[0].capability in _TOP
         all_read = whole and is_top and not walk.is_cut and not walk.is_forgetful
-        for finding in judge_together(walk.summaries, whole_source=all_read):
+        for finding in judge_together([*walk.summaries, *manifests], whole_source=all_read):
             yield walk.placed(finding)
         if walk.is_cut or walk.is_forgetful:
             yield CutShort(target, len(walk.summaries), all_read=not walk.is_cut)
