@@ -1,9 +1,13 @@
 """Directories of ZIP packages that were made to hurt: Z10 to Z16 of the threat model."""
 
 import io
+import zipfile
+import zlib
 from dataclasses import replace
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from resourcesync.documents.packages.limits import PackageLimits
 from resourcesync.documents.packages.reading import open_package
@@ -17,6 +21,7 @@ from tests.support.packages import (
     A,
     Forged,
     forge,
+    listed,
     manifest,
     opened,
     refusal,
@@ -230,6 +235,87 @@ def test_zip64_numbers_of_a_small_member_are_read() -> None:
 
     assert unpack(with_a(central=wide)).given == [("http://h/a", A[1])]
     assert unpack(with_a(central=wide, local=wide)).given == [("http://h/a", A[1])]
+
+
+# --- extra fields: what other readers take for a size, an end or a name --------------------------
+
+
+def extra(kind: int, body: bytes, length: int | None = None) -> bytes:
+    told = len(body) if length is None else length
+    return kind.to_bytes(2, "little") + told.to_bytes(2, "little") + body
+
+
+def renamed(name: bytes, plain: bytes = b"a") -> bytes:
+    return extra(0x7075, b"\1" + zlib.crc32(plain).to_bytes(4, "little") + name)
+
+
+TIMES = extra(0x5455, b"\1" + bytes(4))
+PLACES = [("central",), ("local",), ("central", "local")]
+
+
+@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize(
+    "tail",
+    [TIMES, TIMES + extra(0xCAFE, b""), renamed(b"a"), renamed(b"/a"), TIMES + b"\0\0\0", bytes(8)],
+)
+def test_extra_fields_that_change_nothing_are_passed_over(
+    tail: bytes, places: tuple[str, ...]
+) -> None:
+    fields = {place: {"tail": tail} for place in places}
+
+    assert unpack(with_a(**fields)).given == [("http://h/a", A[1])]
+
+
+@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize(
+    ("tail", "code"),
+    [
+        (extra(0x5455, b"\1" + bytes(4), 6), "zip-mismatch"),
+        (TIMES + extra(0x5455, b"", 0xFFFF), "zip-mismatch"),
+        (TIMES + b"\1\0\0", "zip-mismatch"),
+        (TIMES + b"\x75", "zip-mismatch"),
+        (extra(1, b"") * 2, "zip-mismatch"),
+        (renamed(b"b"), "zip-name"),
+        (renamed(b""), "zip-name"),
+        (renamed(b"b", b"of another file"), "zip-name"),
+        (renamed(b"a") + renamed(b"b"), "zip-name"),
+        (extra(0x7075, b""), "zip-name"),
+        (renamed(b"\xff"), "zip-name"),
+    ],
+)
+def test_extra_fields_that_can_be_read_otherwise_refuse_the_package(
+    tail: bytes, code: str, places: tuple[str, ...]
+) -> None:
+    assert refusal(with_a(**{place: {"tail": tail} for place in places})) == code
+
+
+def test_another_name_of_the_manifest_is_refused_too() -> None:
+    other = replace(MANIFEST, central={"tail": renamed(b"other.xml", b"manifest.xml")})
+
+    assert refusal(forge(other, Forged(b"a", A[1]))) == "zip-name"
+
+
+def test_a_name_in_an_old_code_page_may_be_given_in_unicode_too() -> None:
+    listed_name = manifest(listed("/\u00fc", A[1]))
+    member = Forged(b"\x81", A[1], central={"tail": renamed("\u00fc".encode(), b"\x81")})
+
+    assert len(unpack(forge(Forged(b"manifest.xml", listed_name), member)).given) == 1
+
+
+@given(st.binary(max_size=24), st.sampled_from(PLACES))
+@example(renamed(b"a"), PLACES[2])
+def test_whatever_stands_in_extra_fields_a_package_is_the_same_or_none(
+    tail: bytes, places: tuple[str, ...]
+) -> None:
+    package = with_a(**{place: {"tail": tail} for place in places})
+    try:
+        given = unpack(package).given
+    except PackageError:
+        return
+    assert given == [("http://h/a", A[1])]
+    with zipfile.ZipFile(io.BytesIO(package)) as other:
+        assert other.namelist() == ["manifest.xml", "a"]
+        assert other.read("a") == A[1]
 
 
 def test_a_count_that_wrapped_around_is_refused() -> None:

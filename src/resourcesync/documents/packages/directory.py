@@ -26,6 +26,7 @@ from resourcesync.documents.packages.records import (
     LOCATOR,
     LOCATOR_MARK,
     STORED,
+    UNICODE_PATH,
     UTF8,
     ZIP64,
 )
@@ -38,6 +39,7 @@ _METHODS: Final = frozenset({STORED, DEFLATED})
 _LOCAL_SIZE: Final = 30
 _LINK: Final = 0o120000
 _KIND: Final = 0o170000
+_NAME_AT: Final = 5  # after a version and the CRC of the plain name
 
 
 class Bounds(NamedTuple):
@@ -195,8 +197,10 @@ def _records(
         raw = data[start:name_end]
         name = _name(raw, flags, uri=uri, longest=limits.name)
         header = b"" if more else LOCAL_MARK + data[at + 6 : at + 32] + raw
+        extra = data[name_end : name_end + more]
+        if extra:
+            check_extra(extra, name, uri=uri)
         if FULL32 in (size, packed, offset):
-            extra = data[name_end : name_end + more]
             size, packed, offset = widened(extra, (size, packed, offset), uri=uri, member=name)
         fault = _fault(flags, method, mode)
         record = _new_record((name, raw, flags, method, crc, packed, size, offset, fault, header))
@@ -237,6 +241,31 @@ def _name(raw: bytes, flags: int, *, uri: str, longest: int) -> str:
         if flags & UTF8:
             raise bad("zip-name", "A name is not the UTF-8 it is said to be", uri=uri) from error
         return raw.decode("cp437").removeprefix("/")
+
+
+def check_extra(extra: bytes, name: str, *, uri: str) -> None:
+    """Check the extra fields of a header or a record, which other readers may take otherwise.
+
+    Raises:
+        PackageError: They do not end where they say, there are two of the ZIP64 numbers, or one
+            gives the member another name.
+    """
+    seen: set[int] = set()
+    at = 0
+    while at + 4 <= len(extra):
+        kind, length = (
+            int.from_bytes(extra[at : at + 2], "little"),
+            extra[at + 2] | extra[at + 3] << 8,
+        )
+        body = extra[at + 4 : at + 4 + length]
+        if len(body) < length or (kind == ZIP64 and kind in seen):
+            raise bad("zip-mismatch", "The extra fields do not add up", uri=uri, member=name)
+        if kind == UNICODE_PATH and body[_NAME_AT:].removeprefix(b"/") != name.encode():
+            raise bad("zip-name", "An extra field gives another name", uri=uri, member=name)
+        seen.add(kind)
+        at += 4 + length
+    if any(extra[at:]):  # zeros fill them up to a round number, where a writer aligns
+        raise bad("zip-mismatch", "The extra fields do not add up", uri=uri, member=name)
 
 
 def widened(

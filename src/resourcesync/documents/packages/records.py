@@ -28,6 +28,8 @@ FULL32: Final = 0xFFFFFFFF
 """A field that is full says: see the ZIP64 record."""
 ZIP64: Final = 1
 """The extra field for what needs more than 32 bits."""
+UNICODE_PATH: Final = 0x7075
+"""The extra field of Info-ZIP that gives a member another name, for readers that know it."""
 
 STORED: Final = 0
 DEFLATED: Final = 8

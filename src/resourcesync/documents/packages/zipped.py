@@ -10,6 +10,7 @@ from resourcesync.documents.packages.directory import (
     Bounds,
     CentralRecord,
     bad,
+    check_extra,
     read_bounds,
     read_records,
     widened,
@@ -108,8 +109,10 @@ class ZipContainer:
         start: int = record.offset + LOCAL.size + name + extra
         if start + record.packed > end:
             raise self._bad("zip-overlap", "A member shares bytes with what follows it", record)
+        more = self._file.read(extra)
+        check_extra(more, record.name, uri=self._uri)
         if FULL32 in (packed, size) and not flags & DESCRIBED:
-            size, packed = widened(self._file.read(extra), (size, packed), uri=self._uri)
+            size, packed = widened(more, (size, packed), uri=self._uri)
         told = (crc, packed, size)
         known = (record.crc, record.packed, record.size)
         gap = end - start - record.packed
