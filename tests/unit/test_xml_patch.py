@@ -11,6 +11,7 @@ from lxml import etree
 
 from resourcesync.documents.patches.xml_patch import apply
 from resourcesync.errors import PatchError
+from tests.support.xml_patches import patched
 
 DOCUMENT = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -18,12 +19,6 @@ DOCUMENT = (
     b'  <note id="n2" >second <b/> tail</note><empty/>\n  '
     b'<note id="n3"><?x <note>?></note>\n</doc>\n'
 )
-
-
-def patched(document: bytes, patch: bytes, limit: int = 1 << 20) -> bytes:
-    result = io.BytesIO()
-    apply(io.BytesIO(document), io.BytesIO(patch), result, limit)
-    return result.getvalue()
 
 
 def one(document: bytes, operation: bytes) -> bytes:
@@ -51,6 +46,29 @@ def one(document: bytes, operation: bytes) -> bytes:
         (b"<replace sel=\"doc/note[@id='n2']/text()[2]\">!</replace>", b" tail", b"!"),
         (b'<remove sel="doc/note[@id=&quot;n1&quot;]"/>', b"<note id='n1'>first</note>", b""),
         (b'<remove sel="doc/note[1]" ws="after"/>', b"<note id='n1'>first</note>\n  ", b""),
+        (b'<remove sel="doc/comment()" ws="both"/>', b"\n  <!-- <note> -->\n  ", b""),
+        (b'<remove sel="doc/comment()[1]"/>', b"<!-- <note> -->", b""),
+        (b'<replace sel="/doc/comment()"> <!--x--> </replace>', b"<!-- <note> -->", b"<!--x-->"),
+        (b'<add sel="doc/comment()" pos="after"><a/></add>', b"> -->", b"> --><a/>"),
+        (b'<remove sel="doc/note[3]/processing-instruction()"/>', b"<?x <note>?>", b""),
+        (
+            b"<replace sel=\"doc/note[3]/processing-instruction('x')[1]\"><?y?></replace>",
+            b"<?x <note>?>",
+            b"<?y?>",
+        ),
+        (b'<add sel="doc" pos="before"><?p q?></add>', b"<doc  ", b"<?p q?><doc  "),
+        (b'<add sel="doc" pos="after"><!--end--></add>', b"</doc>\n", b"</doc><!--end-->\n"),
+        (
+            b'<add sel="doc/empty" type="namespace::k">urn:k</add>',
+            b"<empty/>",
+            b'<empty xmlns:k="urn:k"/>',
+        ),
+        (
+            b'<add xmlns:k="urn:k" sel="doc/empty" type="@k:a">v</add>',
+            b"<empty/>",
+            b'<empty xmlns:k="urn:k" k:a="v"/>',
+        ),
+        (b'<add sel="doc/empty" type="@xml:lang">de</add>', b"<empty/>", b'<empty xml:lang="de"/>'),
         (b'<remove sel="doc/note[1]" ws="both"/>', b"\n  <note id='n1'>first</note>\n  ", b""),
         (b'<remove sel="doc/note[2]/@id"/>', b' id="n2"', b""),
         (b'<remove sel="doc/note[2]/text()[1]"/>', b"second ", b""),
@@ -91,7 +109,18 @@ def test_names_are_compared_with_their_namespaces() -> None:
         b'<remove sel="doc//note[1]"/>',
         b"<remove sel=\"id('n1')\"/>",
         b'<remove sel="doc/note[last()]"/>',
-        b'<remove sel="doc/comment()"/>',
+        b'<remove sel="doc/comment()[2]"/>',
+        b"<remove sel=\"doc/comment()[@a='1']\"/>",
+        b'<remove sel="doc/comment()/x"/>',
+        b"<remove sel=\"doc/note[3]/processing-instruction('y')\"/>",
+        b'<remove sel="doc/note[2]/text()"/>',
+        b'<remove sel="doc/namespace::k"/>',
+        b'<remove sel="text()"/>',
+        b'<remove sel="doc/note[1]" ws="all"/>',
+        b'<remove sel="doc/note[2]" ws="after"/>',
+        b'<remove sel="doc/note[2]/b" ws="before"/>',
+        b'<remove sel="doc/note[2]/@id" ws="before"/>',
+        b'<remove sel="doc/note[2]/text()[1]" ws="before"/>',
         b'<remove sel="p:doc"/>',
         b'<remove sel="@a"/>',
         b'<remove sel=""/>',
@@ -100,7 +129,16 @@ def test_names_are_compared_with_their_namespaces() -> None:
         b'<add sel="doc/note[1]/@id">x</add>',
         b'<add sel="doc/note[1]" type="@id">x</add>',
         b'<add sel="doc/note[1]" type="@k"><x/></add>',
-        b'<add sel="doc/note[1]" type="namespace::k">urn:k</add>',
+        b'<add sel="doc/note[1]" type="namespace::k"/>',
+        b'<add sel="doc/note[1]" type="namespace::a b">urn:k</add>',
+        b'<add sel="doc/note[1]" type="@q:k">v</add>',
+        b'<add sel="doc/note[1]" type="@a=\'1\' b">v</add>',
+        b'<add sel="doc/comment()">x</add>',
+        b'<add sel="doc" pos="before"><x/></add>',
+        b'<add sel="doc" pos="after">text</add>',
+        b'<replace sel="doc"><x/><y/></replace>',
+        b'<replace sel="doc/empty"/>',
+        b'<replace sel="doc/comment()"> </replace>',
         b'<add sel="doc/note[1]" pos="inside">x</add>',
         b'<add sel="doc/note[1]/text()">x</add>',
         b'<move sel="doc/note[1]"/>',
@@ -153,6 +191,8 @@ def test_a_result_over_the_limit_is_not_written() -> None:
     assert result.getvalue() == b""
 
 
+# --- whatever comes ---
+
 TREES: st.SearchStrategy[Any] = st.recursive(
     st.just([]), lambda inner: st.lists(st.tuples(st.sampled_from("abc"), inner), max_size=4)
 )
@@ -194,7 +234,9 @@ def test_removing_and_replacing_agree_with_lxml(
 
 PATCHED = (
     b'<d xmlns:q="urn:q"><add sel="doc/note[1]" pos="before"><x/></add>'
-    b'<replace sel="doc/note[@id=\'n2\']/text()[1]">t</replace><remove sel="doc/@a"/></d>'
+    b'<replace sel="doc/note[@id=\'n2\']/text()[1]">t</replace><remove sel="doc/@a"/>'
+    b'<remove sel="doc/comment()" ws="both"/><add sel="doc" type="namespace::k">urn:k</add>'
+    b'<add sel="doc/empty"><q:x q:y="1"><z/></q:x></add></d>'
 )
 
 
@@ -217,4 +259,34 @@ def _changed(data: bytes, changes: list[tuple[int, bytes]]) -> bytes:
 @given(document=spoilt(DOCUMENT), patch=spoilt(PATCHED))
 def test_whatever_is_spoilt_a_patch_is_done_or_refused(document: bytes, patch: bytes) -> None:
     with suppress(PatchError):
-        patched(document, patch)
+        etree.fromstring(patched(document, patch))
+
+
+PIECES = st.sampled_from(
+    [
+        "<x/>", "<q:x/>", "<q:x q:y='&lt;'>t</q:x>", "text", "&amp;", "&#9;", "]]>", "<!--c-->",
+        "<?p i?>", "<?xml version='1.0'?>", "<![CDATA[<]]>", " ", "urn:new", "", "--", "q",
+    ]
+)  # fmt: skip
+SELECTORS = st.sampled_from(
+    [
+        "doc", "doc/note[1]", "doc/note[2]/@id", "doc/empty", "doc/namespace::q", "*/*[1]",
+        "doc/comment()", "doc/note[3]/processing-instruction()", "doc/note[2]/text()[1]",
+        "doc/text()[2]", "q:made", "doc/q:x[1]", "doc/x", "doc/@q:a", "comment()",
+    ]
+)  # fmt: skip
+KINDS = st.sampled_from(
+    ["", " type='@k'", " type='@q:a'", " type='namespace::q'", " type='namespace::xml'",
+     " pos='before'", " pos='after'", " pos='prepend'", " ws='both'", " ws='after'"]
+)  # fmt: skip
+OPERATIONS = st.tuples(
+    st.sampled_from(["add", "replace", "remove"]), SELECTORS, KINDS, st.lists(PIECES, max_size=3)
+).map(lambda it: f'<{it[0]} sel="{it[1]}"{it[2]}>{"".join(it[3])}</{it[0]}>')
+
+
+@settings(max_examples=300)
+@given(st.lists(OPERATIONS, max_size=4), st.sampled_from(["", " xmlns='urn:d'"]))
+def test_a_result_is_well_formed_or_there_is_none(operations: list[str], default: str) -> None:
+    patch = f"<d xmlns:q='urn:q'{default}>{''.join(operations)}</d>".encode()
+    with suppress(PatchError):
+        etree.fromstring(patched(DOCUMENT, patch))

@@ -1,22 +1,31 @@
 """Find the one node that a selector means, in one reading, with no tree in memory."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from resourcesync.documents._tokens import SEPARATOR
 from resourcesync.documents.patches.scanning import Scanner
-from resourcesync.documents.patches.selectors import Name, Selector, Step
+from resourcesync.documents.patches.selectors import (
+    VALUES,
+    XML_NAMESPACE,
+    Kind,
+    Name,
+    Selector,
+    Step,
+)
 from resourcesync.errors import PatchError
 
 _ATTRIBUTE: Final = re.compile(rb"\s+([^\s=]+)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 _TAG_NAME: Final = re.compile(rb"<([^\s/>]+)")
+_BLANKS: Final = b" \t\r\n"
 _MAX_DEPTH: Final = 1_000
 
 
 @dataclass(slots=True)
 class Place:
-    """Where a node is, in bytes; of a text, ``start`` and ``end`` are its own.
+    """Where a node is, in bytes; of what is in an element, ``start`` and ``end`` are its own.
 
     Attributes:
         start: The first byte of it.
@@ -25,6 +34,10 @@ class Place:
         end: The first byte after it.
         is_empty: Whether its element is written as one tag.
         tag: The first byte of its element.
+        before: Where the text before it begins.
+        after: Where the text after it ends.
+        scope: Namespaces by prefix in its element; the empty prefix is the default one.
+        outer: The same where it stands.
     """
 
     start: int = 0
@@ -33,12 +46,47 @@ class Place:
     end: int = 0
     is_empty: bool = False
     tag: int = 0
+    before: int = 0
+    after: int = 0
+    scope: Mapping[str, str] = field(default_factory=dict)
+    outer: Mapping[str, str] = field(default_factory=dict)
 
     def tag_name(self, document: bytes) -> bytes:
         """Return the name of its element as it is written."""
-        found = _TAG_NAME.match(document, self.tag)
-        assert found is not None, "an element has a tag"
-        return found[1]
+        return tag_name(document, self.tag)
+
+    def blanks_before(self, document: bytes) -> int | None:
+        """Return where the white space before it begins, if there is nothing else before it."""
+        return _if_blank(document, self.before, self.start, self.before)
+
+    def blanks_after(self, document: bytes) -> int | None:
+        """Return where the white space after it ends, if there is nothing else after it."""
+        return _if_blank(document, self.end, self.after, self.after)
+
+
+def _if_blank(document: bytes, start: int, end: int, place: int) -> int | None:
+    return place if start < end and not document[start:end].strip(_BLANKS) else None
+
+
+def tag_name(document: bytes, start: int) -> bytes:
+    """Return the name in the tag that begins at a place, as it is written."""
+    found = _TAG_NAME.match(document, start)
+    assert found is not None, "a tag has a name"
+    return found[1]
+
+
+def attributes_in(document: bytes, tag: int, opened: int) -> Iterator[re.Match[bytes]]:
+    """Yield the attributes of a start tag; the first group is the name as it is written.
+
+    Args:
+        document: The document.
+        tag: The first byte of the tag.
+        opened: The first byte after it.
+    """
+    at = tag + 1 + len(tag_name(document, tag))
+    while found := _ATTRIBUTE.match(document, at, opened):
+        yield found
+        at = found.end()
 
 
 def locate(document: bytes, selector: Selector) -> Place:
@@ -55,19 +103,24 @@ def locate(document: bytes, selector: Selector) -> Place:
     return locator.found[0]
 
 
-def attribute_span(document: bytes, place: Place, name: str) -> tuple[int, int] | None:
-    """Return where an attribute is, from the blank before it; ``None`` when it is not there.
+def value_span(document: bytes, place: Place, kind: Kind, name: Name) -> tuple[int, int] | None:
+    """Return where a value stands in a start tag, from the blank before it; ``None`` if it is not.
 
     Args:
         document: The document.
-        place: Of its element.
-        name: As it is written, with its prefix.
+        place: Of the element.
+        kind: An attribute, or the declaration of a namespace.
+        name: Of the attribute; of a declaration the prefix is the local name.
     """
-    at = place.tag + 1 + len(place.tag_name(document))
-    while found := _ATTRIBUTE.match(document, at, place.opened):
-        if found[1] == name.encode():
+    for found in attributes_in(document, place.tag, place.opened):
+        prefix, _, local = found[1].decode().rpartition(":")
+        if kind is Kind.NAMESPACE:
+            is_it = (prefix, local) == ("xmlns", name[1])
+        else:
+            bound = XML_NAMESPACE if prefix == "xml" else place.scope.get(prefix)
+            is_it = prefix != "xmlns" and (bound if prefix else "", local) == name
+        if is_it:
             return found.span()
-        at = found.end()
     return None
 
 
@@ -78,36 +131,95 @@ class _Locator(Scanner):
         super().__init__(data, "the version before")
         self.found: list[Place] = []
         self._steps = selector.steps
-        self._text = selector.text
+        self._kind = Kind.ELEMENT if selector.kind in VALUES else selector.kind
+        self._selector = selector
         self._depth = 0
         self._matched = 0  # so many elements, from the root on, are those of the steps
         self._counts: list[dict[int, int]] = [{}]
-        self._target: Place | None = None
-        self._texts = 0
-        self._text_start = 0
+        self._scopes: list[tuple[str, str]] = []
+        self._new_scopes = 0
+        self._last = -1  # the first byte of the tag, comment or instruction before
+        self._is_opened = False  # whether that is a start tag
+        self._seen = 0  # texts, comments or instructions in the element that is meant
+        self._ends_next: Place | None = None
+        self._target = None if self._steps else Place()
         parser = self.parser
+        parser.StartNamespaceDeclHandler = self._bind
+        parser.EndNamespaceDeclHandler = self._unbind
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
-        parser.CommentHandler = self._between
-        parser.ProcessingInstructionHandler = self._between_too
+        parser.CommentHandler = self._comment
+        parser.ProcessingInstructionHandler = self._instruction
+
+    def _bind(self, prefix: str | None, uri: str | None) -> None:
+        self._scopes.append((prefix or "", uri or ""))
+        self._new_scopes += 1
+
+    def _unbind(self, _prefix: str | None) -> None:
+        self._scopes.pop()
+
+    # --- tags, comments and instructions ---
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if self._depth >= _MAX_DEPTH:
             raise PatchError("the version before is nested too deeply")
-        if self._parts_texts():
-            self._end_of_text(self.at())
-            self._text_start = -self.at()  # a child: the next text begins after it
+        self._meet()
         is_next = self._matched == self._depth < len(self._steps)
         if is_next and self._fits(self._steps[self._depth], name, attributes):
             self._matched += 1
             self._counts.append({})
             if self._matched == len(self._steps):
                 self._begin_target()
+        self._new_scopes = 0
         self._depth += 1
+        self._last, self._is_opened = self.at(), True
 
-    def _parts_texts(self) -> bool:
-        """Whether what is met now stands between texts one of which is meant."""
-        return bool(self._text) and self._target is not None and self._depth == len(self._steps)
+    def _end(self, _name: str) -> None:
+        is_empty = self._ends_at_once()
+        if not is_empty:
+            self._meet()
+        self._depth -= 1
+        if self._matched == self._depth + 1:
+            if self._matched == len(self._steps):
+                self._end_target()
+            self._matched -= 1
+            self._counts.pop()
+        if not is_empty:
+            self._last = self.at()
+        self._is_opened = False
+
+    def _ends_at_once(self) -> bool:
+        """Whether the element that ends now is written as one tag, after which we are."""
+        at = self.at()
+        is_likely = self._is_opened and self.data.startswith(b"/>", at - 2)
+        return is_likely and self.markup_end(self._last) == at
+
+    def _comment(self, _text: str) -> None:
+        self._meet()
+        if self._kind is Kind.COMMENT:
+            self._count_child()
+        self._last, self._is_opened = self.at(), False
+
+    def _instruction(self, target: str, _text: str) -> None:
+        self._meet()
+        if self._kind is Kind.INSTRUCTION and self._selector.name[1] in ("", target):
+            self._count_child()
+        self._last, self._is_opened = self.at(), False
+
+    def _meet(self) -> None:
+        """Take note of the text that ends where the next tag, comment or instruction begins."""
+        if self._ends_next is not None:
+            self._ends_next.after, self._ends_next = self.at(), None
+        if self._kind is Kind.TEXT and self._is_in_target() and self._last_end() < self.at():
+            self._count(self._last_end(), self.at())
+
+    def _is_in_target(self) -> bool:
+        return self._target is not None and self._depth == len(self._steps)
+
+    def _last_end(self) -> int:
+        return 0 if self._last < 0 else self.markup_end(self._last)
+
+    # --- what is meant ---
 
     def _fits(self, step: Step, name: str, attributes: dict[str, str]) -> bool:
         if step.name is not None and _split(name) != step.name:
@@ -125,25 +237,19 @@ class _Locator(Scanner):
     def _begin_target(self) -> None:
         start = self.at()
         opened = self.tag_end(start)
-        is_empty = self.data[opened - 2 : opened] == b"/>"
-        self._target = Place(start, opened, opened, opened, is_empty, start)
-        self._texts, self._text_start = 0, opened
-
-    def _end(self, _name: str) -> None:
-        self._depth -= 1
-        if self._parts_texts():
-            self._text_start = self._child_end(-self._text_start)
-        if self._matched == self._depth + 1:
-            if self._matched == len(self._steps):
-                self._end_target()
-            self._matched -= 1
-            self._counts.pop()
-
-    def _child_end(self, start: int) -> int:
-        opened = self.tag_end(start)
-        if self.data[opened - 2 : opened] == b"/>":
-            return opened
-        return self.data.index(b">", self.at()) + 1
+        outer = self._scopes[: len(self._scopes) - self._new_scopes]
+        self._target = Place(
+            start=start,
+            opened=opened,
+            closing=opened,
+            end=opened,
+            is_empty=self.data[opened - 2 : opened] == b"/>",
+            tag=start,
+            before=self._last_end(),
+            scope=dict(self._scopes),
+            outer=dict(outer),
+        )
+        self._seen = 0
 
     def _end_target(self) -> None:
         target = self._target
@@ -151,39 +257,37 @@ class _Locator(Scanner):
         self._target = None
         if not target.is_empty:
             target.closing = self.at()
-            target.end = self.data.index(b">", target.closing) + 1
-            self._target = target
-            self._end_of_text(target.closing)
-            self._target = None
-        if not self._text:
+            target.end = self.markup_end(target.closing)
+        if self._kind is Kind.ELEMENT:
             self._keep(target)
 
-    def _between(self, _text: str) -> None:
-        self._skip(b"-->")
+    def _count_child(self) -> None:
+        if self._is_in_target():
+            self._count(self.at(), self.markup_end(self.at()))
 
-    def _between_too(self, _target: str, _text: str) -> None:
-        self._skip(b"?>")
-
-    def _skip(self, ending: bytes) -> None:
-        """Take note of a comment or an instruction, which parts two texts."""
-        if self._parts_texts():
-            self._end_of_text(self.at())
-            self._text_start = self.data.index(ending, self.at()) + len(ending)
-
-    def _end_of_text(self, end: int) -> None:
-        """Take note of a text of the element that is meant, if there is one."""
-        start, target = self._text_start, self._target
-        if target is None or end <= start:
-            return
-        self._texts += 1
-        if self._texts == self._text:
+    def _count(self, start: int, end: int) -> None:
+        """Take note of a text, comment or instruction of the element that is meant."""
+        self._seen += 1
+        target = self._target
+        assert target is not None, "it is within"
+        if self._selector.position in (0, self._seen):
             self._keep(
-                Place(start, target.opened, target.closing, end, target.is_empty, target.tag)
+                Place(
+                    start=start,
+                    opened=target.opened,
+                    end=end,
+                    is_empty=target.is_empty,
+                    tag=target.tag,
+                    before=self._last_end(),
+                    scope=target.scope,
+                    outer=target.scope,
+                )
             )
 
     def _keep(self, place: Place) -> None:
         if len(self.found) < 2:  # noqa: PLR2004 - a second one shows that it is not the only one
             self.found.append(place)
+            self._ends_next = place
 
 
 def _split(name: str) -> Name:

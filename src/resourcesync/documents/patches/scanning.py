@@ -10,6 +10,7 @@ from resourcesync.errors import PatchError
 
 _BLOCK: Final = 65_536
 _TAG: Final = re.compile(rb"<[^\s/>]+(?:\s+[^\s=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*/?>")
+_ENDINGS: Final = ((b"<!--", b"-->"), (b"<?", b"?>"), (b"</", b">"))
 
 
 class Scanner:
@@ -50,6 +51,13 @@ class Scanner:
         if found is None:
             raise PatchError(f"{self._what} has a tag that we do not understand")
         return found.end()
+
+    def markup_end(self, start: int) -> int:
+        """Return where the tag, comment or instruction ends that begins at ``start``."""
+        for opening, closing in _ENDINGS:
+            if self.data.startswith(opening, start):
+                return self.data.index(closing, start) + len(closing)
+        return self.tag_end(start)
 
     @staticmethod
     def local(name: str) -> str:

@@ -1,19 +1,27 @@
 """The selectors of an XML Patch that we follow: one node, by names, attributes and positions.
 
 It is a part of what RFC 5261 §4.1 takes from XPath: a path from the root of element names or
-``*``, each with ``[n]`` and ``[@name='value']``, at its end ``@name`` or ``text()[n]``.
+``*``, each with ``[n]`` and ``[@name='value']``. At its end may stand ``@name``,
+``namespace::prefix``, ``text()``, ``comment()`` or ``processing-instruction('target')``.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Final
 
 from resourcesync.errors import PatchError
 
+XML_NAMESPACE: Final = "http://www.w3.org/XML/1998/namespace"
 _NCNAME: Final = r"[^\W\d][\w.\-·]*"
 _NAME: Final = rf"(?:{_NCNAME}:)?{_NCNAME}"
-_STEP: Final = re.compile(rf"/?(?:(?P<attribute>@{_NAME})|(?P<text>text\(\))|(?P<name>{_NAME}|\*))")
+_STEP: Final = re.compile(
+    rf"/?(?:@(?P<attribute>{_NAME})|namespace::(?P<prefix>{_NCNAME})"
+    r"|(?P<text>text\(\s*\))|(?P<comment>comment\(\s*\))"
+    rf"|(?P<instruction>processing-instruction\(\s*(?:'(?P<one>{_NCNAME})'|\"(?P<two>{_NCNAME})\")?"
+    rf"\s*\))|(?P<name>{_NAME}|\*))"
+)
 _PREDICATE: Final = re.compile(
     rf"\[\s*(?:(?P<position>[1-9][0-9]{{0,8}})"
     rf"|@(?P<name>{_NAME})\s*=\s*(?:'(?P<one>[^']*)'|\"(?P<two>[^\"]*)\"))\s*\]"
@@ -22,6 +30,21 @@ _MAX_STEPS: Final = 100
 
 Name = tuple[str, str]
 """Namespace and local name."""
+
+
+class Kind(Enum):
+    """What a selector leads to."""
+
+    ELEMENT = auto()
+    ATTRIBUTE = auto()
+    NAMESPACE = auto()
+    TEXT = auto()
+    COMMENT = auto()
+    INSTRUCTION = auto()
+
+
+VALUES: Final = frozenset({Kind.ATTRIBUTE, Kind.NAMESPACE})
+"""What stands in a start tag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +70,16 @@ class Selector:
 
     Attributes:
         steps: The elements on the way, the root first.
-        attribute: The name of the attribute as it is written; empty when it is none.
-        text: Which of the element's texts, from 1; 0 when it is none.
+        kind: What it leads to.
+        name: Of an attribute; for a namespace its prefix, for an instruction its target, as the
+            local name. An instruction without one may have any target.
+        position: Which of the texts, comments or instructions, from 1; 0 for the only one.
     """
 
     steps: tuple[Step, ...]
-    attribute: str = ""
-    text: int = 0
+    kind: Kind = Kind.ELEMENT
+    name: Name = ("", "")
+    position: int = 0
 
 
 def parse_selector(text: str, scope: Mapping[str, str]) -> Selector:
@@ -73,19 +99,42 @@ def parse_selector(text: str, scope: Mapping[str, str]) -> Selector:
         slash = text.startswith("/", at)
         if found is None or (at > 0 and not slash) or len(steps) >= _MAX_STEPS:
             break
-        at = found.end()
-        if found["attribute"] and at == len(text) and steps:
-            return Selector(steps=tuple(steps), attribute=found["attribute"][1:])
-        predicates, at = _predicates(text, at, scope)
-        if found["text"] and at == len(text) and steps:
-            return Selector(steps=tuple(steps), text=_position(text, predicates))
+        predicates, at = _predicates(text, found.end(), scope)
         if not found["name"]:
-            break
+            return _ending(text[at:], tuple(steps), found, predicates, scope)
         name = None if found["name"] == "*" else _expanded(found["name"], scope, is_element=True)
         steps.append(Step(name, predicates))
     if at < len(text) or not steps:
         raise _unknown(text)
     return Selector(steps=tuple(steps))
+
+
+def _ending(
+    rest: str,
+    steps: tuple[Step, ...],
+    found: re.Match[str],
+    predicates: tuple[Predicate, ...],
+    scope: Mapping[str, str],
+) -> Selector:
+    """Return a selector that ends with what is no element."""
+    kind, name = _kind(found, scope)
+    is_outside = not steps and kind not in (Kind.COMMENT, Kind.INSTRUCTION)
+    if rest or is_outside or len(predicates) > (kind not in VALUES):
+        raise _unknown(found.string)
+    if predicates and not predicates[0].position:
+        raise _unknown(found.string)
+    position = predicates[0].position if predicates else 0
+    return Selector(steps=steps, kind=kind, name=name, position=position)
+
+
+def _kind(found: re.Match[str], scope: Mapping[str, str]) -> tuple[Kind, Name]:
+    if found["attribute"]:
+        return Kind.ATTRIBUTE, expanded_attribute(found["attribute"], scope)
+    if found["prefix"]:
+        return Kind.NAMESPACE, ("", found["prefix"])
+    if found["instruction"]:
+        return Kind.INSTRUCTION, ("", found["one"] or found["two"] or "")
+    return (Kind.TEXT if found["text"] else Kind.COMMENT), ("", "")
 
 
 def expanded_attribute(name: str, scope: Mapping[str, str]) -> Name:
@@ -105,25 +154,19 @@ def _predicates(text: str, at: int, scope: Mapping[str, str]) -> tuple[tuple[Pre
             predicates.append(Predicate(position=int(found["position"])))
         else:
             value = found["two"] if found["one"] is None else found["one"]
-            attribute = _expanded(found["name"], scope, is_element=False)
+            attribute = expanded_attribute(found["name"], scope)
             predicates.append(Predicate(attribute=attribute, value=value))
     return tuple(predicates), at
-
-
-def _position(text: str, predicates: tuple[Predicate, ...]) -> int:
-    if not predicates:
-        return 1
-    if len(predicates) > 1 or not predicates[0].position:
-        raise _unknown(text)
-    return predicates[0].position
 
 
 def _expanded(name: str, scope: Mapping[str, str], *, is_element: bool) -> Name:
     prefix, _, local = name.rpartition(":")
     if not prefix:
         return (scope.get("", "") if is_element else ""), local
+    if prefix == "xml":
+        return XML_NAMESPACE, local
     if prefix not in scope:
-        raise PatchError(f"the prefix {prefix!r} of a selector is bound to no namespace")
+        raise PatchError(f"the prefix {prefix!r} is bound to no namespace in the patch")
     return scope[prefix], local
 
 

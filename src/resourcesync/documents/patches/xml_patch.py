@@ -1,22 +1,36 @@
 """XML Patch (RFC 5261, RFC 7351) by cutting and pasting bytes: all else stays as it is written.
 
 No tree is built and nothing is written anew, so what the patch does not touch keeps its bytes. The
-place of each operation is found by one reading of the document. DOCTYPE is refused, and so there
-are no entities; documents and patches are in UTF-8.
+place of each operation is found by one reading of the document; what is put there keeps its
+namespaces; the result is read once before it is given. DOCTYPE is refused, and so there are no
+entities; documents and patches are in UTF-8.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from resourcesync.documents.patches.limits import MAX_BYTES, MAX_OPERATIONS, MAX_READ, read_all
-from resourcesync.documents.patches.locating import Place, attribute_span, locate
+from resourcesync.documents.patches.locating import Place, locate, value_span
+from resourcesync.documents.patches.namespaces import carried, declaration, prefix_for
 from resourcesync.documents.patches.scanning import Scanner
-from resourcesync.documents.patches.selectors import Selector, parse_selector
+from resourcesync.documents.patches.selectors import (
+    VALUES,
+    Kind,
+    Selector,
+    expanded_attribute,
+    parse_selector,
+)
 from resourcesync.errors import PatchError
 
 _BLANKS: Final = b" \t\r\n"
 _POSITIONS: Final = frozenset({"", "prepend", "before", "after"})
+_WHITE_SPACE: Final = frozenset({"", "before", "after", "both"})
+_WITHOUT_SPACE: Final = frozenset({*VALUES, Kind.TEXT})
+_NAME: Final = r"[^\W\d][\w.\-·]*"
+_ATTRIBUTE: Final = re.compile(rf"@((?:{_NAME}:)?{_NAME})")
+_NAMESPACE: Final = re.compile(rf"namespace::({_NAME})")
 
 
 def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> None:
@@ -29,8 +43,8 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
         limit: Bytes that the result may have.
 
     Raises:
-        PatchError: The patch is none, does not fit, asks for what we do not follow, or the version
-            before is too large.
+        PatchError: The patch is none, does not fit, asks for what we do not follow, or leads to
+            what is no XML; or the version before is too large.
     """
     document = read_all(previous, MAX_BYTES, "the version before")
     most = max(limit, len(document))
@@ -47,6 +61,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
             raise PatchError("the result is larger than what is listed")
     if len(document) > limit:
         raise PatchError("the result is larger than what is listed")
+    Scanner(document, "the result").run()
     result.write(document)
 
 
@@ -126,20 +141,21 @@ def _done(document: bytes, operation: _Operation) -> bytes:
 
 
 def _add(document: bytes, operation: _Operation, place: Place) -> bytes:
-    selector, content = operation.selector, operation.content
     kind = operation.attributes.get("type", "")
     where = operation.attributes.get("pos", "")
-    if selector.attribute or where not in _POSITIONS:
+    if operation.selector.kind in VALUES or where not in _POSITIONS:
         raise PatchError("nothing can be added there")
     if kind:
-        if not kind.startswith("@") or where or selector.text:
-            raise PatchError("only attributes are added by their type")
-        return _add_attribute(document, place, kind[1:], content)
+        if where or operation.selector.kind is not Kind.ELEMENT:
+            raise PatchError("attributes and namespaces are added to elements")
+        return _add_value(document, operation, place, kind)
     if where in ("before", "after"):
+        content = carried(operation.content, operation.scope, place.outer)
         at = place.start if where == "before" else place.end
         return document[:at] + content + document[at:]
-    if selector.text:
-        raise PatchError("nothing can be added inside a text")
+    if operation.selector.kind is not Kind.ELEMENT:
+        raise PatchError("only an element has room inside")
+    content = carried(operation.content, operation.scope, place.scope)
     if place.is_empty:
         head = document[: place.opened - 2].rstrip(_BLANKS)
         name = place.tag_name(document)
@@ -148,54 +164,79 @@ def _add(document: bytes, operation: _Operation, place: Place) -> bytes:
     return document[:at] + content + document[at:]
 
 
-def _add_attribute(document: bytes, place: Place, name: str, value: bytes) -> bytes:
-    if attribute_span(document, place, name) is not None:
-        raise PatchError(f"the attribute {name} is there already")
+def _add_value(document: bytes, operation: _Operation, place: Place, kind: str) -> bytes:
+    """Add an attribute, or the declaration of a namespace."""
     at = place.opened - (2 if place.is_empty else 1)
     while document[at - 1 : at].isspace():
         at -= 1
-    added = b" " + name.encode() + b'="' + _attribute_value(value, b'"') + b'"'
+    if (found := _NAMESPACE.fullmatch(kind)) is not None:
+        name, known = f"xmlns:{found[1]}", (Kind.NAMESPACE, ("", found[1]))
+    elif (found := _ATTRIBUTE.fullmatch(kind)) is not None:
+        name = _attribute_name(found[1], operation.scope, place)
+        known = (Kind.ATTRIBUTE, expanded_attribute(found[1], operation.scope))
+    else:
+        raise PatchError(f"the type {kind[:200]!r} is none that is added")
+    if value_span(document, place, *known) is not None:
+        raise PatchError(f"{kind} is there already")
+    added = f' {name}="'.encode() + _value(operation.content, b'"') + b'"'
     return document[:at] + added + document[at:]
+
+
+def _attribute_name(name: str, scope: Mapping[str, str], place: Place) -> str:
+    """Return the name that an attribute has in the document, with a declaration that it needs."""
+    prefix, _, local = name.rpartition(":")
+    if prefix in ("", "xml"):
+        return name
+    uri, _ = expanded_attribute(name, scope)
+    there = prefix_for(prefix, scope, place.scope)
+    if there is None:
+        return f"{declaration(prefix, uri).lstrip()} {name}"
+    return f"{there}:{local}"
 
 
 def _replace(document: bytes, operation: _Operation, place: Place) -> bytes:
     selector, content = operation.selector, operation.content
-    if selector.attribute:
-        start, end = _attribute(document, place, selector.attribute)
+    if selector.kind in VALUES:
+        start, end = _span(document, place, selector)
         quote = document[end - 1 : end]
         opening = document.index(quote, start) + 1
-        value = _attribute_value(content, quote)
-        return document[:opening] + value + document[end - 1 :]
-    if not selector.text:
+        return document[:opening] + _value(content, quote) + document[end - 1 :]
+    if selector.kind is not Kind.TEXT:
         content = content.strip(_BLANKS)
+        if not content:
+            raise PatchError("there is nothing to put in its place")
+    content = carried(content, operation.scope, place.outer)
     return document[: place.start] + content + document[place.end :]
 
 
 def _remove(document: bytes, operation: _Operation, place: Place) -> bytes:
     selector, blanks = operation.selector, operation.attributes.get("ws", "")
-    start, end = place.start, place.end
-    if selector.attribute:
-        start, end = _attribute(document, place, selector.attribute)
-    elif len(selector.steps) == 1 and not selector.text:
+    if blanks not in _WHITE_SPACE or (blanks and selector.kind in _WITHOUT_SPACE):
+        raise PatchError("white space is removed before or after an element, comment or such")
+    if selector.kind in VALUES:
+        start, end = _span(document, place, selector)
+    elif selector.kind is Kind.ELEMENT and len(selector.steps) == 1:
         raise PatchError("the root cannot be removed")
-    if blanks in ("before", "both"):
-        start = len(document[:start].rstrip(_BLANKS))
-    if blanks in ("after", "both"):
-        end = len(document) - len(document[end:].lstrip(_BLANKS))
+    else:
+        before = place.blanks_before(document) if blanks in ("before", "both") else place.start
+        after = place.blanks_after(document) if blanks in ("after", "both") else place.end
+        if before is None or after is None:
+            raise PatchError(f"there is no white space alone to be removed: {blanks}")
+        start, end = before, after
     return document[:start] + document[end:]
 
 
 _DEEDS: Final = {"add": _add, "replace": _replace, "remove": _remove}
 
 
-def _attribute(document: bytes, place: Place, name: str) -> tuple[int, int]:
-    span = attribute_span(document, place, name)
+def _span(document: bytes, place: Place, selector: Selector) -> tuple[int, int]:
+    span = value_span(document, place, selector.kind, selector.name)
     if span is None:
-        raise PatchError(f"there is no attribute {name}")
+        raise PatchError(f"there is no {selector.kind.name.lower()} {selector.name[1]}")
     return span
 
 
-def _attribute_value(content: bytes, quote: bytes) -> bytes:
+def _value(content: bytes, quote: bytes) -> bytes:
     if b"<" in content:
         raise PatchError("an attribute takes text alone")
     return content.replace(quote, b"&quot;" if quote == b'"' else b"&apos;")
