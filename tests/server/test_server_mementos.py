@@ -85,6 +85,51 @@ def test_a_timemap_lists_every_version_with_its_moment(app: ASGIApp) -> None:
     assert [rel for rel, _, _ in listed(app, "gone.txt")] == ["first last memento"]
 
 
+WHOLE = [
+    "https://h.example/data/a%20b.xml",
+    "http://h.example/data/a%20b.xml",
+    "https://H.EXAMPLE:443/data/a%20b.xml",
+    "https:/h.example/data/a%20b.xml",
+    "HTTP://h.example:80/data/%61%20b.xml",
+]
+
+
+@pytest.mark.parametrize("whole", WHOLE)
+def test_the_whole_address_of_a_resource_stands_for_its_path(app: ASGIApp, whole: str) -> None:
+    for prefix in (GATE, MAP):
+        asked, usual = get(app, prefix + whole), get(app, prefix + "a%20b.xml")
+        assert usual.status in {200, 302}
+        assert (asked.status, asked.fields, asked.body) == (
+            usual.status,
+            usual.fields,
+            usual.body,
+        )
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://other.example/data/a%20b.xml",
+        "https://h.example:8080/data/a%20b.xml",
+        "https://me@h.example/data/a%20b.xml",
+        "https://h.example/a%20b.xml",
+        "https://h.example/data/gone/a%20b.xml",
+        "https://h.example/data/../data/a%20b.xml",
+        "https://h.example/data//a%20b.xml",
+        "https://h.example/data/.resourcesync/catalogue.db",
+        "https://h.example/data/a%20b.xml?x=1",
+        "https://h.example/data/",
+        "https://h.example",
+        "https://",
+        "ftp://h.example/data/a%20b.xml",
+        "https://h.example/data/https://h.example/data/a%20b.xml",
+    ],
+)
+def test_the_address_of_what_is_not_ours_leads_nowhere(app: ASGIApp, address: str) -> None:
+    for prefix in (GATE, MAP):
+        assert get(app, prefix + address).status == 404
+
+
 def test_a_memento_says_what_it_is_of_and_when_and_never_changes(app: ASGIApp) -> None:
     (_, uri, moment), _ = listed(app, "a%20b.xml")
 

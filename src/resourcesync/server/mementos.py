@@ -5,6 +5,8 @@ An application of its own, to be mounted where ``source.versions`` says that ver
 - ``/20260101120000000000/a.html`` is one version of ``a.html``. It never changes.
 - ``/timegate/a.html`` leads to the version of a moment that ``Accept-Datetime`` names: 302.
 - ``/timemap/a.html`` lists all versions.
+- Both also answer with the whole address of a resource of ours behind them, as aggregators ask:
+  ``/timegate/https://museum.example/a.html``.
 - ``/patch/20260101120000000000/a.html`` leads to that version from the one before.
 
 What is not kept is absent: 404. A moment that cannot be understood is refused: 400. There is no
@@ -14,9 +16,11 @@ What is not kept is absent: 404. A moment that cannot be understood is refused: 
 import hashlib
 import logging
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, final
+from urllib.parse import urlsplit
 
 from anyio import to_thread
 from starlette.types import Receive, Scope, Send
@@ -43,6 +47,8 @@ _NO_CACHE: Final = (b"cache-control", b"no-cache")
 _NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
 _VARY: Final = (b"vary", b"accept-datetime")
 _LINK_FORMAT: Final = "application/link-format"
+_WHOLE: Final = re.compile(rb"(/time(?:gate|map)/)https?://?([^/]+)(/.*)?", re.IGNORECASE)
+_USUAL_PORT: Final = re.compile(rb":(?:80|443)?\Z")
 _IMF: Final = len("Thu, 01 Jan 2026 00:00:00 GMT")
 
 
@@ -98,7 +104,8 @@ class Mementos:
             await exchange.send(refuse(503, "It cannot be read now.", (b"retry-after", b"5")))
 
     async def _answer(self, exchange: Exchange, scope: Scope) -> None:
-        first, *rest = read_path(exchange.request.raw_path) or (b"",)
+        path = self._shortened(exchange.request.raw_path, scope.get("query_string", b""))
+        first, *rest = read_path(path) or (b"",)
         names = tuple(rest)
         if first == b"timegate" and (uri := self._uri(names)) is not None:
             await exchange.send(await self._timegate(uri, _accept_datetime(scope)))
@@ -111,6 +118,21 @@ class Mementos:
             headers = () if version is None else self._memento_headers(version)
             if version is None or not await self._send(exchange, version.sha256, headers):
                 await exchange.send(_absent())
+
+    def _shortened(self, path: bytes, query: bytes) -> bytes:
+        """Return a path in which the whole address of a resource of ours is cut to its path.
+
+        Scheme and usual port do not count: aggregators change them. Some proxies make one slash
+        of two.
+        """
+        found = _WHOLE.fullmatch(path)
+        if found is None:
+            return path
+        base = urlsplit(self._names.naming.base_uri)
+        ours, below = base.path.encode(), found[3] or b"/"
+        if query or _host(found[2]) != _host(base.netloc.encode()) or not below.startswith(ours):
+            return b""
+        return found[1] + below.removeprefix(ours)
 
     def _uri(self, names: Names) -> str | None:
         """Return the resource that a path means; ``None`` for what is not published."""
@@ -263,6 +285,10 @@ def _ends(link: Callable[[Version, str], str], first: Version, last: Version) ->
 
 def _last(relation: str) -> str:
     return "first last memento" if relation == "first memento" else "last memento"
+
+
+def _host(authority: bytes) -> bytes:
+    return _USUAL_PORT.sub(b"", authority.lower())
 
 
 def _date(version: Version) -> str:
