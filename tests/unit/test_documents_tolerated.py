@@ -40,6 +40,27 @@ FORGIVEN = {
         "parts-in-resourcelist",
         "RL08",
     ),
+    "a resource dump of resource dumps": (
+        document(
+            url("http://a/dump", '<rs:md capability="resourcedump"/>'),
+            md='<rs:md capability="resourcedump" at="2013"/>',
+        ),
+        "parts-in-resourcedump",
+        "RD02",
+    ),
+    "a change list of change lists": (
+        document(url("http://a/list", '<rs:md capability="changelist"/>'), md=CHANGE_LIST),
+        "parts-in-changelist",
+        "CH03",
+    ),
+    "a change dump of change dumps": (
+        document(
+            url("http://a/dump", '<rs:md capability="changedump"/>'),
+            md='<rs:md capability="changedump" from="2013"/>',
+        ),
+        "parts-in-changedump",
+        "CD03",
+    ),
     "the namespace of 0.9 with https": (
         document(url()).replace(SITEMAP_NS.encode(), SITEMAP_NS.replace("http", "https").encode()),
         "sitemap-namespace",
@@ -301,6 +322,33 @@ def test_a_change_list_whose_entries_are_packages_is_a_change_dump() -> None:
         "application/x-xz",
     )
     assert told.codes == ["packages-in-changelist", "time-zone"]
+
+
+def test_a_change_list_whose_entries_are_change_lists_is_their_index() -> None:
+    entry = url(
+        "http://a/20130103/changelist.xml",
+        '<rs:md capability="changelist" from="2013-01-03T00:00:00Z" until="2013-01-04T00:00:00Z"/>',
+    )
+
+    told = tell(document(entry, entry, md=CHANGE_LIST))
+
+    assert told.header.is_index
+    assert told.header.capability is Capability.CHANGE_LIST
+    part = told.entries[1]
+    assert isinstance(part, Part)
+    assert (part.from_, part.until) == (
+        datetime(2013, 1, 3, tzinfo=UTC),
+        datetime(2013, 1, 4, tzinfo=UTC),
+    )
+
+
+def test_a_change_that_names_a_capability_is_a_change() -> None:
+    entry = url("http://a/1", '<rs:md capability="changelist" change="updated"/>')
+
+    told = tell(document(entry, md=CHANGE_LIST))
+
+    assert not told.header.is_index
+    assert [type(entry) for entry in told.entries] == [Change]
 
 
 def test_a_resource_list_whose_entries_are_resource_lists_is_their_index() -> None:

@@ -19,6 +19,7 @@ from resourcesync.destination.archives import (
     read_archive,
 )
 from resourcesync.destination.cursor import (
+    DAY,
     Span,
     chain,
     check_announced,
@@ -304,9 +305,7 @@ class ChangeListReader:
                 first, end = False, announced.until
                 continue
             with get(announced.uri) as fetched:
-                document = fetched.open()
-                check_announced(announced, document.header)
-                span = told[announced.uri] = span_of(announced.uri, document.header)
+                span = told[announced.uri] = self._as_told(announced, fetched.open(), history)
                 if first:  # an index need not tell of intervals, but each list does
                     history.reaches = history.reaches and chain([span], history.since).reaches
                 elif end is not None and (span.from_ or 0) > max(end, history.since):
@@ -321,6 +320,26 @@ class ChangeListReader:
         if lists.is_whole and not history.reaches:
             history.reaches = history.last.are_found(lists.lists[0].from_)
         note_written_anew(history, [told.get(it.uri, it) for it in spans], state)
+
+    def _as_told(self, announced: Span, listed: Document, history: History) -> Span:
+        """Return the interval of a list: as it tells of itself, else as its index tells.
+
+        Some Sources write the interval into the index alone, and end the last list at the moment
+        when they are asked. So what only the index says of an end counts a day later: by then it
+        is the end, whatever the clock of the Source. Until then the list may grow.
+
+        Raises:
+            SourceUnavailableError: The list is not the one that its index tells of.
+        """
+        own = span_of(announced.uri, listed.header)
+        if not announced.announced or own.from_ is not None or own.until is not None:
+            check_announced(announced, listed.header)
+            return own
+        a_day_ago = to_microseconds(self._clock.now()) - DAY
+        if announced.until is None or announced.until <= a_day_ago:
+            return announced
+        history.is_outdated = True  # nobody may say that the index is the same
+        return replace(announced, until=None)
 
     def _take(
         self,

@@ -4,6 +4,7 @@ from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import repeat
 from typing import Final
 
@@ -44,6 +45,14 @@ from resourcesync.model.vocabulary import SITEMAP_NS, Capability, ChangeKind
 _MD5_BYTES: Final = 16
 _INTERVAL: Final = frozenset({"from", "until"})
 _PART: Final = frozenset({"at", "completed", "capability"})
+_NAMED: Final = frozenset({"capability"})
+_PARTS: Final = {
+    Capability.RESOURCE_LIST: "parts-in-resourcelist",
+    Capability.RESOURCE_DUMP: "parts-in-resourcedump",
+    Capability.CHANGE_LIST: "parts-in-changelist",
+    Capability.CHANGE_DUMP: "parts-in-changedump",
+}
+"""What is told of a document whose entries are those of an index."""
 _ROW_KNOWN: Final = CHANGE_KNOWN | {"path", "at"}
 
 
@@ -168,23 +177,31 @@ def is_part(item: Irregular) -> bool:
     return is_bare and is_alone and told and bool(values)
 
 
-def told_by_entries(header: Header, first: list[Run | Irregular], context: Context) -> Header:
-    """Return the header of what a list is by its first entries.
+def names(item: Irregular, kind: Capability) -> bool:
+    """Whether an entry names this capability, and no change: it leads to such a document."""
+    values, _ = parted(item.metadata, _NAMED)
+    return values.get("capability", "").strip(BLANKS).lower() == kind and (
+        row_of(item).change is None
+    )
 
-    A Change List of packages is a Change Dump: the first entry has an interval, and no change. A
-    Resource List of Resource Lists is their index: the first entries have the moment of a
-    snapshot, and nothing of a resource.
+
+def told_by_entries(header: Header, first: list[Run | Irregular], context: Context) -> Header:
+    """Return the header of what a list or a dump is by its first entries.
+
+    A document whose entries name its own capability is an index, and so is a Resource List whose
+    first entries have the moment of a snapshot and nothing of a resource. A Change List of
+    packages is a Change Dump: the first entry has an interval, and no change.
     """
     items = [it for it in first if isinstance(it, Irregular)]
-    if not items or len(items) != len(first):
+    kind = header.capability
+    if not items or len(items) != len(first) or kind is None:
         return header
     context.at(items[0].line, items[0].column)
-    if header.capability is Capability.RESOURCE_LIST:
-        if not all(map(is_part, items)):
-            return header
-        context.note("parts-in-resourcelist")
+    is_part_of = is_part if kind is Capability.RESOURCE_LIST else partial(names, kind=kind)
+    if all(map(is_part_of, items)):
+        context.note(_PARTS[kind])
         return replace(header, is_index=True)
-    if not is_package(items[0]):
+    if kind is not Capability.CHANGE_LIST or not is_package(items[0]):
         return header
     context.note("packages-in-changelist")
     return replace(header, capability=Capability.CHANGE_DUMP)

@@ -46,7 +46,14 @@ T = TypeVar("T")
 _MAX_SHOWN: Final = 2_048
 _PLAIN_KINDS: Final = {kind.value: kind for kind in ChangeKind}
 _DEFAULT_LIMITS: Final = Limits()
-_MISTAKEN: Final = frozenset({Capability.CHANGE_LIST, Capability.RESOURCE_LIST})
+_MISTAKEN: Final = frozenset(
+    {
+        Capability.CHANGE_LIST,
+        Capability.CHANGE_DUMP,
+        Capability.RESOURCE_LIST,
+        Capability.RESOURCE_DUMP,
+    }
+)
 """What some Sources call documents of another kind."""
 
 
