@@ -93,6 +93,12 @@ def test_an_archive_in_parts_closes_a_gap(world: World) -> None:
     assert_followed(world)
 
 
+def test_an_archive_whose_root_is_that_of_an_index_closes_a_gap(world: World) -> None:
+    world.answers[ARCHIVE] = document(archive_header(is_index=True), retire(world))
+
+    assert_followed(world)
+
+
 def test_an_archive_that_only_the_capability_list_names_closes_a_gap(world: World) -> None:
     world.answers[ARCHIVE] = document(archive_header(), retire(world, is_linked=False))
     offer_archive(world, Capability.CHANGE_LIST, Capability.RESOURCE_LIST)

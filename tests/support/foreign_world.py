@@ -76,7 +76,6 @@ class ForeignWorld(World):
         self.software = software
         self._before: dict[str, bytes] = {}
         self._events: list[Event] = []
-        self._has_begun = False
 
     def change(self, **files: str | None) -> None:
         """Write resources by their name without suffix, or remove them; a minute passes each."""
@@ -104,15 +103,15 @@ class ForeignWorld(World):
             self._events.append(Event(time=now, uri=uri, change="deleted"))
         self._before = after
 
-    def show(self) -> None:
-        """Write the documents as they are at this moment."""
-        known = Known(now=self.clock.now(), contents=self.originals.contents(), events=self._events)
-        for path, data in self.software.documents(known).items():
-            self.documents.write(path, [data])
+    @property
+    def known(self) -> Known:
+        """What the Source knows of itself at this moment."""
+        return Known(now=self.clock.now(), contents=self.originals.contents(), events=self._events)
 
     def pull(self, source: str | None = BASE, **options: Any) -> RunReport:
         self.clock.advance(seconds=5)
-        self.show()
+        for path, data in self.software.documents(self.known).items():
+            self.documents.write(path, [data])
         return super().pull(source, **options)
 
 

@@ -60,20 +60,27 @@ def archived_lists(documents: DocumentFetcher, uri: str) -> list[Span]:
 def read_archive(documents: DocumentFetcher, archive: Document) -> Iterator[Span]:
     """Yield the Change Lists of an archive that is open, or of the parts of its index.
 
+    Drafts write ``sitemapindex`` for an archive: its parts are the Change Lists, as the first one
+    shows.
+
     Raises:
         SourceError: A part could not be had.
         DocumentError: A document cannot be used.
     """
     expect(archive, Capability.CHANGE_LIST_ARCHIVE)
+    parts = parts_of(archive)
+    spans = (announced_span(*item) for item in parts.items())
     if not archive.header.is_index:
-        for uri, part in parts_of(archive).items():
-            yield announced_span(uri, part)
+        yield from spans
         return
-    for uri in parts_of(archive):
+    for uri in parts:
         fetched = documents.get(uri)
         assert fetched is not None, "an unconditional request is never answered with 304"
         with fetched:
             inner = fetched.open()
+            if inner.header.capability is Capability.CHANGE_LIST:
+                yield from spans
+                return
             if inner.header.is_index:
                 raise UnexpectedDocumentError(
                     "an index lists another index",

@@ -1,0 +1,98 @@
+"""DSpace's Change Lists, a new one for each update, are followed through their archive."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState, Mode
+from tests.support.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
+from tests.support.foreign_world import ForeignWorld
+from tests.support.world import BASE
+
+
+class Repository(ForeignWorld):
+    """A DSpace and its mirror."""
+
+    def __init__(self, folder: Path, software: DSpace) -> None:
+        super().__init__(folder, software)
+        self.dspace = software
+        self.begin(one="1", two="2", three="3")
+
+    def update(self) -> None:
+        self.clock.advance(hours=1)
+        self.dspace.update(self.known)
+
+    def rebase(self) -> None:
+        self.clock.advance(hours=1)
+        self.dspace.rebase(self.known)
+
+    def follow(self, mode: Mode = Mode.INCREMENTAL) -> None:
+        report = self.pull(BASE + CAPABILITY_LIST)
+        assert (report.mode, report.state) == (mode, MirrorState.IN_SYNC)
+        assert self.told("warning") == []
+        assert self.in_sync()
+
+
+@pytest.fixture(params=[DSpaceOfMay, DSpaceOfJuly])
+def repository(tmp_path: Path, request: pytest.FixtureRequest) -> Repository:
+    software: Callable[[], DSpace] = request.param
+    return Repository(tmp_path / "mirror", software())
+
+
+@pytest.fixture
+def followed(repository: Repository) -> Repository:
+    """A repository whose mirror knows an update."""
+    repository.follow(Mode.BASELINE)
+    repository.change(one="1, again")
+    repository.update()
+    repository.clock.advance(hours=25)  # where the lists are is looked for once a day
+    repository.follow(Mode.BASELINE)  # the lists are new
+    return repository
+
+
+def test_each_update_is_followed(followed: Repository) -> None:
+    followed.change(two=None, four="4")
+    followed.update()
+    followed.follow()
+    followed.update()  # which lists nothing
+    followed.clock.advance(hours=1)
+    followed.pull(BASE + CAPABILITY_LIST)
+    assert followed.in_sync()
+    followed.change(four="4, again", three=None)
+    followed.update()
+    followed.follow()
+
+
+def test_several_updates_between_two_pulls_are_followed(followed: Repository) -> None:
+    followed.change(two="2, again", four="4")
+    followed.update()
+    followed.change(four=None)
+    followed.update()
+    followed.change(three="3, again", five="5")
+    followed.update()
+
+    followed.follow()
+
+
+def test_a_rebase_is_followed_by_the_changes_that_led_to_it(followed: Repository) -> None:
+    followed.change(two="2, again")
+    followed.update()
+    followed.change(one=None)
+    followed.rebase()
+
+    followed.follow()
+
+
+def test_a_new_mirror_reads_the_resource_list_and_the_updates_since(repository: Repository) -> None:
+    repository.dspace.initialise(repository.known)
+    for number in range(3):
+        repository.change(two=f"2, version {number}", **{f"new{number}": "new"})
+        repository.update()
+    repository.change(new1=None)
+    repository.update()
+
+    repository.follow(Mode.BASELINE)
+    repository.change(two=None)
+    repository.update()
+    repository.follow()
