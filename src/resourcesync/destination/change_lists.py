@@ -275,7 +275,7 @@ class ChangeListReader:
         """Read the manifests of the packages, which tell of changes as Change Lists do (§13)."""
         history.dialect = dump.dialect
         history.is_of_dump = True
-        offered = {it.uri: it for it in packages.of_dump(dump)}
+        offered = {it.uri: it for it in packages.of_change_list(history.head, dump)}
         spans = _spans_of_packages(offered.values(), state)
         self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), history, state)
         # A package grows only by another one of its name, as the dump tells.

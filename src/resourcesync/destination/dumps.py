@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from resourcesync.destination.choosing import (
     Ages,
+    DumpPolicy,
     Need,
     Prospect,
     is_worth_asking,
@@ -48,6 +49,7 @@ from resourcesync.errors import (
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports.mirror import Task
 
 if TYPE_CHECKING:
     from resourcesync.documents.packages.reading import Member, PackageReader
@@ -90,6 +92,7 @@ class Dumps:
         )
         self._spill = equipment.scratch
         self._told = equipment.clock.monotonic()
+        self._policy = pull.options.dumps
         # In a folder without a file nothing is in place already: not worth a look each time.
         self._is_bare = next(iter(equipment.copies.paths()), None) is None
 
@@ -104,17 +107,25 @@ class Dumps:
         Raises:
             StorageError: The mirror cannot be written; what was complete is kept and remembered.
         """
-        policy, packages = self._pull.options.dumps, self._pull.packages
+        packages = self._pull.packages
         try:
             for uri in dict.fromkeys(filter(None, uris)):
-                rest = self._rest()
-                if is_worth_asking(rest, policy) or (rest.count and packages.are_waiting):
+                rest, self._policy = self._rest(), self._policy_for(uri)
+                if is_worth_asking(rest, self._policy) or (rest.count and packages.are_waiting):
                     self._bring_from(uri)
         except BudgetError:
             self._pull.budget.end_of_time()
         finally:
             self._landing.flush()
         return self._landing.tally
+
+    def _policy_for(self, uri: str) -> DumpPolicy:
+        """Return how much a dump may cost: what only it can bring, as requests showed, anything."""
+        pull, policy = self._pull, self._pull.options.dumps
+        if policy != "auto" or uri not in (pull.found.change_list, pull.found.resource_list):
+            return policy
+        failed = any(row.tries for row in pull.state.pending(Task.FETCH))
+        return "always" if failed else policy
 
     def _rest(self) -> Need:
         """Return how much nothing has brought yet."""
@@ -151,7 +162,7 @@ class Dumps:
     def _take(
         self, packages: Sequence[Offered], wanted: Spool[Fetch], estimate: "Estimate"
     ) -> None:
-        policy, bad = self._pull.options.dumps, 0
+        policy, bad = self._policy, 0
         numbered = [
             (number, offered)
             for number, offered in enumerate(packages)
@@ -185,11 +196,11 @@ class Dumps:
         rest = self._rest()
         if self._pull.packages.waits(offered):
             return rest.count > 0
-        if not is_worth_asking(rest, self._pull.options.dumps):
+        if not is_worth_asking(rest, self._policy):
             return False
-        options, room = self._pull.options, self._pull.equipment.room()
+        room = self._pull.equipment.room()
         fits = self._pull.budget.fits(offered.entry.length)
-        return fits and is_worth_taking(prospect, options.dumps, room)
+        return fits and is_worth_taking(prospect, self._policy, room)
 
     def _copied(self, batch: Sequence[Offered], opened: ExitStack) -> dict[int, FetchedDocument]:
         """Fetch the copies of the manifests, where there are any."""

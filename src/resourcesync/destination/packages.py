@@ -68,9 +68,13 @@ class Packages:
     Args:
         equipment: Network, files and disk.
         documents: Gets documents.
+
+    Attributes:
+        lists: The Change Lists read so far whose entries are packages, as asked for.
     """
 
     def __init__(self, equipment: Equipment, documents: DocumentFetcher) -> None:
+        self.lists: set[str] = set()
         self._equipment = equipment
         self._documents = documents
         self._keeping = False
@@ -116,6 +120,16 @@ class Packages:
         """
         with fetch(self._documents, uri) as fetched:
             return self.of_dump(fetched.open())
+
+    def of_change_list(self, uri: str, dump: Document) -> list[Offered]:
+        """Return the packages of an open dump that was offered as a Change List; remember it.
+
+        Raises:
+            SourceError: A dump of the index could not be had.
+            DocumentError: A dump cannot be used.
+        """
+        self.lists.add(uri)
+        return self.of_dump(dump)
 
     def of_dump(self, dump: Document) -> list[Offered]:
         """Return the packages of an open dump, or of the dumps of an open index, in order.

@@ -32,6 +32,8 @@ from resourcesync.ports.mirror import Copy, MirrorState, Pending, SeenDocument, 
 
 _log = logging.getLogger(__name__)
 _NO_TIME: Final = "no-time told"
+_PACKED: Final = "change-list-of-packages"
+"""The note of the Change List whose entries are packages."""
 CUT_LIST: Final = (
     "the Resource List is of the same moment as one that had more entries: what it does not list"
     " any more stays until there is another"
@@ -97,7 +99,6 @@ class Pull:
         self.equipment = equipment
         self.options = options
         self.discovered = found
-        self.found = found if options.dumps == "never" else with_dumps(found)
         self.selection = selection
         self.state: MirrorState = equipment.state
         self.memory = Memory(equipment.state)
@@ -119,6 +120,20 @@ class Pull:
             manifests,
             found.change_list_archive or "",
         )
+
+    @property
+    def found(self) -> Discovered:
+        """What discovery found, but for what dumps stand for, and lists that are dumps."""
+        found = self.discovered
+        if self.options.dumps == "never":
+            return found
+        uri = found.change_list
+        if uri is not None and found.change_dump is None and self._is_dump(uri):
+            found = replace(found, change_dump=uri)
+        return with_dumps(found)
+
+    def _is_dump(self, change_list: str) -> bool:
+        return change_list in self.packages.lists or self.state.note(_PACKED) == change_list
 
     @property
     def listing_dumps(self) -> frozenset[Capability]:
@@ -239,6 +254,7 @@ class Pull:
         if history is None or self.found.change_list is None:
             return done
         told = {LAST_CHANGES: history.last.note(), AHEAD: str(int(history.is_ahead))}
+        told[_PACKED] = history.head if history.is_of_dump else ""
         return open_lists_note(history) | told | done
 
     def remember_refused(self, *, add: bool) -> None:

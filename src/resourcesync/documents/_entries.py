@@ -44,6 +44,10 @@ from resourcesync.model.vocabulary import SITEMAP_NS, Capability, ChangeKind
 
 _MD5_BYTES: Final = 16
 _INTERVAL: Final = frozenset({"from", "until"})
+_PACKED: Final = frozenset(
+    {"application/zip", "application/x-tar", "application/gzip", "application/x-xz"}
+)
+"""Media types of packages."""
 _PART: Final = frozenset({"at", "completed", "capability"})
 _NAMED: Final = frozenset({"capability"})
 _PARTS: Final = {
@@ -158,9 +162,11 @@ def _draft_change(item: Irregular) -> str | None:
 
 
 def is_package(item: Irregular) -> bool:
-    """Whether an entry of a Change List tells an interval, and not what happened."""
+    """Whether an entry of a Change List tells an interval or a package, and not what happened."""
     values, _ = parted(item.metadata, _INTERVAL)
-    return row_of(item).change is None and values.keys() >= _INTERVAL
+    row = row_of(item)
+    is_packed = (row.media_type or "").strip(BLANKS).lower() in _PACKED
+    return row.change is None and (is_packed or values.keys() >= _INTERVAL)
 
 
 def is_part(item: Irregular) -> bool:
@@ -190,7 +196,7 @@ def told_by_entries(header: Header, first: list[Run | Irregular], context: Conte
 
     A document whose entries name its own capability is an index, and so is a Resource List whose
     first entries have the moment of a snapshot and nothing of a resource. A Change List of
-    packages is a Change Dump: the first entry has an interval, and no change.
+    packages is a Change Dump: the first entry has an interval or is a package, and has no change.
     """
     items = [it for it in first if isinstance(it, Irregular)]
     kind = header.capability

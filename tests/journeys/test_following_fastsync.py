@@ -1,0 +1,102 @@
+"""CORE's Change List of packages is followed, and the bytes come from the packages."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState, Mode
+from tests.support.fastsync import ENTRY, FastSyncWorld, Style
+
+STYLES = {
+    "with intervals": Style(),
+    "without intervals": Style(intervals=False),
+    "with a time zone": Style(zone="Z"),
+}
+# Once a blank is read for the T of a time: "with a blank": Style(between=" ").
+
+
+@pytest.fixture(params=list(STYLES.values()), ids=list(STYLES))
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> FastSyncWorld:
+    world = FastSyncWorld(tmp_path / "mirror", request.param)
+    world.begin(one="1", two="2", three="3")
+    world.core.documents(world.known)
+    world.change(three="3, again", five="5")
+    world.update()
+    report = world.pull(ENTRY)
+    assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
+    assert world.in_sync()
+    return world
+
+
+def follow(world: FastSyncWorld, created: int, updated: int, deleted: int) -> None:
+    report = world.pull(ENTRY)
+
+    assert (report.mode, report.state) == (Mode.INCREMENTAL, MirrorState.IN_SYNC)
+    assert (report.created, report.updated, report.deleted) == (created, updated, deleted)
+    assert world.told("warning") == []
+    assert world.in_sync()
+    assert not any(uri.endswith(".html") for uri in world.fetcher.asked)
+
+
+def test_changes_come_from_the_packages(world: FastSyncWorld) -> None:
+    world.change(one="1, again", three=None, four="4")
+    world.update()
+
+    follow(world, 1, 1, 1)
+    assert world.pull(ENTRY).mode is Mode.UNCHANGED
+
+
+def test_several_packages_are_read_in_their_turn(world: FastSyncWorld) -> None:
+    for number in range(3):
+        world.change(two=f"2, version {number}", **{f"new{number}": f"new {number}"})
+        world.update()
+    world.change(new1=None)
+    world.update()
+
+    follow(world, 2, 1, 0)
+    world.change(two=None, new2="new, again")
+    world.update()
+    follow(world, 0, 1, 1)
+
+
+def test_a_package_that_was_read_is_not_fetched_again(world: FastSyncWorld) -> None:
+    world.change(one="1, again")
+    world.update()
+    follow(world, 0, 1, 0)
+    world.change(two="2, again")
+    world.update()
+
+    follow(world, 0, 1, 0)
+
+    assert sum(uri.endswith(".tar.xz") for uri in world.fetcher.asked) <= 2
+
+
+def test_what_is_still_to_be_fetched_comes_from_a_package_later(world: FastSyncWorld) -> None:
+    world.change(one="1, again")
+    world.update()
+    world.pull(ENTRY, lists_only=True)
+    assert not world.in_sync()
+
+    world.pull(ENTRY)  # the Change List is as it was, and one request seems to cost less
+    world.clock.advance(hours=1)
+
+    report = world.pull(ENTRY)
+
+    assert (report.state, report.updated) == (MirrorState.IN_SYNC, 1)
+    assert world.in_sync()
+
+
+def test_a_change_list_that_began_empty_is_followed(tmp_path: Path) -> None:
+    world = FastSyncWorld(tmp_path / "mirror", Style())
+    world.begin(one="1", two="2")
+    world.pull(ENTRY)
+    world.change(one="1, again", two=None)
+    world.update()
+
+    report = world.pull(ENTRY)  # nobody could know that its entries are packages: all is read
+
+    assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
+    assert world.in_sync()
+    world.change(one="1, once more")
+    world.update()
+    follow(world, 0, 1, 0)
