@@ -50,6 +50,29 @@ def test_serve_prints_the_address_to_pull_from_until_it_is_stopped(
     assert err == ""
 
 
+@pytest.mark.parametrize("dialect", ["0.5", "0.6", "0.9", "0.9.1", "1.0", "1.1"])
+def test_serve_serves_a_tree_in_each_version_that_publish_writes(
+    dialect: str, tree: Path, here: Path
+) -> None:
+    address = f"http://127.0.0.1:{free_port()}/"
+    publish = ["publish", "public", "--url", address, "--dialect", dialect]
+    assert run([*publish, "--change-lists", "per-run"]) == 0
+
+    with served("public", "--bind", address[7:-1], cwd=here) as (_, lines):
+        assert run(["pull", address, "museum", "-q"]) == 0
+        assert files_of(Path("museum")) == MIRRORED
+        (tree / "new.txt").write_text("new")
+        (tree / "objects/0003.txt").unlink()
+        assert run(["publish", "public", "-q"]) == 0
+        assert run(["pull", "museum", "-q"]) == 0
+        with urlopen(address) as answer:
+            page = answer.read().decode()
+
+    assert lines[1] == f"Pull      resourcesync pull {address}"
+    assert f"resourcesync pull {address}" in page
+    assert files_of(Path("museum")) == files_of(tree)
+
+
 def test_serve_warns_when_the_lists_lead_elsewhere(tree: Path, here: Path) -> None:
     run(["publish", "public", "--url", "https://museum.example"])
 

@@ -1,7 +1,7 @@
 """A published tree becomes an application that can be served."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from resourcesync.adapters.files import FileTreeOriginals
 from resourcesync.adapters.files.media_types import media_type
 from resourcesync.documents import reading
 from resourcesync.errors import ConfigurationError, StorageError
-from resourcesync.model.capabilities import CapabilityEntry
+from resourcesync.model.capabilities import CapabilityEntry, Part
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.app import Application, LinksOf, Served, create_app, no_links
@@ -184,7 +184,7 @@ def find_tree(root: Path, out: Path | None = None) -> Tree:
     description = out / ".well-known" / "resourcesync"
     try:
         with description.open("rb") as stream:
-            entries = list(reading.read(stream, uri=str(description)).entries())
+            found = list(_capability_lists(reading.read(stream, uri=str(description))))
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"{root} is not published",
@@ -196,14 +196,24 @@ def find_tree(root: Path, out: Path | None = None) -> Tree:
             f"cannot read {description}: {error.strerror}",
             hint="publish the folder first: resourcesync publish DIR --url URL",
         ) from error
-    for entry in entries:
-        if isinstance(entry, CapabilityEntry) and entry.capability is Capability.CAPABILITY_LIST:
-            return Tree(root=root, out=out, capability_list=entry.uri)
+    if found:
+        return Tree(root=root, out=out, capability_list=found[0])
     raise ConfigurationError(
         f"the Source Description of {root} names no Capability List",
         evidence=(("file", str(description)),),
         hint=f"write it again: resourcesync publish {root}",
     )
+
+
+def _capability_lists(description: reading.Document) -> Iterator[str]:
+    """Yield the Capability Lists that a Source Description names, or the index before 0.9."""
+    is_index = description.header.capability is Capability.CAPABILITY_LIST
+    for entry in description.entries():
+        is_named = (
+            isinstance(entry, CapabilityEntry) and entry.capability is Capability.CAPABILITY_LIST
+        )
+        if is_named or (is_index and isinstance(entry, Part)):
+            yield entry.uri
 
 
 class LateApplication:
