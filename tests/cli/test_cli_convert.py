@@ -381,3 +381,41 @@ def test_what_a_document_says_itself_is_not_called_inferred(said: Any) -> None:
         assert run(["convert", "c.xml", "--to", dialect, "--out", "d.xml"]) == 0
 
     assert "inferred" not in said.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["atom-links", "atom-entries", "native"])
+def test_a_draft_with_the_newest_change_first_becomes_a_valid_list(form: str, said: Any) -> None:
+    header = Header(
+        capability=Capability.CHANGE_LIST, modified=TEN, links=(Link(rel="up", href="http://a/up"),)
+    )
+    newest_first = [
+        Change(kind=ChangeKind.UPDATED, time=time, resource=Resource(uri=uri, lastmod=time))
+        for uri, time in (("http://a/2", TEN), ("http://a/1", NINE))
+    ]
+    Path("draft.xml").write_bytes(b"".join(write(header, newest_first, Dialect(form))))
+
+    assert run(["convert", "draft.xml", "--to", "1.1", "--out", "there.xml"]) == 0
+
+    found, entries = told("there.xml")
+    assert [it.resource.uri for it in entries if isinstance(it, Change)] == [
+        "http://a/1",
+        "http://a/2",
+    ]
+    assert found.from_ == NINE
+    assert run(["validate", "there.xml"]) == 0
+
+
+@pytest.mark.parametrize("to", ["1.1", "1.0", "0.9.1", "0.9", "0.6", "0.5"])
+def test_a_capability_list_loses_no_capability(to: str, said: Any) -> None:
+    header = Header(
+        capability=Capability.CAPABILITY_LIST, links=(Link(rel="up", href="http://a/up"),)
+    )
+    entry = CapabilityEntry(uri="http://a/list", capability=Capability.CHANGE_LIST)
+    put("c.xml", header, [entry])
+
+    assert run(["convert", "c.xml", "--to", to, "--out", "there.xml"]) == 0
+
+    assert "capability" not in said.readouterr().err
+    assert [it.capability for it in told("there.xml")[1] if isinstance(it, CapabilityEntry)] == [
+        Capability.CHANGE_LIST
+    ]

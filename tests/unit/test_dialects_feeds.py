@@ -178,6 +178,24 @@ def test_what_is_written_in_a_form_is_read_again(dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", FEEDS)
+def test_changes_that_come_newest_first_are_turned_round(dialect: Dialect) -> None:
+    data = b"".join(write(HEADER, CHANGES[::-1], dialect))
+
+    assert list(open_text(data).entries()) == CHANGES
+
+
+@pytest.mark.parametrize("days", [(29, 29, 29), (29, 31, 30), (31, 29, 30)])
+def test_changes_in_any_other_order_stay_in_it(days: tuple[int, ...]) -> None:
+    changes = [
+        change(ChangeKind.UPDATED, day, uri=f"http://example.com/{number}")
+        for number, day in enumerate(days)
+    ]
+    data = b"".join(write(HEADER, changes, Dialect.NATIVE))
+
+    assert list(open_text(data).entries()) == changes
+
+
+@pytest.mark.parametrize("dialect", FEEDS)
 def test_a_manifest_says_where_its_bytes_are(dialect: Dialect) -> None:
     header = Header(capability=Capability.RESOURCE_DUMP_MANIFEST, at=WRITTEN, modified=WRITTEN)
     resource = Resource(

@@ -1,7 +1,9 @@
 """Whether changes come oldest first, as §12.1 asks, or newest first, as many Sources write them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+
+from resourcesync.model.resources import Change
 
 
 class Order:
@@ -35,3 +37,18 @@ class Order:
     def is_backwards(self) -> bool:
         """Whether all changes so far come newest first, and not all at the same time."""
         return self.falls and not self.rises
+
+
+def oldest_first(changes: Iterable[Change]) -> Iterator[Change]:
+    """Yield changes oldest first where all of them come newest first; any others as they come.
+
+    They are held until the first one that is later than the one before it.
+    """
+    order, held, rest = Order(), list[Change](), iter(changes)
+    for change in rest:
+        held.append(change)
+        order.watch((change.time,))
+        if order.rises:
+            break
+    yield from reversed(held) if order.is_backwards else held
+    yield from rest

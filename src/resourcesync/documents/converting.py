@@ -132,7 +132,9 @@ class Conversion:
         for entry in entries:
             fitting = _fitting_entry(entry, header)
             told = narrow_entry(fitting, header, self._dialect)
-            self.left_out_of_entries.update(left_out(entry, told))
+            is_named = isinstance(entry, CapabilityEntry | DocumentChange)
+            # How a capability is spelled is no loss.
+            self.left_out_of_entries.update(left_out(fitting if is_named else entry, told))
             self.inferred.update(_inferred(entry, told, is_dated=is_dated))
             self.entries += 1
             yield fitting

@@ -11,6 +11,7 @@ from typing import BinaryIO, Final, final
 from resourcesync.documents._feed_scanning import FeedScanner, Node
 from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._octets import blocks
+from resourcesync.documents._order import oldest_first
 from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
 from resourcesync.model.digests import parse_digests
@@ -112,6 +113,8 @@ class FeedDocument:
     def entries(self) -> Iterator[Entry]:
         """Yield the entries in the order of the document: `Resource`, or `Change`.
 
+        Changes come oldest first, also where the document has the newest first.
+
         Raises:
             DocumentError: As `read_feed` does; and, where changes are told, an entry whose change
                 is missing or unknown.
@@ -119,6 +122,12 @@ class FeedDocument:
         if self._is_taken:
             raise RuntimeError("the entries of a document can be read once")
         self._is_taken = True
+        kind = self.header.capability
+        if kind is not None and kind.is_log:
+            return oldest_first(it for it in self._given() if isinstance(it, Change))
+        return self._given()
+
+    def _given(self) -> Iterator[Entry]:
         for node in self._nodes():
             self._count += 1
             if self._count > self._limits.entries:
