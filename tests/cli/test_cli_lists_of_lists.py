@@ -1,5 +1,6 @@
-"""A Resource List that lists Resource Lists, as some Sources have it: an index but for its root."""
+"""Lists that list lists, as some Sources have it: indexes but for their root."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,10 @@ import pytest
 from resourcesync.cli.main import run
 from tests.support.command_line import FILES, MIRRORED, Said, rows
 from tests.support.commands import files_of
+from tests.support.foreign_world import Event, Known
 from tests.support.tiny_source import TinySource
+from tests.support.weko import INDEX, Weko
+from tests.support.world import BASE
 
 AT = 'at="2026-01-01T00:00:00Z"'
 
@@ -67,3 +71,37 @@ def test_a_list_among_the_resources_is_found_by_what_is_served(
 
     told = [row for row in rows(said) if row.get("rule") == "RL08"]
     assert [row["message"] for row in told] == [f"{source.url}/inner.xml is a Resource List itself"]
+
+
+@pytest.fixture
+def weko(source: TinySource) -> TinySource:
+    """Offer what WEKO3 does, with one change."""
+    now = datetime(2026, 1, 3, 9, tzinfo=UTC)
+    event = Event(time=now.replace(day=2), uri=f"{BASE}a.html", change="updated", data=b"a")
+    known = Known(now=now, contents={event.uri: event.data}, events=[event])
+    for path, body in Weko().documents(known).items():
+        text = body.replace(BASE.encode(), f"{source.url}/".encode())
+        source.put(f"/{path}", text, "application/xml")
+    source.put("/a.html", b"a")
+    return source
+
+
+def test_the_judge_walks_on_from_a_description_that_says_capability(
+    weko: TinySource, said: Said
+) -> None:
+    assert run(["validate", weko.url, "--live", "--json"]) == 1
+
+    found = rows(said)
+    told = {(row["rule"], row["uri"]) for row in found if row["type"] == "finding"}
+    judged = {row["uri"] for row in found if row["type"] == "document"}
+    day = f"{weko.url}/resync/33/20260102/changelist.xml"
+    assert ("SD04", f"{weko.url}/.well-known/resourcesync") in told
+    assert ("CH03", f"{weko.url}/{INDEX}") in told
+    assert ("CH01", day) in told
+    assert {f"{weko.url}/resync/capability.xml", day} <= judged
+
+
+def test_a_change_list_of_change_lists_is_shown_as_an_index(weko: TinySource, said: Said) -> None:
+    assert run(["explore", weko.url]) == 0
+
+    assert "change list index" in said.readouterr().out

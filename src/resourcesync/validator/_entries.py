@@ -79,6 +79,12 @@ class EntrySeen:
         return bool(names) and is_bare and not self.links and self.lastmod_node is None
 
     @property
+    def is_change_list(self) -> bool:
+        """Whether it says that it is a Change List, and not what happened."""
+        named = self.value("capability").lower() == Capability.CHANGE_LIST
+        return named and not self.has("change")
+
+    @property
     def place(self) -> Node:
         """Where findings about the metadata are told: the ``rs:md`` or else the entry."""
         return self.md or self.node

@@ -27,6 +27,9 @@ class LogEntries:
 
     def change(self, subject: Subject, entry: EntrySeen) -> None:
         """Check an entry of a Change List (§12.1)."""
+        if entry.is_change_list:
+            subject.tell("CH03", "a Change List, as an index lists it", entry.place)
+            return
         if not entry.has("change"):
             subject.tell("CH03", "an entry that tells no change", entry.place)
         if not entry.has("datetime"):

@@ -26,6 +26,7 @@ OLD_NAMESPACES: Final[Mapping[str, str]] = {
 RS_NAMESPACES: Final = frozenset({RS_NS, *OLD_NAMESPACES})
 _ALIASES: Final = {
     "resourcesync": Capability.DESCRIPTION,
+    "capability": Capability.CAPABILITY_LIST,  # WEKO3, in its Source Description
     "changeset": Capability.CHANGE_LIST,
     "inventory": Capability.RESOURCE_LIST,
     "changenotification": Capability.CHANGE_NOTIFICATION,

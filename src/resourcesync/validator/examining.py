@@ -16,7 +16,7 @@ from resourcesync.validator._kinds import Entries
 from resourcesync.validator._links import Descriptions, check_links
 from resourcesync.validator._nodes import Node, Spot
 from resourcesync.validator._parsing import Parser, StopError
-from resourcesync.validator._subject import DOCUMENTS, Kind, Subject
+from resourcesync.validator._subject import DOCUMENTS, Kind, Subject, capability_of
 from resourcesync.validator.findings import Finding
 from resourcesync.validator.marks import Marks, MarkStore
 from resourcesync.validator.rule import Profile
@@ -188,10 +188,10 @@ class Examination(Iterator[Finding]):
             self._on_resource(_listed(entry, self.summary.uri))
 
     def _remember_part(self, entry: EntrySeen) -> None:
-        """Remember what a Resource List lists as if it were an index, as long as all do."""
-        targets = self.summary.targets
-        if self._subject.kind is Kind.RL and len(targets) == self.summary.entries - 1:
-            if entry.is_part:
+        """Remember what a list lists as if it were an index, as long as all entries do."""
+        targets, kind = self.summary.targets, self._subject.kind
+        if kind in (Kind.RL, Kind.CH) and len(targets) == self.summary.entries - 1:
+            if entry.is_part if kind is Kind.RL else entry.is_change_list:
                 targets.append(_target(entry))
             else:
                 targets.clear()
@@ -242,6 +242,7 @@ def _target(entry: EntrySeen, *, is_package: bool = False) -> Target:
         uri=entry.uri,
         place=_place(entry),
         label=entry.value("capability"),
+        capability=capability_of(entry.value("capability")),
         at=first.get("at"),
         completed=first.get("completed"),
         from_=first.get("from"),

@@ -26,6 +26,7 @@ class Target:
         uri: Its address.
         place: Where it is listed.
         label: ``capability`` as written on the entry.
+        capability: What that means today; ``None`` for nothing that is known.
         at, completed, from_, until: Its times as listed, UTC.
         contents: Target of the entry's ``contents`` link.
         media_type: ``type`` as listed.
@@ -36,6 +37,7 @@ class Target:
     uri: str
     place: Place
     label: str = ""
+    capability: Capability | None = None
     at: datetime | None = None
     completed: datetime | None = None
     from_: datetime | None = None
@@ -92,7 +94,7 @@ class DocumentSummary:
         size: Bytes, unpacked.
         complete: Whether the end of the document was reached.
         targets: The documents or packages it lists, at most 50,000; empty for other kinds, but for
-            a Resource List that lists nothing but Resource Lists.
+            a list that lists nothing but lists of its kind.
         resources: A 64-bit mark of each resource's address in the order listed; at most 50,000.
         changes: A 64-bit mark of each change (address, kind, time) in the order listed; likewise.
         change_times: Microseconds since 1970 of each of ``changes``; -1 for one without a time.

@@ -21,7 +21,8 @@ _FOLLOWED: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST
 _CHANNELS: Final = frozenset(
     {Capability.CHANGE_NOTIFICATION.value, Capability.FRAMEWORK_NOTIFICATION.value}
 )
-_KNOWN: Final = frozenset(capability.value for capability in Capability)
+_LISTS: Final = frozenset({Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
+"""What has targets only where these are lists: an index in disguise."""
 
 Announced = tuple[str, str]
 """The address of a document, and the capability that it is announced as; empty for none."""
@@ -145,12 +146,16 @@ def _below(summary: DocumentSummary) -> list[Announced]:
         return [
             (joined(summary.uri, it.uri), it.label)
             for it in summary.targets
-            if it.uri and it.label not in _CHANNELS and (not it.label or it.label in _KNOWN)
+            if it.uri and it.label not in _CHANNELS and (not it.label or it.capability)
         ]
-    is_list = capability is Capability.RESOURCE_LIST  # its targets are lists: an index in disguise
-    if is_list or (summary.is_index and not (capability is not None and capability.is_archive)):
+    is_index = summary.is_index and not (capability is not None and capability.is_archive)
+    if capability in _LISTS or is_index:
         return [(joined(summary.uri, it.uri), "") for it in summary.targets if it.uri]
-    return [(joined(summary.uri, it.contents), "") for it in summary.targets if it.contents]
+    below = (  # dumps of dumps, or copies of manifests
+        it.uri if capability is not None and it.capability is capability else it.contents
+        for it in summary.targets
+    )
+    return [(joined(summary.uri, uri), "") for uri in below if uri]
 
 
 def joined(base: str, target: str) -> str:
