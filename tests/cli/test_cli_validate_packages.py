@@ -58,6 +58,39 @@ def test_a_package_that_is_not_what_its_manifest_says_is_found(
     assert code(rule) in codes(said.readouterr().out)
 
 
+@pytest.mark.parametrize("kind", ["resourcelist", "changelist", "capabilitylist"])
+def test_a_manifest_that_is_none_is_told_as_that_alone(kind: str, said: Said) -> None:
+    manifest = MANIFEST.format(HELLO).replace("resourcedump-manifest", kind)
+
+    assert run(["validate", package(manifest, a_txt=b"hello")]) == 1
+
+    assert codes(said.readouterr().out) == [code("RM02")]
+
+
+def test_a_manifest_of_changes_in_a_resource_dump_is_told_as_that_alone(
+    source: TinySource, said: Said
+) -> None:
+    offer(source)
+    manifest = MANIFEST.format(HELLO).replace("resourcedump-manifest", "changedump-manifest")
+    name = package(manifest.replace(" at=", " from="), a_txt=b"hello")
+    source.put("/part.zip", Path(name).read_bytes(), "application/zip")
+    pointers = [source.pointer(f"/{it}.xml", it) for it in ("resourcelist", "resourcedump")]
+    source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', pointers)
+    source.put_document(
+        "/resourcedump.xml",
+        '<rs:md capability="resourcedump" at="2026-01-01T00:00:00Z"/>',
+        [f'<url><loc>{source.url}/part.zip</loc><rs:md type="application/zip"/></url>'],
+    )
+
+    assert run(["validate", source.url, "--sample", "100%"]) == 1
+
+    lines = [
+        it for it in said.readouterr().out.splitlines() if "part.zip" in it and " error:" in it
+    ]
+    assert len(lines) == 1
+    assert code("RM02") in lines[0]
+
+
 def test_a_file_that_is_no_package_fails(said: Said) -> None:
     assert run(["validate", write("part.zip", "no zip at all")]) != 0
 

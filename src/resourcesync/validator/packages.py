@@ -54,12 +54,27 @@ def judge_package(
         yield without_place("RM01", f"the package has no {MANIFEST} at its top{found}", uri)
     if manifest is None:
         return
+    yield from judge_manifest(manifest, dump=dump)
+    yield from _judge_members(uri, members, listed)
+
+
+def judge_manifest(
+    manifest: DocumentSummary, *, dump: Capability | None = None
+) -> Iterator[Finding]:
+    """Judge whether what a package has for its manifest is one, and of the kind wanted.
+
+    Args:
+        manifest: What was read of it.
+        dump: Which kind of dump lists the package, when that is known.
+    """
+    kind = manifest.capability
     if dump in _MANIFESTS:
         wanted, rule = _MANIFESTS[dump]
-        if manifest.capability is not wanted:
+        if kind is not wanted:
             message = f"a {manifest.phrase} in a package of a {dump.phrase}"
             yield at_root(rule, message, manifest)
-    yield from _judge_members(uri, members, listed)
+    elif kind is not None and not kind.is_manifest:
+        yield at_root("RM02", f"a {manifest.phrase} in the place of a manifest", manifest)
 
 
 def _judge_members(

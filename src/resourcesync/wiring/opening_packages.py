@@ -17,6 +17,7 @@ from resourcesync.validator.packages import (
     Member,
     judge_contents_copy,
     judge_listed_package,
+    judge_manifest,
     judge_package,
 )
 from resourcesync.validator.rule import Profile
@@ -119,8 +120,13 @@ class PackageJudge:
             on_resource=listed.append,
             store=self._store,
         )
-        yield from by_place(examination)
+        findings = list(by_place(examination))
         self.manifest = examination.summary
+        wrong = list(judge_manifest(examination.summary, dump=self._dump))
+        if wrong and examination.summary.capability is not None:
+            yield from wrong  # what is wrong with its entries only follows from it
+            return
+        yield from findings
         found = [Member(name=MANIFEST, length=examination.summary.size)]
         yield from self._members(reader, {it.path: it for it in listed}, found)
         found += [Member(name=name, length=0) for name in reader.unlisted]
