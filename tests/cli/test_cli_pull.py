@@ -12,6 +12,7 @@ from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.cli.main import run
 from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows
 from tests.support.commands import files_of
+from tests.support.dump_world import many, zipped
 from tests.support.tiny_source import TinySource, dead_address
 
 
@@ -33,6 +34,33 @@ def test_a_first_pull_says_where_from_what_and_that_it_is_in_sync(
         "          state as of 2026-01-01 00:00:00Z. Run the same command again to update."
     )
     assert len(lines) == 5
+
+
+def test_a_dump_that_stands_for_the_lists_is_called_a_dump(source: TinySource, said: Said) -> None:
+    head = '<rs:md capability="capabilitylist"/>'
+    source.put_document("/capabilitylist.xml", head, [source.pointer("/dump.xml", "resourcedump")])
+    body = zipped(many(1))
+    source.put("/part.zip", body)
+    source.put_document(
+        "/dump.xml",
+        '<rs:md capability="resourcedump" at="2026-01-01T00:00:00Z"/>',
+        [f"<url><loc>{source.url}/part.zip</loc></url>"],
+    )
+
+    run(["pull", source.url, "museum", "--allow-origin", "http://source.example"])
+
+    assert said.readouterr().out.splitlines()[1] == f"Set       Resource Dump {source.url}/dump.xml"
+
+
+def test_an_old_version_is_named_as_far_as_it_is_known(source: TinySource, said: Said) -> None:
+    head = '<rs:md capability="capabilitylist" modified="2026-01-01T00:00:00Z"/>'
+    pointer = source.pointer("/resourcelist.xml", "resourcelist")
+    source.put_document("/.well-known/resourcesync", head, [pointer])
+
+    assert run(["pull", source.url, "museum"]) == 0
+
+    first = said.readouterr().out.splitlines()[0]
+    assert first == f"Source    {source.url}/.well-known/resourcesync  (ResourceSync 0.5 or 0.6)"
 
 
 def test_a_second_pull_needs_no_address_and_says_what_changed(

@@ -392,3 +392,15 @@ def test_the_version_is_known_as_far_as_the_header_tells_before_the_entries_are_
     opened = open_document(document(md='<rs:md capability="resourcelist" from="2013"/>'))
 
     assert opened.dialect is Dialect.V0_9
+
+
+@pytest.mark.parametrize(
+    ("md", "version"),
+    [
+        ('<rs:md capability="resourcelist" modified="2013-01-01T00:00:00Z"/>', "0.5 or 0.6"),
+        ('<rs:md capability="changelist-archive" modified="2013-01-01T00:00:00Z"/>', "0.6"),
+        ('<rs:md capability="resourcelist" at="2013-01-01T00:00:00Z"/>', "1.1"),
+    ],
+)
+def test_the_version_is_named_as_far_as_it_is_known(md: str, version: str) -> None:
+    assert open_document(document(md=md)).version == version

@@ -37,8 +37,8 @@ class AuditWords:
     def __call__(self, event: str, fields: Mapping[str, object]) -> Iterator[Line]:
         """Yield the lines for one event."""
         if event == "source" and self.is_shown:
-            name = fields.get("resource_list") or fields.get("entry")
-            yield Line(f"{name}", "Reference")
+            lists = map(fields.get, ("resource_list", "resource_dump", "entry"))
+            yield Line(f"{next(filter(None, lists))}", "Reference")
         elif event == "finding" and self.is_shown:
             self.findings += 1
             level = words.NORMAL if self.findings <= SHOWN_FINDINGS else words.DETAIL

@@ -31,6 +31,7 @@ _FIELDS: Final = {
         "final_uri fix fixity format found_by from_audit from_dialect hash hint id key kind label "
         "level link media_type message method mirror mode name next not_asked_anew origin out "
         "outcome path place prev_hash profile pull reason resource resource_list rule run "
+        "resource_dump change_dump "
         "sentence served_as set severity skipped source spec spent state status step "
         "stopped_by target text trouble tree type up uri url verdict version why group "
         "distribution hub topic was"
@@ -129,7 +130,8 @@ EVENTS: Final = {
         meaning="Where the Source's lists were found.",
         always="entry",
         sometimes=(
-            "spec description? set? resource_list? change_list? sitemap found_by? as_of? mirror"
+            "spec description? set? resource_list? change_list? resource_dump? change_dump? "
+            "sitemap found_by? as_of? mirror"
         ),
     ),
     "plan": Event(

@@ -58,11 +58,7 @@ class PullWords:
         spec = fields.get("spec")
         kind = "plain sitemap" if fields.get("sitemap") else f"ResourceSync {spec}"
         yield Line(f"{fields.get('entry')}  ({kind})", "Source", level)
-        lists = {
-            "Resource List": fields.get("resource_list"),
-            "Change List": fields.get("change_list"),
-        }
-        shown = [f"{name} {uri}" for name, uri in lists.items() if uri]
+        shown = [told for of in ("resource", "change") if (told := _listing(of, fields))]
         if shown and not fields.get("sitemap"):
             yield Line(", ".join(shown), "Set", level)
         if self.dry_run:
@@ -130,6 +126,15 @@ def _sets(fields: Mapping[str, object]) -> Iterator[Line]:
 def _proof(fields: Mapping[str, object]) -> str:
     algorithm = str(fields.get("hash") or "").partition(":")[0]
     return f"{algorithm} verified" if fields.get("verified") else "not verified by a strong hash"
+
+
+def _listing(of: str, fields: Mapping[str, object]) -> str:
+    """Name the list of resources or changes, or the dump that stands for it."""
+    for kind in ("list", "dump"):
+        uri = fields.get(f"{of}_{kind}")
+        if uri:
+            return f"{of} {kind} ".title() + str(uri)
+    return ""
 
 
 def _name(fields: Mapping[str, object]) -> str:

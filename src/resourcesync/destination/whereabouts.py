@@ -110,15 +110,18 @@ class Whereabouts:
 def tell_source(pull: Pull) -> None:
     """Say where the Source's lists are, and how far the mirror knows it."""
     found, as_of = pull.found, pull.memory.as_of
+    resource_dump, change_dump = found.resource_dump, found.change_dump
     pull.equipment.report(
         "source",
         {
             "entry": found.entry,
-            "spec": found.dialect.value,
+            "spec": found.dialect.phrase_for(None),
             "description": found.description,
             "set": found.capability_list,
-            "resource_list": found.resource_list,
-            "change_list": found.change_list,
+            "resource_list": None if found.resource_list == resource_dump else found.resource_list,
+            "change_list": None if found.change_list == change_dump else found.change_list,
+            "resource_dump": resource_dump,
+            "change_dump": change_dump,
             "sitemap": found.is_sitemap,
             "found_by": found.road,
             "as_of": None if as_of is None else format_w3c(as_of),

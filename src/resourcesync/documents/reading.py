@@ -170,6 +170,11 @@ class Document:
         return dialect_of(self.header, self._context.shows)
 
     @property
+    def version(self) -> str:
+        """What is known of that version in words, as the commands show it: ``0.5 or 0.6``."""
+        return self.dialect.phrase_for(self.header.capability)
+
+    @property
     def tolerated(self) -> tuple[Tolerated, ...]:
         """What was forgiven so far, each kind once, in the order it was met."""
         return tuple(self._context.told.values())
