@@ -11,6 +11,7 @@ import pytest
 from resourcesync.cli.main import run
 from tests.support.command_line import Said, rows
 from tests.support.judged import OPEN, UP, code, codes, offer, write
+from tests.support.nested import nested
 from tests.support.tiny_source import TinySource
 
 MANIFEST = (
@@ -89,6 +90,17 @@ def test_a_manifest_of_changes_in_a_resource_dump_is_told_as_that_alone(
     ]
     assert len(lines) == 1
     assert code("RM02") in lines[0]
+
+
+def test_the_parts_of_a_nested_manifest_are_not_missed(said: Said) -> None:
+    part = MANIFEST.format(HELLO).encode()
+    Path("part.zip").write_bytes(nested({"/one.xml": part}, {"a.txt": b"hello"}))
+
+    assert run(["validate", "part.zip"]) == 1
+
+    told = codes(said.readouterr().out)
+    assert code("RM09") in told
+    assert not {code("RM06a"), code("RM06b"), code("RM07")} & set(told)
 
 
 def test_a_file_that_is_no_package_fails(said: Said) -> None:

@@ -171,7 +171,10 @@ class Packages:
         from resourcesync.documents.packages.agreement import check_manifest  # noqa: PLC0415 - where there are dumps only
 
         try:
-            check_manifest(fetched.open().header, dump=offered.dump, package=offered.entry)
+            header = fetched.open().header
+            check_manifest(header, dump=offered.dump, package=offered.entry)
+            if header.is_index:
+                raise UnexpectedDocumentError("it is in parts", uri=fetched.uri)
         except (DocumentError, PackageError) as error:
             _log.info("the copy of a manifest is of no use: %s", error)
             fetched.stream.close()
@@ -215,7 +218,7 @@ class Packages:
         try:
             with staged.reading() as file, on_the_mirrors_disk(_PACKAGE):
                 reader = _open(file, offered)
-                for chunk in reader.manifest_chunks():
+                for chunk in reader.whole_manifest():
                     stream.write(chunk)
         except BaseException:
             stream.close()

@@ -129,6 +129,8 @@ class PackageJudge:
         yield from findings
         found = [Member(name=MANIFEST, length=examination.summary.size)]
         yield from self._members(reader, {it.path: it for it in listed}, found)
+        if examination.summary.is_index:  # its parts were read, or there was an error
+            found += map(_as_listed, listed)
         found += [Member(name=name, length=0) for name in reader.unlisted]
         dump = None if self._listed is None else self._listed.dump.capability
         yield from judge_package(self._uri, found, examination.summary, listed, dump=dump)

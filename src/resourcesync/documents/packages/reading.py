@@ -158,7 +158,10 @@ class PackageReader:
         self._listed[self._manifest] = True
         self._spent = 0
         self._check_manifest()
-        self._copy = self._copied_manifest() if container.is_sequential else None
+        # Beside the members it could be read only in turns.
+        is_dear = container.is_sequential
+        self._copy = _packed(container.read(self._manifest)) if is_dear else None
+        self._joined: bytes | None = None
 
     def _check_manifest(self) -> None:
         manifest = self._container.members[self._manifest]
@@ -188,12 +191,7 @@ class PackageReader:
             PackageError: It is no manifest, or damaged; while the entries are read, too.
             DocumentError: As `resourcesync.documents.reading.read` does.
         """
-        document = read(
-            io.BufferedReader(_Stream(self._manifest_chunks())),
-            uri=f"{self.uri}#/{MANIFEST}",
-            limits=self._limits.manifest,
-            on_refused=on_refused,
-        )
+        document = self._read(self.whole_manifest(), MANIFEST, on_refused)
         header = document.header
         if header.capability is None or not header.capability.is_manifest or header.is_index:
             raise PackageError(
@@ -211,21 +209,67 @@ class PackageReader:
         """
         return self._manifest_chunks()
 
-    def _copied_manifest(self) -> bytes:
-        """Return the manifest, compressed: beside the members it could be read only in turns."""
-        packer = zlib.compressobj(1)
-        pieces = [packer.compress(piece) for piece in self._container.read(self._manifest)]
-        return b"".join((*pieces, packer.flush()))
+    def whole_manifest(self) -> Iterator[bytes]:
+        """Yield the manifest; of one that is an index (0.5), one with all that its parts list.
+
+        Raises:
+            PackageError: It is damaged, or a part of it cannot be used.
+            DocumentError: As `resourcesync.documents.reading.read` does.
+        """
+        if self._joined is None:
+            index = self._read(self._manifest_chunks(), MANIFEST, self._no_part)
+            kind = index.header.capability
+            is_nested = index.header.is_index and kind is not None and kind.is_manifest
+            self._joined = self._join(index) if is_nested else b""
+        return _unpacked(self._joined) if self._joined else self._manifest_chunks()
+
+    def _join(self, index: Document) -> bytes:
+        from resourcesync.documents.packages.nesting import join  # noqa: PLC0415 - in drafts only
+
+        opened = {self._manifest}
+
+        def open_part(path: str, on_refused: Refusals) -> Document:
+            found, fault = self._look_up(path)
+            if fault is not None:
+                raise PackageError(
+                    f"A part of the manifest cannot be used: {fault.message}",
+                    uri=self.uri,
+                    member=path[:1024],
+                    code="manifest-mismatch",
+                )
+            if found in opened:
+                raise PackageError(
+                    "The manifest has a part twice",
+                    uri=self.uri,
+                    member=path[:1024],
+                    code="manifest-mismatch",
+                )
+            opened.add(found)
+            return self._read(self._container.read(found), path.lstrip("/"), on_refused)
+
+        return _packed(join(index, open_part, most=self._limits.manifest.bytes))
+
+    def _read(
+        self, chunks: Iterator[bytes], name: str, on_refused: Refusals | None = None
+    ) -> Document:
+        return read(
+            io.BufferedReader(_Stream(chunks)),
+            uri=f"{self.uri}#/{name}",
+            limits=self._limits.manifest,
+            on_refused=on_refused,
+        )
+
+    def _no_part(self, entry: RefusedEntry) -> None:
+        raise PackageError(
+            f"A part of the manifest cannot be used: {entry.reason}",
+            uri=self.uri,
+            code="manifest-mismatch",
+        )
 
     def _manifest_chunks(self) -> Iterator[bytes]:
         if self._copy is None:
-            yield from self._container.read(self._manifest)
-            return
-        unpacker = zlib.decompressobj()
-        piece = unpacker.decompress(self._copy, _BLOCK)
-        while piece:
-            yield piece
-            piece = unpacker.decompress(unpacker.unconsumed_tail, _BLOCK)
+            return self._container.read(self._manifest)
+        return _unpacked(self._copy)
 
     def members(self, start: int = 0, *, on_refused: Refusals | None = None) -> Iterator[Member]:
         """Yield what the package holds for each entry, in the order of the manifest.
@@ -335,6 +379,20 @@ class PackageReader:
         else:
             check_whole(data, uri=uri, length=length, digests=digests)
             yield data
+
+
+def _packed(chunks: Iterator[bytes]) -> bytes:
+    packer = zlib.compressobj(1)
+    pieces = [packer.compress(piece) for piece in chunks]
+    return b"".join((*pieces, packer.flush()))
+
+
+def _unpacked(data: bytes) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj()
+    piece = unpacker.decompress(data, _BLOCK)
+    while piece:
+        yield piece
+        piece = unpacker.decompress(unpacker.unconsumed_tail, _BLOCK)
 
 
 class _Stream(io.RawIOBase):

@@ -1,0 +1,119 @@
+"""Manifests of manifests (0.5): read as one, and never as less than they list."""
+
+from dataclasses import replace
+
+import pytest
+
+from resourcesync.documents.packages.limits import DEFAULT_LIMITS
+from resourcesync.documents.reading import Limits
+from resourcesync.errors import DocumentLimitError, PackageError
+from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.model.resources import Change
+from tests.support.documents import document
+from tests.support.nested import CHANGES_MD, RESOURCES_MD, index_of, nested
+from tests.support.packages import listed, manifest, opened, unpack
+
+FILES = {f"{number}.txt": b"%d" % number for number in range(5)}
+LISTED = [listed(f"/{name}", data) for name, data in FILES.items()]
+GIVEN = [(f"http://h/{name}", data) for name, data in FILES.items()]
+PARTS = {
+    "/manifests/part1.xml": manifest(*LISTED[:2], md=RESOURCES_MD),
+    "/manifests/part2.xml": manifest(*LISTED[2:], md=RESOURCES_MD),
+}
+
+
+def updated(name: str, minute: int) -> str:
+    entry = listed(f"/{name}", FILES[name], more=' change="updated"')
+    time = f"2026-01-01T00:{minute:02}:00Z"
+    return entry.replace("<rs:md", f"<lastmod>{time}</lastmod><rs:md")
+
+
+@pytest.mark.parametrize("mode", ["", "w", "w:gz", "w:xz"])
+def test_all_that_the_parts_list_is_there(mode: str) -> None:
+    found = unpack(nested(PARTS, FILES, mode=mode))
+
+    assert found.given == GIVEN
+    assert (found.faults, found.unlisted) == ([], [])
+
+
+def test_a_part_may_be_in_parts_itself() -> None:
+    inner = {"/inner.xml": index_of(["/manifests/part2.xml"])}
+    first = index_of(["/manifests/part1.xml", "/inner.xml"])
+
+    found = unpack(nested(PARTS | inner, FILES, index=first))
+
+    assert found.given == GIVEN
+
+
+def test_parts_with_the_newest_changes_first_come_in_the_order_of_time() -> None:
+    names = list(FILES)
+    parts = {
+        f"/part{number}.xml": manifest(updated(names[number], number), md=CHANGES_MD)
+        for number in (2, 1, 0)
+    } | {"/empty.xml": manifest(md=CHANGES_MD)}
+
+    reader = opened(nested(parts, FILES, md=CHANGES_MD))
+
+    changes = [entry for entry in reader.manifest().entries() if isinstance(entry, Change)]
+    assert [change.resource.path for change in changes] == [f"/{it}" for it in names[:3]]
+    assert all(change.time == change.resource.lastmod for change in changes)
+
+
+def test_an_entry_that_cannot_be_used_stays_one_that_names_its_resource() -> None:
+    bad = "<url><loc>http://h/bad</loc><loc>http://h/worse</loc></url>"
+    parts = PARTS | {"/more.xml": manifest(bad, LISTED[0], bad, md=RESOURCES_MD)}
+    refused: list[RefusedEntry] = []
+
+    reader = opened(nested(parts, FILES))
+    entries = list(reader.manifest(on_refused=refused.append).entries())
+
+    assert [it.uri for it in refused] == ["http://h/bad", "http://h/bad"]
+    assert len(entries) == len(FILES) + 1
+
+
+def test_what_a_part_lists_is_in_the_manifest_as_bytes_too() -> None:
+    reader = opened(nested(PARTS, FILES))
+
+    text = b"".join(reader.whole_manifest())
+
+    assert text.count(b"<url>") == len(FILES)
+    assert b"<sitemap>" in b"".join(reader.manifest_chunks())
+
+
+USELESS = {
+    "missing": index_of([*PARTS, "/gone.xml"]),
+    "without a path": index_of(list(PARTS)).replace(b'path="/manifests/part2.xml"', b""),
+    "without an address": index_of([*PARTS, "/x.xml"]).replace(b"<loc>/x.xml</loc>", b""),
+    "listed twice": index_of([*PARTS, *PARTS]),
+    "the manifest itself": index_of([*PARTS, "/manifest.xml"]),
+    "no document": index_of([*PARTS, "/0.txt"]),
+    "another document": index_of([*PARTS, "/other.xml"]),
+    "cut short": index_of([*PARTS, "/cut.xml"]),
+    "too deep": index_of(["/deep1.xml"]),
+}
+MORE = {
+    "other.xml": document(md='<rs:md capability="resourcelist" at="2026"/>'),
+    "cut.xml": PARTS["/manifests/part1.xml"][:-20],
+    **{f"deep{depth}.xml": index_of([f"/deep{depth + 1}.xml"]) for depth in range(1, 9)},
+}
+
+
+@pytest.mark.parametrize("index", USELESS.values(), ids=USELESS.keys())
+def test_a_part_that_cannot_be_used_spoils_the_package(index: bytes) -> None:
+    with pytest.raises(PackageError) as caught:
+        unpack(nested(PARTS, FILES | MORE, index=index))
+
+    assert caught.value.code == "manifest-mismatch"
+
+
+def test_the_whole_is_bounded_in_bytes_and_in_entries() -> None:
+    parts = {f"/{it}": manifest(LISTED[it % 5], md=RESOURCES_MD) for it in range(20)}
+    package = nested(parts, FILES)
+    small = replace(DEFAULT_LIMITS, manifest=Limits(bytes=2_000))
+    few = replace(DEFAULT_LIMITS, manifest=Limits(entries=3))
+
+    with pytest.raises(PackageError) as caught:
+        unpack(package, small)
+    assert caught.value.code == "manifest-limit"
+    with pytest.raises(DocumentLimitError):
+        unpack(package, few)
