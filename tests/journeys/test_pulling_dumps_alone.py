@@ -382,3 +382,23 @@ def test_an_open_package_is_read_again_only_when_its_dump_says_more(world: DumpW
     assert report.updated == 20
     assert report.state is MirrorState.IN_SYNC
     assert world.is_here()
+
+
+def test_what_is_nowhere_does_not_cost_the_whole_dump_for_ever(world: DumpWorld) -> None:
+    told = many(20)
+    lost = told[3]
+    world.put_all([it for it in told if it is not lost])
+    world.say("d.xml", manifest_of(told))
+    body = zipped(told, missing=[lost.name])
+    world.dump(Packed(name="d.zip", body=body, contents="d.xml"))
+    report = world.pull()
+    fetched = []
+
+    for _ in range(12):
+        world.clock.advance(hours=25)
+        report = world.pull()
+        fetched.append("d.zip" in world.asked())
+
+    assert report.failed == 1
+    assert 1 <= sum(fetched) <= 3
+    assert not any(fetched[-6:])

@@ -59,6 +59,8 @@ _BATCH: Final = 32
 """Packages whose manifests are held against what is wanted in one reading of it."""
 _PATIENCE: Final = 8
 """Bad packages in a row after which a dump is given up."""
+_FAILURES: Final = 3
+"""Single requests for a resource that failed, after which its dump is taken at any cost."""
 _PROGRESS_SECONDS: Final = 1.0
 _OF_A_PACKAGE: Final = (SourceError, PackageError, DocumentError, VerificationError)
 
@@ -120,11 +122,15 @@ class Dumps:
         return self._landing.tally
 
     def _policy_for(self, uri: str) -> DumpPolicy:
-        """Return how much a dump may cost: what only it can bring, as requests showed, anything."""
+        """Return how much a dump may cost; one that stands for lists, anything, after failures.
+
+        What cannot be asked for may be in its packages alone. What is not there either is not
+        looked for at any cost for ever.
+        """
         pull, policy = self._pull, self._pull.options.dumps
         if policy != "auto" or uri not in (pull.found.change_list, pull.found.resource_list):
             return policy
-        failed = any(row.tries for row in pull.state.pending(Task.FETCH))
+        failed = any(0 < row.tries <= _FAILURES for row in pull.state.pending(Task.FETCH))
         return "always" if failed else policy
 
     def _rest(self) -> Need:
