@@ -113,6 +113,15 @@ def test_a_bad_day_is_told_resource_by_resource(source: TinySource, said: Said) 
     assert lines[-1] == "  next   run it again: resourcesync pull museum"
 
 
+def test_what_is_created_is_called_so_on_a_bad_day_too(source: TinySource, said: Said) -> None:
+    del source.answers["/objects/0004.txt"]
+
+    assert run(["pull", source.url, "museum", "--retries", "0"]) == 3
+
+    lines = said.readouterr().out.splitlines()
+    assert "Not in sync   11 of 12 (11 created, 1 failed)  exit 3" in lines
+
+
 def test_many_failures_are_not_all_named_unless_asked(said: Said) -> None:
     with TinySource() as source:
         source.offer({f"/{number:03d}": b"x" for number in range(60)})

@@ -308,7 +308,7 @@ def _remarks(report: RunReport) -> Iterator[str]:
 
 
 def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> tuple[Line, ...]:
-    counts = [f"{words.count(report.updated + report.created)} updated"]
+    counts = [_changes(report) or "0 updated"]
     names = {
         "failed": report.failed - report.contradicting,
         "here against the list": report.contradicting,
