@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.memory import MemoryCatalogue, MemoryDocuments
+from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.explaining import Verdict, explain
 from resourcesync.destination.options import Filters
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState
-from resourcesync.model.timestamps import format_w3c
+from resourcesync.model.timestamps import format_w3c, to_microseconds
+from resourcesync.ports.mirror import Step, TrashRow
 from tests.support.killing import Dying, Fuse, Killed
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
@@ -187,6 +189,48 @@ def test_what_a_killed_run_moved_to_the_trash_is_purged_in_its_time(
             break
     else:
         raise AssertionError("the run was never long enough to end by itself")
+
+
+class KilledInTheSweep:
+    """Copies whose process is killed when files have just gone to the trash."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def remove(self, batch: Any, reason: str) -> Any:
+        self._real.remove(batch, reason)
+        raise Killed
+
+
+def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(world: World) -> None:
+    world.pull()
+    world.remove("objects/0003.html")
+    world.publish()
+    world.pull()
+    now = to_microseconds(world.clock.now())
+    with MirrorFolder(world.folder, world.clock) as mirror:
+        assert mirror.state is not None
+        known = mirror.state.trash_of(f"{BASE}objects/0003.html")
+        assert known is not None
+        older = [TrashRow(f"{n:016x}-x", f"u{n}", "x", now - 1, "why") for n in range(100_003)]
+        mirror.state.commit(Step(trashed=[*older, known]))
+    world.remove("objects/0004.html")
+    world.publish()
+    world.before = lambda port: KilledInTheSweep(port) if hasattr(port, "remove") else port
+    with suppress(Killed):
+        world.pull()
+    world.before = lambda port: port
+
+    world.pull()
+
+    with MirrorFolder(world.folder, world.clock) as mirror:
+        assert mirror.state is not None
+        assert mirror.state.trash_of(known.uri) == known
+        lost = [row for row in mirror.state.trash(removed_before=1 << 62) if not row.uri]
+    assert [row.place.rpartition("-")[2] for row in lost] == ["0004.html"]
 
 
 # --- what is only missing in a list --------------------------------------------------------------

@@ -105,6 +105,21 @@ def test_rows_may_be_written_behind_the_reader(state: SqliteMirrorState) -> None
     assert read == [each.uri for each in many]
 
 
+def test_all_of_a_large_trash_is_read_and_rows_may_go_meanwhile(state: SqliteMirrorState) -> None:
+    rows = [TrashRow(f"{n:06}", f"u{n}", f"p{n}", n % 7, "why") for n in range(100_003)]
+    state.commit(Step(trashed=rows))
+    read = []
+
+    for row in state.trash(removed_before=6):
+        read.append(row)
+        if len(read) % 20_000 == 0:
+            state.commit(Step(purged=[it.place for it in read[-20_000:]]))
+
+    assert read == [row for row in rows if row.removed < 6]
+    assert state.trash_at("000000") is None
+    assert state.trash_at(rows[-1].place) == rows[-1]
+
+
 def test_uris_come_in_the_order_of_their_code_points(state: SqliteMirrorState) -> None:
     uris = ["http://h/é", "http://h/z", "http://h/Z", "http://h/~", "http://h/\U0001f600"]
     state.commit(Step(installed=[copy(uri) for uri in uris]))

@@ -25,7 +25,6 @@ _GROUP: Final = 256
 _DAY: Final = 24 * 3_600_000_000
 _TRASHING: Final = "trashing"
 """The note that says whether files are being moved to the trash just now."""
-_FOREVER: Final = (1 << 63) - 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -165,11 +164,12 @@ def take_over_trash(equipment: Equipment) -> None:
     if state.note(_TRASHING) != "1":
         return
     now = to_microseconds(equipment.clock.now())
-    known = {row.place for row in state.trash(removed_before=_FOREVER)}
-    lost = [place for place in equipment.copies.trashed() if place not in known]
+    lost = (place for place in equipment.copies.trashed() if state.trash_at(place) is None)
     reason = "moved there by a run that was killed"
-    rows = [TrashRow(place=it, uri="", path="", removed=now, reason=reason) for it in lost]
-    state.commit(Step(trashed=rows, notes={_TRASHING: "0"}))
+    while group := list(islice(lost, _GROUP)):
+        rows = [TrashRow(place=it, uri="", path="", removed=now, reason=reason) for it in group]
+        state.commit(Step(trashed=rows))
+    state.commit(Step(notes={_TRASHING: "0"}))
 
 
 def empty_trash(equipment: Equipment, days: float) -> int:

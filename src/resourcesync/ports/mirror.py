@@ -274,7 +274,11 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         ...
 
     def trash(self, *, removed_before: int) -> Iterator[TrashRow]:
-        """Yield what went to the trash before a moment."""
+        """Yield what went to the trash before a moment, by place; safe while rows are written."""
+        ...
+
+    def trash_at(self, place: str) -> TrashRow | None:
+        """Return what is known of one place of the trash, or ``None``."""
         ...
 
     def trash_of(self, uri: str) -> TrashRow | None:

@@ -280,13 +280,24 @@ class SqliteMirrorState(MirrorLogs):
         return [Refused._make(row) for row in rows]
 
     def trash(self, *, removed_before: int) -> Iterator[TrashRow]:
-        """Yield what went to the trash before a moment."""
+        """Yield what went to the trash before a moment, by place; safe while rows are written."""
+        after = ""
+        while True:
+            with self._guard():
+                rows = self._db.execute(
+                    "SELECT * FROM trash WHERE removed < ? AND place > ? ORDER BY place LIMIT ?",
+                    (removed_before, after, _PAGE),
+                ).fetchall()
+            yield from map(TrashRow._make, rows)
+            if len(rows) < _PAGE:
+                return
+            after = rows[-1][0]
+
+    def trash_at(self, place: str) -> TrashRow | None:
+        """Return what is known of one place of the trash, or ``None``."""
         with self._guard():
-            rows = self._db.execute(
-                "SELECT * FROM trash WHERE removed < ? ORDER BY removed LIMIT 100000",
-                (removed_before,),
-            ).fetchall()
-        yield from map(TrashRow._make, rows)
+            row = self._db.execute("SELECT * FROM trash WHERE place = ?", (place,)).fetchone()
+        return None if row is None else TrashRow._make(row)
 
     def trash_of(self, uri: str) -> TrashRow | None:
         """Return where the last copy of a URI went that waits in the trash, or ``None``."""
