@@ -112,3 +112,43 @@ def test_a_failed_run_of_an_older_version_is_told_by_its_code() -> None:
 
     assert failed is not None
     assert (failed.code, failed.message) == ("dns", "")
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        ["http://127.0.0.1:9/other", "copy"],
+        ["copy", "--include", "[a-z]"],
+        ["copy", "--map", "no-such-plug-in"],
+        ["copy", "--set", "no-such-set"],
+        ["copy", "--proxy", "gopher://h/"],
+    ],
+    ids=["another Source", "a bad glob", "another mapper", "another set", "a bad proxy"],
+)
+def test_a_mistake_on_the_command_line_says_nothing_of_the_mirror(
+    mistake: list[str], source: TinySource, said: Said
+) -> None:
+    assert run(["pull", source.url, "copy"]) == 0
+    said.readouterr()
+    run(["status", "copy", "--json"])
+    before = told(said)
+
+    assert run(["pull", *mistake]) == 2
+
+    said.readouterr()
+    assert run(["status", "copy", "--check"]) == 0
+    said.readouterr()
+    run(["status", "copy", "--json"])
+    assert told(said)["last_run"] == before["last_run"]
+
+
+def test_a_mistake_in_the_configuration_says_nothing_of_the_mirror(
+    source: TinySource, said: Said
+) -> None:
+    put(museum(source))
+    assert run(["pull", "museum"]) == 0
+    put(museum(source, 'map = "no-such-plug-in"'))
+
+    assert run(["pull", "museum"]) == 2
+
+    assert run([*MUSEUM, "--check"]) == 0

@@ -28,6 +28,7 @@ from resourcesync.destination.whereabouts import Whereabouts, tell_source
 from resourcesync.discovery import Discovered
 from resourcesync.errors import (
     BudgetError,
+    ConfigurationError,
     NotAListError,
     ResourceMissingError,
     UnexpectedDocumentError,
@@ -91,9 +92,8 @@ class Destination:
             if not options.dry_run:
                 empty_trash(self._equipment, options.trash_days)
         except BaseException as error:
-            is_kept = self._memory.identity is not None or self._equipment.is_expected
-            if is_kept and not options.dry_run:
-                run.remember_failure(error)
+            if not options.dry_run:
+                self._remember_failure(run, error)
             raise
         report = report_of(run.id, pulled, self._equipment, dry_run=options.dry_run)
         report = replace(run.timed(report), lists_only=options.lists_only)
@@ -102,6 +102,12 @@ class Destination:
             if report.state is Word.IN_SYNC:
                 self._equipment.drop_parts()  # all is here: no later run needs them
         return report
+
+    def _remember_failure(self, run: Run, error: BaseException) -> None:
+        """Write down why a pull failed: not of a mistake of who asked, which says nothing of it."""
+        is_kept = self._memory.identity is not None or self._equipment.is_expected
+        if is_kept and not isinstance(error, ConfigurationError):
+            run.remember_failure(error)
 
     def _pull_in_time(self, source: str | None, options: PullOptions) -> Pulled:
         """Pull until the time is over that the run was given."""
