@@ -362,3 +362,25 @@ def test_a_pull_may_be_given_bytes_time_or_no_content(source: TinySource, tmp_pa
 def test_a_limit_less_than_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="max_duration=-1 is less than nothing"):
         Mirror("http://127.0.0.1:1/", tmp_path, max_duration=-1)
+
+
+# --- what is wanted ------------------------------------------------------------------------------
+
+
+def test_a_filter_that_is_not_named_is_the_one_that_the_mirror_remembers(
+    source: TinySource, tmp_path: Path
+) -> None:
+    folder = tmp_path / "few"
+    Mirror(source.url, folder, include=["/objects/02.txt"]).pull()
+
+    Mirror(None, folder, max_size=1_000_000).pull()
+    few = here(folder)
+    events: list[Event] = []
+    Mirror(None, folder, include=(), exclude=["/objects/03.txt"]).pull(on_event=events.append)
+
+    assert list(few) == ["/objects/02.txt"]
+    assert here(folder).keys() == FILES.keys() - {"/objects/03.txt"}
+    (scope,) = [it.fields for it in events if it.kind == "scope"]
+    assert scope["before"] != scope["after"]
+    report = Mirror(None, folder, include=["/objects/02.txt"], prune=True).pull()
+    assert (here(folder), report.deleted) == (few, len(FILES) - 2)

@@ -191,6 +191,38 @@ def test_what_a_killed_run_moved_to_the_trash_is_purged_in_its_time(
         raise AssertionError("the run was never long enough to end by itself")
 
 
+def test_pruning_keeps_the_copy_of_an_entry_that_cannot_be_used(world: World) -> None:
+    world.pull()
+    world.clock.advance(hours=2)
+    body = world.honest(RESOURCE_LIST).body.decode()
+    head, *entries = body.split("<url>")
+    broken = [re.sub('length="', 'length="-', it) if "0007" in it else it for it in entries]
+    world.answers[RESOURCE_LIST] = Answer(body="<url>".join([head, *broken]).encode())
+
+    chosen = Filters(include=("/objects/0001.html",))
+    report = world.pull(filters=chosen, prune=True, max_delete=DeletionLimit(count=100))
+
+    assert report.refused == 1
+    assert sorted(world.files_on_disk()) == ["objects/0001.html", "objects/0007.html"]
+
+
+def test_a_killed_pruning_is_ended_by_the_next_one_that_prunes_only(world: World) -> None:
+    world.pull()
+    chosen = Filters(include=("/objects/0001.html",))
+    world.before = lambda port: KilledInTheSweep(port) if hasattr(port, "remove") else port
+    with suppress(Killed):
+        world.pull(filters=chosen, prune=True, max_delete=DeletionLimit(count=100))
+    world.before = lambda port: port
+    world.pull()
+    kept = set(world.files_on_disk())
+
+    report = world.pull(prune=True, max_delete=DeletionLimit(count=100))
+
+    assert world.files_on_disk().keys() == {"objects/0001.html"}
+    assert report.state is MirrorState.IN_SYNC
+    assert kept >= {"objects/0001.html"}
+
+
 class KilledInTheSweep:
     """Copies whose process is killed when files have just gone to the trash."""
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from resourcesync.destination.plan import (
     FILTERED,
+    OUT_OF_SCOPE,
     Decision,
     DeletionLimit,
     Fetch,
@@ -17,6 +18,7 @@ from resourcesync.destination.plan import (
     Match,
     TakeAway,
     algorithms_for,
+    as_it_is,
     count,
     decide,
     judge_bytes,
@@ -200,3 +202,18 @@ def test_the_tries_of_a_pending_fetch_add_up_and_a_new_task_starts_at_none() -> 
     task = pending_fetch(listed(), known=None, now=0, at=0, generation=1, failed=False)
 
     assert (first.tries, again.tries, task.tries) == (1, 2, 0)
+
+
+def test_pruning_takes_away_only_what_a_usable_entry_puts_out_of_scope() -> None:
+    told_twice = [listed("b", length=1), listed("b", length=2)]
+    rows = [listed("a", change=FILTERED), *told_twice, as_it_is(listed("c")), listed("d")]
+    copies = [copy(uri) for uri in "abcd"]
+
+    settled = settle(rows, lambda *_: None)
+    decisions = list(decide(copies, settled, sweeping=False, obeying=True, pruning=True))
+
+    assert decisions[:3] == [
+        TakeAway(copies[0], OUT_OF_SCOPE),
+        Keep(copies[1], listed=True),
+        Keep(copies[2], listed=True),
+    ]

@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, TypedDict, TypeVar, cast
 
 from resourcesync import config
 from resourcesync.destination.choosing import DumpPolicy
-from resourcesync.destination.options import Deletion, Filters, PullOptions
+from resourcesync.destination.options import Deletion, PullOptions
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.errors import ConfigurationError
 from resourcesync.source.policy import DIALECTS, ChangeLists
@@ -20,15 +20,18 @@ _WORDS: Final = {
     "dumps": ("auto", "never", "always"),
 }
 N = TypeVar("N", int, float)
-_SEVERAL: Final = ("include", "exclude", "types", "allow_origins", "links")
+_SEVERAL: Final = frozenset({"include", "exclude", "types", "allow_origins", "links"})
+_FILTERS: Final = _SEVERAL | {"max_size", "since"}
 
 
 class MirrorOptions(TypedDict, total=False):
     """How a mirror is kept: the keyword arguments of `Mirror`, each with the default of ``pull``.
 
     Attributes:
-        include: Globs; only resources whose URI's path matches one of them. Filters are remembered
-            with the mirror: without any, those of its last pull hold.
+        include: Globs; only resources whose URI's path matches one of them. Each filter is
+            remembered with the mirror, and holds until another value is given; ``()`` or ``None``
+            takes it away. Filters are this and what follows up to ``links``, and
+            ``allow_origins``.
         exclude: Globs; no resources whose path matches one of them.
         types: Media types; only resources of these.
         max_size: Bytes; no resources that are larger.
@@ -42,6 +45,8 @@ class MirrorOptions(TypedDict, total=False):
             also what a newer Resource List lists no more; ``never`` nothing; ``auto`` is
             ``absent`` for a Resource List and ``signalled`` for a plain sitemap.
         max_delete: Most deletions in one run, a number or a share such as ``"10%"``.
+        prune: Also delete what the filters do not want any more, as far as ``max_delete`` allows;
+            the whole Resource List is read for that.
         trash_days: Days that deleted copies wait in the trash.
         verify: ``strict`` never keeps bytes that are not what the list says.
         dumps: ``auto`` takes packages of the Source's dumps where that costs less than single
@@ -69,6 +74,7 @@ class MirrorOptions(TypedDict, total=False):
     allow_origins: Sequence[str]
     delete: Deletion
     max_delete: int | str
+    prune: bool
     trash_days: float
     verify: Literal["strict", "lenient"]
     dumps: DumpPolicy
@@ -187,7 +193,8 @@ def mirror_settings(options: MirrorOptions) -> Chosen:
         raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
     limit = config.parse_limit(str(options.get("max_delete", "10%")))
     pull = PullOptions(
-        filters=_filters(options),
+        changes=_filters(options),
+        prune=options.get("prune", False),
         set_name=options.get("set_name", ""),
         delete=options.get("delete", "auto"),
         max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
@@ -223,11 +230,12 @@ def _positive(name: str, value: N | None) -> N | None:
     return value
 
 
-def _filters(options: MirrorOptions) -> Filters | None:
-    """Return the filters that were given; ``None`` when none was, so that the last ones hold."""
-    texts = {name: several(name, options.get(name, ())) for name in _SEVERAL}
-    chosen = Filters(**texts, max_size=options.get("max_size"), since=options.get("since"))
-    return None if chosen == Filters() else chosen
+def _filters(options: MirrorOptions) -> dict[str, object]:
+    """Return the filters that were given, by their names; the others are as they were."""
+    given = {name: value for name, value in options.items() if name in _FILTERS}
+    return {
+        name: several(name, value) if name in _SEVERAL else value for name, value in given.items()
+    }
 
 
 def publisher_settings(options: PublisherOptions) -> dict[str, object]:

@@ -65,7 +65,7 @@ _FIELDS: Final = {
     "texts": "documents mirrors profiles set_aside targets via written",
     "flags": "branches",
     "rows": "evidence failures differences",
-    "table": "algorithms changes error failed_run media_types refusals schema",
+    "table": "after algorithms before changes error failed_run media_types refusals schema",
     "any": "value",
 }
 _KIND_OF: Final = {name: kind for kind, names in _FIELDS.items() for name in names.split()}
@@ -133,6 +133,11 @@ EVENTS: Final = {
             "spec description? set? resource_list? change_list? resource_dump? change_dump? "
             "sitemap found_by? as_of? mirror"
         ),
+    ),
+    "scope": Event(
+        meaning="Other filters hold than in the last pull; told before anything is fetched.",
+        always="before after",
+        sometimes="mirror",
     ),
     "plan": Event(
         meaning="What is going to be done, or would be.",

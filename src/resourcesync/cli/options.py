@@ -51,6 +51,11 @@ class Parsed(click.ParamType[V], Generic[V]):
             self.fail(message, param, ctx)
 
 
+def or_nothing(parse: Callable[[str], V]) -> Callable[[str], V | str]:
+    """Return what turns text into a value, and leaves no text as it is: it takes a value away."""
+    return lambda text: parse(text) if text else text
+
+
 DURATION = Parsed("duration", config.parse_duration)
 SIZE = Parsed("size", config.parse_size)
 RATE = Parsed("rate", config.parse_rate)
@@ -85,7 +90,7 @@ ALLOW_ORIGIN = option(
     multiple=True,
     metavar="URL",
     help="Trust this origin too: be led there, take its resources, and connect to it though its "
-    "address is private.",
+    "address is private. A mirror remembers it as it does --include.",
 )
 WAY = (
     option(

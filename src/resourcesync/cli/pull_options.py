@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.options import option
 
@@ -23,12 +24,24 @@ SETS: Final = (
     ),
 )
 FILTERS: Final = (
-    option("--include", multiple=True, metavar="GLOB", help="Only resources whose path matches."),
+    option(
+        "--include",
+        multiple=True,
+        metavar="GLOB",
+        help="Only resources whose path matches. A mirror remembers this and each filter below "
+        "until it is given anew; '' takes it away: --include ''.",
+    ),
     option("--exclude", multiple=True, metavar="GLOB", help="No resources whose path matches."),
     option("--type", multiple=True, metavar="MIME", help="Only resources of this media type."),
-    option("--max-size", type=options.SIZE, help="No resources larger than this, such as 5M."),
     option(
-        "--since", type=options.MOMENT, help="Only resources modified since, such as -7d or a date."
+        "--max-size",
+        type=options.Parsed("size", options.or_nothing(config.parse_size)),
+        help="No resources larger than this, such as 5M.",
+    ),
+    option(
+        "--since",
+        type=options.Parsed("time", options.or_nothing(config.parse_moment)),
+        help="Only resources modified since, such as -7d or a date.",
     ),
     option(
         "--link",
@@ -122,6 +135,12 @@ NETWORK: Final = (
 
 
 ONE_RUN: Final = (
+    option(
+        "--prune",
+        is_flag=True,
+        help="Also delete what the filters do not want any more, into the trash and as far as "
+        "--max-delete allows. The whole Resource List is read for that.",
+    ),
     option(
         "--lists-only",
         is_flag=True,

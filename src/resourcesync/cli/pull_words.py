@@ -1,8 +1,10 @@
 """What ``pull`` says: its events, its plan, its closing lines."""
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
 from resourcesync.cli import words
 from resourcesync.cli.exit_codes import ExitCode
@@ -38,6 +40,8 @@ class PullWords:
         match event:
             case "source":
                 yield from self._source(fields)
+            case "scope":
+                yield _scope(fields)
             case "plan":
                 yield self._plan(fields)
             case "item":
@@ -110,6 +114,52 @@ class PullWords:
         return f"{amount}{how}   {_proof(fields)}"
 
 
+_FILTERS: Final = {
+    "include": "--include",
+    "exclude": "--exclude",
+    "types": "--type",
+    "max_size": "--max-size",
+    "since": "--since",
+    "links": "--link",
+    "allow_origins": "--allow-origin",
+}
+
+
+_UNSET: Final[tuple[object, ...]] = (None, ())
+
+
+def _scope(fields: Mapping[str, object]) -> Line:
+    """Return the line that tells which filters are others now, and which still hold."""
+    before, after = (_filters(fields.get(name)) for name in ("before", "after"))
+    told, held, level = [], [], DETAIL
+    for name in _FILTERS:
+        was, now = before.get(name, ""), after.get(name, "")
+        if was != now and not (name == "since" and was and now):  # such as -7d, in each run
+            level = NORMAL
+        if was == now:
+            held += [now] if now else []
+        elif was and now:
+            told.append(f"{now} in place of {was}")
+        else:
+            told.append(f"{now} added" if now else f"{was} no longer holds")
+    still = f"; {', '.join(held)} still {'hold' if held[1:] else 'holds'}" if held else ""
+    return Line(f"changed: {', '.join(told)}{still}", "Scope", level)
+
+
+def _filters(told: object) -> dict[str, str]:
+    """Return those filters that are set, each as its option is written."""
+    values: Mapping[str, Any] = told if isinstance(told, Mapping) else dict.fromkeys(_FILTERS)
+    return {name: _as_option(name, values[name]) for name in _FILTERS if values[name] not in _UNSET}
+
+
+def _as_option(name: str, value: Any) -> str:
+    if isinstance(value, int):
+        return f"{_FILTERS[name]} {words.size(value).replace(' ', '')}"
+    if isinstance(value, datetime):
+        return f"{_FILTERS[name]} {words.stamp(value)}"
+    return " ".join(f"{_FILTERS[name]} {shlex.quote(it)}" for it in value)
+
+
 def _mirror(fields: Mapping[str, object]) -> Line:
     """Return the line that begins one of several mirrors; only one of a set has a set."""
     of_set = f"  {fields['set']}" if "set" in fields else ""
@@ -142,7 +192,14 @@ def _name(fields: Mapping[str, object]) -> str:
     return f"/{path}" if path else str(fields.get("uri"))
 
 
-def conclude(report: RunReport, folder: str, *, first: bool, plan: Mapping[str, object]) -> Outcome:
+def conclude(
+    report: RunReport,
+    folder: str,
+    *,
+    first: bool,
+    plan: Mapping[str, object],
+    pruning: bool = False,
+) -> Outcome:
     """Return how a pull ended, in the words of its closing lines.
 
     Args:
@@ -150,6 +207,7 @@ def conclude(report: RunReport, folder: str, *, first: bool, plan: Mapping[str, 
         folder: The mirror.
         first: Whether this was the mirror's first pull.
         plan: The fields of its ``plan`` event.
+        pruning: Whether it was to delete what the filters do not want.
     """
     code = exit_code_of(report)
     lines: tuple[Line, ...]
@@ -162,7 +220,7 @@ def conclude(report: RunReport, folder: str, *, first: bool, plan: Mapping[str, 
     elif code is ExitCode.OK:
         lines = _in_sync(report, folder, first=first)
     else:
-        lines = _not_in_sync(report, folder, code)
+        lines = _not_in_sync(report, folder, code, pruning=pruning)
     return Outcome(
         exit=code, closing=lines, fields=fields_of(report), says_exit=code is not ExitCode.OK
     )
@@ -301,13 +359,15 @@ def _remarks(report: RunReport) -> Iterator[str]:
         yield f"          {whole_ones} fetched whole, since a patch was of no use; -i shows why"
     if report.filtered:
         kept = words.counted(report.filtered, "resource")
-        yield f"          {kept} here that the filters do not want any more, and kept"
+        yield f"          {kept} here that the filters do not want any more; --prune deletes them"
     if report.unlisted:
         kept = words.counted(report.unlisted, "resource")
         yield f"          {kept} here no longer listed, and kept; --delete absent drops them"
 
 
-def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> tuple[Line, ...]:
+def _not_in_sync(
+    report: RunReport, folder: str, code: ExitCode, *, pruning: bool
+) -> tuple[Line, ...]:
     counts = [_changes(report) or "0 updated"]
     names = {
         "failed": report.failed - report.contradicting,
@@ -329,13 +389,9 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> tuple[Line, 
                 f"{words.count(report.resources)} ({share}); nothing of that was deleted"
             )
         )
-        limit = report.held
-        lines.append(
-            Line(
-                f"  next   if the Source really shrank: "
-                f"resourcesync pull {folder} --max-delete {limit}"
-            )
-        )
+        meant = "if that is meant" if pruning else "if the Source really shrank"
+        how = f"{'--prune ' if pruning else ''}--max-delete {report.held}"
+        lines.append(Line(f"  next   {meant}: resourcesync pull {folder} {how}"))
     else:
         lines += _next(report, folder)
     return tuple(lines)

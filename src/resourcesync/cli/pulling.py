@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from resourcesync.wiring.stores import Home
 
 _DAY: Final = 86400.0
+_FILTERS: Final = {
+    "include": "include",
+    "exclude": "exclude",
+    "type": "types",
+    "max_size": "max_size",
+    "since": "since",
+    "allow_origin": "allow_origins",
+    "link": "links",
+}
+"""The options that say what of a Source is wanted, and their names in ``Filters``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +60,7 @@ class Arguments:
     max_duration: float | None
     max_bytes: int | None
     lists_only: bool
+    prune: bool
     dumps: Literal["auto", "never", "always"]
     set: tuple[str, ...] = ()
     all_sets: bool = False
@@ -62,6 +73,7 @@ class Arguments:
     map: str | None = None
     state: str | None = None
     engine: str | None = None
+    forgotten: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +110,7 @@ class Chosen:
         self, configuration: Configuration, values: Mapping[str, Any], given: frozenset[str]
     ) -> None:
         self.configuration = configuration
-        self._values = values
+        self._values = _without_nothing(values)
         self._given = given
 
     def target(self, place: str) -> Target:
@@ -221,7 +233,8 @@ def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outc
         review = showing_items(tell) if one.target.arguments.dry_run else None
         chosen = replace(_options(one, clock.now()), review=review)
         found = destination.pull(address, chosen)
-    return conclude(found, str(folder), first=words.first, plan=plan)
+    pruning = one.target.arguments.prune
+    return conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning)
 
 
 def _home(one: _One) -> "Path | Home":
@@ -247,7 +260,10 @@ def _network(target: Target, configuration: Configuration) -> "Network":
 
 
 def _options(one: _One, now: datetime) -> Any:
-    from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.options import (  # noqa: PLC0415 - help stays quick
+        Filters,
+        PullOptions,
+    )
     from resourcesync.destination.plan import DeletionLimit  # noqa: PLC0415 - help stays quick
 
     arguments = one.target.arguments
@@ -255,7 +271,9 @@ def _options(one: _One, now: datetime) -> Any:
     return PullOptions(
         mode=arguments.mode,
         dry_run=arguments.dry_run,
-        filters=_filters(arguments, now, is_all=one.target.is_configured),
+        filters=Filters() if one.target.is_configured else None,
+        changes=_filters(arguments, now),
+        prune=arguments.prune,
         set_name=one.set_name,
         delete=arguments.delete,
         max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
@@ -270,24 +288,33 @@ def _options(one: _One, now: datetime) -> Any:
     )
 
 
-def _filters(arguments: Arguments, now: datetime, *, is_all: bool) -> Any:
-    """Return the filters that were given; ``None`` when none was, so that the last ones hold.
+def _filters(arguments: Arguments, now: datetime) -> dict[str, object]:
+    """Return the filters that were given, by their names; the others are as they were.
 
     Args:
-        arguments: What was given.
+        arguments: What was given; an option of no text takes away what is remembered of it.
         now: What ``since`` may count from.
-        is_all: Whether there are no others than these, even if none was given.
     """
-    from resourcesync.destination.options import Filters  # noqa: PLC0415 - help stays quick
+    given: dict[str, object] = {}
+    for name, known_as in _FILTERS.items():
+        value = getattr(arguments, name)
+        if name in arguments.forgotten or value not in (None, ()):
+            given[known_as] = value
+    if arguments.since is not None:
+        given["since"] = config.resolve_moment(arguments.since, now)
+    return given
 
-    since = arguments.since
-    chosen = Filters(
-        include=arguments.include,
-        exclude=arguments.exclude,
-        types=arguments.type,
-        max_size=arguments.max_size,
-        since=None if since is None else config.resolve_moment(since, now),
-        allow_origins=arguments.allow_origin,
-        links=arguments.link,
-    )
-    return None if chosen == Filters() and not is_all else chosen
+
+def _without_nothing(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options without those of no text, which are named as ``forgotten``."""
+    told, forgotten = dict(values), set()
+    for name in _FILTERS:
+        value = told.get(name)
+        if value == "":
+            told[name] = None
+        elif isinstance(value, tuple) and "" in value:
+            told[name] = tuple(it for it in value if it)
+        else:
+            continue
+        forgotten.add(name)
+    return {**told, "forgotten": frozenset(forgotten)}

@@ -145,7 +145,8 @@ class Wish:
 def _defaults() -> dict[str, Any]:
     """Return what ``pull`` does when its command line says nothing."""
     context = pull_command.command.make_context("pull", [], resilient_parsing=True)
-    return {it.name: context.params[it.name] for it in fields(Arguments)}
+    names = (it.name for it in fields(Arguments))
+    return {name: context.params[name] for name in names if name in context.params}
 
 
 class _Signals:

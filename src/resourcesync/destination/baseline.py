@@ -305,7 +305,10 @@ class Baseline:
     ) -> Iterator[Decision]:
         rows = with_linked(settled(spools, on_conflict), self._linked)
         obeying = self._pull.options.delete != "never"
-        decisions = decide(self._copies(), rows, sweeping=sweeping, obeying=obeying)
+        pruning = self._pull.options.prune
+        decisions = decide(
+            self._copies(), rows, sweeping=sweeping, obeying=obeying, pruning=pruning
+        )
         return heeding(decisions, self._pull.equipment.clock)
 
     def _wanted(self, spools: list[Spool[Listed]], *, sweeping: bool) -> Iterator[Fetch]:

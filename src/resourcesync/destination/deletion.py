@@ -8,6 +8,7 @@ from typing import Final
 from resourcesync.destination.options import Equipment
 from resourcesync.destination.plan import (
     ABSENT,
+    OUT_OF_SCOPE,
     DeletionLimit,
     confirmed_before,
     forgotten,
@@ -70,6 +71,8 @@ def sweep(
         return (row for row in rows if generation in (None, row.generation))
 
     def is_confirmed(row: Pending) -> bool:
+        if row.reason == OUT_OF_SCOPE:  # what the operator wants is no word of the Source
+            return False
         word = listed_at if row.reason == ABSENT else at
         return word is not None and row.first <= hour_ago and row.first_at < word
 

@@ -2,8 +2,8 @@
 
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.destination.accounting import report_of
 from resourcesync.destination.budget import Deadline
@@ -83,6 +83,11 @@ class Destination:
             SyncError: Going on would risk the copies; nothing was changed.
             StorageError: The mirror cannot be written; what was complete is kept.
         """
+        if options.prune and self._equipment.ways is not None:
+            raise ConfigurationError(
+                "copies that are a table are not pruned",
+                hint="choose filters for a new mirror, or leave --prune out",
+            )
         run = Run(self._equipment)
         try:
             self._equipment.check_folder()
@@ -123,6 +128,7 @@ class Destination:
     def _pull(self, source: str | None, options: PullOptions) -> Pulled:
         address = self._locator.address(source)
         filters, anew = self._filters(options)
+        options = replace(options, filters=filters, changes={})
         remembered = None if options.mode == "baseline" else self._memory.found
         self._locator.check_set(address, filters, options.set_name)
         if remembered is not None and self._locator.is_due():
@@ -143,8 +149,9 @@ class Destination:
 
     def _filters(self, options: PullOptions) -> tuple[Filters, bool]:
         known = self._memory.filters
-        filters = options.filters or known or Filters()
-        return filters, known is not None and known != filters
+        chosen: Any = options.changes
+        filters = replace(options.filters or known or Filters(), **chosen)
+        return filters, options.prune or known not in (None, filters)
 
     def _pull_from(
         self,
@@ -156,8 +163,11 @@ class Destination:
         anew: bool,
     ) -> Pulled:
         pull = self._prepare(address, found, options, filters)
+        known = self._memory.filters
+        others = known not in (None, filters)  # never in sync by these
+        if known is not None and others:
+            self._equipment.report("scope", {"before": asdict(known), "after": asdict(filters)})
         if not options.dry_run:
-            others = self._memory.filters not in (None, filters)  # never in sync by these
             self._memory.write(
                 filters=filters,
                 baseline_due=True if anew else None,

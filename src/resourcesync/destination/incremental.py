@@ -31,6 +31,7 @@ from resourcesync.destination.plan import (
     Fetch,
     Listed,
     Match,
+    OUT_OF_SCOPE,
     count,
     is_proven,
     match_copy,
@@ -368,8 +369,12 @@ class Incremental:
         while group := list(islice(held, _CHUNK)):
             here = [row for row in group if state.copy(row.uri) is not None]
             gone = sorted({row.uri for row in group} - {row.uri for row in here})
-            kept += len(here)
-            tasks = [row._replace(task=Task.KEEP, reason="") for row in here]
+            listed = [row.reason == OUT_OF_SCOPE for row in here]
+            kept += len(here) - sum(listed)
+            tasks = [
+                row._replace(task=Task.KEEP, reason="", code=FILTERED if is_listed else "")
+                for row, is_listed in zip(here, listed, strict=True)
+            ]
             state.commit(Step(pending=tasks, settled=gone))
         return kept
 

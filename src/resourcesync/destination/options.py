@@ -52,7 +52,10 @@ class PullOptions:
     Attributes:
         mode: ``auto`` takes the Change Lists when they reach back to the last state.
         dry_run: Read and plan, change nothing.
-        filters: ``None`` uses those of the last pull.
+        filters: All filters; ``None`` uses those of the last pull.
+        changes: Filters that take the place of those, by their names; the others still hold.
+        prune: Whether copies that the filters do not want any more are deleted too, as far as
+            ``max_delete`` allows; the whole Resource List is read for that.
         set_name: Which set of several: its URI, name or number; empty takes the one followed so
             far, or the only one.
         delete: ``signalled``: what a Change List calls deleted; ``absent``: also what a complete,
@@ -76,6 +79,8 @@ class PullOptions:
     mode: PullMode = "auto"
     dry_run: bool = False
     filters: Filters | None = None
+    changes: Mapping[str, object] = field(default_factory=dict)
+    prune: bool = False
     set_name: str = ""
     delete: Deletion = "auto"
     max_delete: DeletionLimit = field(default_factory=DeletionLimit)

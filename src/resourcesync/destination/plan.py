@@ -70,6 +70,16 @@ class Listed(NamedTuple):
     undated: bool = False
 
 
+def as_it_is(listed: Listed) -> Listed:
+    """Return a row that keeps the copy as it is: what the Source says of it cannot be used."""
+    return listed._replace(loc="", change=FILTERED, hash="", length=None, lastmod=None)
+
+
+def is_out_of_scope(listed: Listed) -> bool:
+    """Whether a usable entry is one that the filters do not want."""
+    return listed.change == FILTERED and listed.loc != ""
+
+
 class Match(Enum):
     """Whether a copy is what the Source lists."""
 
@@ -157,8 +167,12 @@ ABSENT: Final = "no longer listed"
 """Why a copy goes that no Change List calls deleted: a later Resource List may list it again."""
 
 
+OUT_OF_SCOPE: Final = "the filters do not want it any more"
+"""Why a copy goes that the Source lists: only in a run that was told to prune."""
+
+
 class TakeAway(NamedTuple):
-    """Delete a copy, because the Source took the resource away."""
+    """Delete a copy: the Source took the resource away, or the operator wants it no more."""
 
     copy: Copy
     reason: str
@@ -187,12 +201,24 @@ Decision = Fetch | TakeAway | Keep | InStep
 
 
 def spares(policy: str, reason: str) -> bool:
-    """Whether a policy of deletion keeps what an earlier run was to delete, for this reason."""
-    return policy == "never" or (policy == "signalled" and reason == ABSENT)
+    """Whether a policy of deletion keeps what an earlier run was to delete, for this reason.
+
+    What the filters do not want is deleted by a run that prunes, and by no later one.
+    """
+    return (
+        policy == "never"
+        or reason == OUT_OF_SCOPE
+        or (policy == "signalled" and reason == ABSENT)
+    )
 
 
 def decide(
-    copies: Iterable[Copy], rows: Iterable[Listed], *, sweeping: bool, obeying: bool
+    copies: Iterable[Copy],
+    rows: Iterable[Listed],
+    *,
+    sweeping: bool,
+    obeying: bool,
+    pruning: bool = False,
 ) -> Iterator[Decision]:
     """Compare what the mirror holds with what the Source says, and decide for each URI.
 
@@ -201,6 +227,7 @@ def decide(
         rows: What the Source says, one row for each URI, in URI order.
         sweeping: Whether a copy that is not listed is to be deleted.
         obeying: Whether a copy that a Change List calls deleted is to be deleted.
+        pruning: Whether a copy that the filters do not want any more is to be deleted.
     """
     for difference in compare(copies, rows, same=_is_same):
         if isinstance(difference, Same):  # as most are
@@ -213,7 +240,10 @@ def decide(
                 if row.change not in _NOT_HERE:
                     yield Fetch(row, None)
             case Updated(copy, row):
-                yield _decide_updated(copy, row, obeying=obeying)
+                if pruning and is_out_of_scope(row):
+                    yield TakeAway(copy, OUT_OF_SCOPE)
+                else:
+                    yield _decide_updated(copy, row, obeying=obeying)
 
 
 def _decide_updated(copy: Copy, row: Listed, *, obeying: bool) -> Decision:
@@ -275,7 +305,7 @@ def settle(
     """Yield one row for each URI: its last change, else its one entry in the Resource List.
 
     A URI that a Resource List gives twice with different content is told to ``on_conflict``;
-    neither telling can be trusted, so its row is marked ``FILTERED``: the copy here stays.
+    neither telling can be trusted, so its row is kept as it is (``as_it_is``).
 
     Args:
         rows: In URI order; those of one URI in the order in which the Source gave them.
@@ -297,7 +327,7 @@ def settle(
                 current = _undecided(first, current)
         elif not current.change and _content(row) != _content(current):
             on_conflict(current, row)
-            current = current._replace(change=FILTERED, hash="", length=None, lastmod=None)
+            current = as_it_is(current)
     yield current
 
 

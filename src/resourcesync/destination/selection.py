@@ -227,7 +227,7 @@ class Selection:
         try:
             return Listed(
                 uri=normalise(uri),
-                loc=uri,
+                loc="",  # as ``as_it_is`` does
                 path=self._mapping.path(uri),
                 hash="",
                 length=None,

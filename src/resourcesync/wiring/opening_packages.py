@@ -122,7 +122,8 @@ class PackageJudge:
         )
         findings = list(by_place(examination))
         self.manifest = examination.summary
-        wrong = list(judge_manifest(examination.summary, dump=self._dump))
+        dump = None if self._listed is None else self._listed.dump.capability
+        wrong = list(judge_manifest(examination.summary, dump=dump))
         if wrong and examination.summary.capability is not None:
             yield from wrong  # what is wrong with its entries only follows from it
             return
@@ -132,7 +133,6 @@ class PackageJudge:
         if examination.summary.is_index:  # its parts were read, or there was an error
             found += map(_as_listed, listed)
         found += [Member(name=name, length=0) for name in reader.unlisted]
-        dump = None if self._listed is None else self._listed.dump.capability
         yield from judge_package(self._uri, found, examination.summary, listed, dump=dump)
 
     def _members(
